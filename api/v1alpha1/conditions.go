@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import "github.com/awslabs/operatorpkg/status"
+
+// Condition types of a KarpenterMachineTemplate. Ready is True when all of them
+// are; Karpenter launches nothing for a NodePool whose template is not Ready.
+const (
+	// ConditionClusterReady tells whether the Cluster this operator serves exists,
+	// has its infrastructure and control plane, and is not paused.
+	ConditionClusterReady = "ClusterReady"
+
+	// ConditionInfrastructureReady tells whether every infrastructure template
+	// that is referred to exists and is of a kind that Cluster API can use.
+	ConditionInfrastructureReady = "InfrastructureReady"
+
+	// ConditionBootstrapReady tells whether the bootstrap template or secret exists.
+	ConditionBootstrapReady = "BootstrapReady"
+
+	// ConditionInstanceTypesReady tells whether there is at least one instance
+	// type and all of them can be offered.
+	ConditionInstanceTypesReady = "InstanceTypesReady"
+)
+
+// Reasons of the conditions above while they are not True.
+const (
+	// ReasonClusterNotFound: the served Cluster does not exist.
+	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonClusterPaused: spec.paused of the Cluster is true.
+	ReasonClusterPaused = "ClusterPaused"
+	// ReasonClusterNotProvisioned: infrastructure or control plane are not there yet.
+	ReasonClusterNotProvisioned = "ClusterNotProvisioned"
+	// ReasonReferenceMissing: a reference that is needed is not set.
+	ReasonReferenceMissing = "ReferenceMissing"
+	// ReasonReferenceNotFound: the object of a reference does not exist.
+	ReasonReferenceNotFound = "ReferenceNotFound"
+	// ReasonReferenceKindUnusable: the kind of a reference is unknown, has no
+	// Cluster API contract label, or is not a template.
+	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
+	// ReasonNoInstanceTypes: there is nothing to offer.
+	ReasonNoInstanceTypes = "NoInstanceTypes"
+	// ReasonInstanceTypesInvalid: an instance type cannot be offered.
+	ReasonInstanceTypesInvalid = "InstanceTypesInvalid"
+)
+
+// GetConditions returns the conditions, for operatorpkg's status.Object.
+func (t *KarpenterMachineTemplate) GetConditions() []status.Condition {
+	return t.Status.Conditions
+}
+
+// SetConditions sets the conditions, for operatorpkg's status.Object.
+func (t *KarpenterMachineTemplate) SetConditions(conditions []status.Condition) {
+	t.Status.Conditions = conditions
+}
+
+// StatusConditions returns the set of conditions with Ready as its root, for
+// operatorpkg's status.Object.
+func (t *KarpenterMachineTemplate) StatusConditions(opts ...status.ForOption) status.ConditionSet {
+	return status.NewReadyConditions(
+		ConditionClusterReady,
+		ConditionInfrastructureReady,
+		ConditionBootstrapReady,
+		ConditionInstanceTypesReady,
+	).For(t, opts...)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// InstanceType is a shape of machine and the ways to buy it.
+//
+// +kubebuilder:validation:XValidation:rule="'cpu' in self.capacity && 'memory' in self.capacity",message="capacity must have cpu and memory",fieldPath=".capacity"
+type InstanceType struct {
+	// name of the instance type; nodes carry it as the label
+	// node.kubernetes.io/instance-type. Example: m5.large.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Name string `json:"name"`
+
+	// capacity is all that such a machine has, as its node reports it in
+	// status.capacity: cpu and memory at least, and what else it has, in Kubernetes
+	// quantities. pods defaults to kubelet.maxPods or 110.
+	// Example: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi, nvidia.com/gpu: "1"}.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=32
+	Capacity map[corev1.ResourceName]resource.Quantity `json:"capacity"`
+
+	// labels that nodes of this type carry beside instance type, zone and capacity
+	// type. kubernetes.io/arch defaults to amd64 and kubernetes.io/os to linux.
+	// Example: {kubernetes.io/arch: arm64, topology.kubernetes.io/region: us-east-1}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels in the domain karpenter.sh are set by Karpenter"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="kubernetes.io/hostname, node.kubernetes.io/instance-type and topology.kubernetes.io/zone are set from the Node, the name and the offering"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/'))",message="labels in the domain karpenter.cluster.x-k8s.io are set by this operator"
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// infrastructureRef names the infrastructure machine template of this instance
+	// type, in the served Cluster's namespace.
+	// Default: template.spec.infrastructureRef.
+	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: VSphereMachineTemplate, name: large}.
+	// +optional
+	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
+
+	// offerings are the ways to buy this type: at most one for each pair of zone
+	// and capacity type, at least 1 and at most 64 in all.
+	// +required
+	// +listType=map
+	// +listMapKey=zone
+	// +listMapKey=capacityType
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Offerings []Offering `json:"offerings"`
+}
+
+// LabelValue is the value of a node label.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue string
+
+// CapacityType is the way a machine is paid for, in Karpenter's words.
+//
+// +kubebuilder:validation:Enum=on-demand;spot
+type CapacityType string
+
+// Offering is one way to buy an instance type.
+type Offering struct {
+	// zone is the failure domain of the Cluster the machines are made in; nodes
+	// carry it as the label topology.kubernetes.io/zone.
+	// Default: none, for infrastructure without zones. Example: us-east-1a.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	Zone string `json:"zone"`
+
+	// capacityType is on-demand, the default, or spot.
+	// +optional
+	// +kubebuilder:default=on-demand
+	CapacityType CapacityType `json:"capacityType,omitempty"`
+
+	// price of one machine for one hour, a decimal number that is not negative, in
+	// a currency that is the same for all offerings of the cluster. Karpenter takes
+	// the cheapest offering that fits. Example: "0.096".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	Price string `json:"price"`
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"github.com/awslabs/operatorpkg/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// KarpenterMachineTemplate says which machines Karpenter may make in the Cluster
+// this operator serves, and how. It is Karpenter's NodeClass: a NodePool names it
+// in spec.template.spec.nodeClassRef. For each instance type, zone and capacity
+// type in use, the operator generates one MachineDeployment and reuses it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=kmt,categories={karpenter,cluster-api}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether NodePools that use this template can launch machines"
+// +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types on offer"
+// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.machines`,description="Number of Machines made from this template"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Why the template is not ready"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it becomes a label value of every Machine"
+type KarpenterMachineTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata. The name has at most 63 characters.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which machines can be made.
+	// +required
+	Spec KarpenterMachineTemplateSpec `json:"spec,omitzero"`
+
+	// status is what the operator observes.
+	// +optional
+	Status KarpenterMachineTemplateStatus `json:"status,omitempty,omitzero"`
+}
+
+// KarpenterMachineTemplateSpec says which machines can be made.
+type KarpenterMachineTemplateSpec struct {
+	// scalableResource says what is generated for each offering in use.
+	// Default: a MachineDeployment that is removed after it was empty for 30 minutes.
+	// +optional
+	// +kubebuilder:default={kind: MachineDeployment}
+	ScalableResource ScalableResource `json:"scalableResource,omitempty,omitzero"`
+
+	// template is Cluster API's own machine template: the metadata and spec that
+	// every generated Machine gets. A change of it makes new scalable resources;
+	// Karpenter then replaces the old Machines within its disruption budgets.
+	// +required
+	Template MachineTemplate `json:"template,omitzero"`
+
+	// kubelet is the kubelet configuration that the bootstrap data gives to every
+	// node of this template. From it the operator computes how much of an instance
+	// type's capacity Pods can use, so it must be what the nodes really run with.
+	// Default: the kubelet's own defaults.
+	// +optional
+	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
+
+	// instanceTypes are the shapes of machine on offer, at most 1000. A template
+	// without any offers nothing and is not Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
+}
+
+// ScalableResourceKind is the kind of the objects the operator generates.
+// +kubebuilder:validation:Enum=MachineDeployment
+type ScalableResourceKind string
+
+// ScalableResourceKindMachineDeployment generates MachineDeployments.
+const ScalableResourceKindMachineDeployment ScalableResourceKind = "MachineDeployment"
+
+// ScalableResource says what is generated for each offering in use.
+type ScalableResource struct {
+	// kind is the kind that is generated: MachineDeployment, the default.
+	// +optional
+	// +kubebuilder:default=MachineDeployment
+	Kind ScalableResourceKind `json:"kind,omitempty"`
+
+	// emptyTTL is how long a generated object without claims and Machines is kept
+	// for reuse before it is deleted: a Go duration in hours, minutes and seconds.
+	// Default: 30m. Example: 1h30m.
+	// +optional
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	EmptyTTL *metav1.Duration `json:"emptyTTL,omitempty"`
+}
+
+// MachineTemplate is the template of the generated Machines.
+type MachineTemplate struct {
+	// metadata holds labels and annotations for every generated Machine, its
+	// infrastructure machine and its bootstrap config. Node labels do not come
+	// from here but from the NodePool and from instanceTypes[].labels, except
+	// those that Cluster API itself copies from Machine to Node (the domains
+	// node-role.kubernetes.io, node-restriction.kubernetes.io and
+	// node.cluster.x-k8s.io). Example: labels {team: platform}.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !self.labels.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/'))",message="labels in the domains karpenter.cluster.x-k8s.io and karpenter.sh are set by Karpenter and this operator"
+	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !self.annotations.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k == 'cluster.x-k8s.io/delete-machine')",message="annotations in the domain karpenter.cluster.x-k8s.io and cluster.x-k8s.io/delete-machine are set by this operator"
+	Metadata clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the part of Cluster API's MachineSpec that a template can set.
+	// +required
+	Spec MachineTemplateSpec `json:"spec,omitzero"`
+}
+
+// MachineTemplateSpec is the part of Cluster API's MachineSpec that a template
+// can set. The others are not for templates: clusterName is the served Cluster,
+// failureDomain is the offering's zone, providerID belongs to the Machine.
+type MachineTemplateSpec struct {
+	// version is the Kubernetes version of the machines. Example: v1.36.3.
+	// Default: none, for providers that find it elsewhere.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+].*)?$`
+	Version string `json:"version,omitempty"`
+
+	// bootstrap says where the machines' bootstrap data comes from: exactly one of
+	// configRef (a bootstrap template, as KubeadmConfigTemplate) and dataSecretName
+	// (a Secret that exists already). Nodes must register with the taint
+	// karpenter.sh/unregistered:NoExecute.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.configRef) != has(self.dataSecretName)",message="exactly one of configRef and dataSecretName must be set"
+	// +kubebuilder:validation:XValidation:rule="!has(self.dataSecretName) || self.dataSecretName.size() > 0",message="dataSecretName must not be empty"
+	Bootstrap clusterv1.Bootstrap `json:"bootstrap,omitzero"`
+
+	// infrastructureRef names the infrastructure machine template for all instance
+	// types that do not name their own. It is looked up in the served Cluster's
+	// namespace. Default: none; then every instance type must name its own.
+	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}.
+	// +optional
+	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
+
+	// minReadySeconds is for how many seconds a Machine must be ready before
+	// Cluster API counts it as available. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+
+	// readinessGates are further conditions that a Machine needs to be Ready.
+	// Default: none. Example: [{conditionType: StorageReady}].
+	// +optional
+	// +listType=map
+	// +listMapKey=conditionType
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	ReadinessGates []clusterv1.MachineReadinessGate `json:"readinessGates,omitempty"`
+
+	// deletion holds Cluster API's own timeouts for Machines that go, in seconds.
+	// Default: Cluster API's defaults. Example: {nodeDeletionTimeoutSeconds: 60}.
+	// +optional
+	Deletion *clusterv1.MachineDeletionSpec `json:"deletion,omitempty"`
+}
+
+// KarpenterMachineTemplateStatus is what the operator observes.
+type KarpenterMachineTemplateStatus struct {
+	// conditions are ClusterReady, InfrastructureReady, BootstrapReady,
+	// InstanceTypesReady and, True when all of these are, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []status.Condition `json:"conditions,omitempty"`
+
+	// instanceTypes is the number of instance types on offer.
+	// +optional
+	InstanceTypes int32 `json:"instanceTypes"`
+
+	// offerings is the number of offerings of all instance types.
+	// +optional
+	Offerings int32 `json:"offerings"`
+
+	// machines is the number of Machines of all scalable resources, with those
+	// that are going.
+	// +optional
+	Machines int32 `json:"machines"`
+
+	// scalableResources are the objects generated from this template, sorted by
+	// name; the first 1000 if there are more.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	ScalableResources []ScalableResourceStatus `json:"scalableResources,omitempty"`
+}
+
+// ScalableResourceStatus tells of one generated object.
+type ScalableResourceStatus struct {
+	// name of the object, in the namespace of the served Cluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// kind of the object.
+	// +required
+	Kind ScalableResourceKind `json:"kind"`
+
+	// instanceType it makes.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType"`
+
+	// zone its Machines are in.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// capacityType of its Machines.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	CapacityType string `json:"capacityType"`
+
+	// replicas is the number of Machines asked for.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of Machines that are Ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+}
+
+// KarpenterMachineTemplateList is a list of KarpenterMachineTemplates.
+//
+// +kubebuilder:object:root=true
+type KarpenterMachineTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the templates.
+	Items []KarpenterMachineTemplate `json:"items"`
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// KubeletConfiguration is the part of the kubelet's configuration that decides
+// how much of a node's capacity Pods can use. The fields have the names and the
+// meaning of kubelet.config.k8s.io/v1beta1.
+type KubeletConfiguration struct {
+	// maxPods is the number of Pods that can run on one node.
+	// Default: capacity.pods of the instance type, or 110. Example: 58.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	MaxPods *int32 `json:"maxPods,omitempty"`
+
+	// systemReserved is kept for the operating system's daemons.
+	// Default: nothing. Example: {cpu: 100m, memory: 200Mi}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=4
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="systemReserved knows cpu, memory, ephemeral-storage and pid"
+	SystemReserved map[corev1.ResourceName]resource.Quantity `json:"systemReserved,omitempty"`
+
+	// kubeReserved is kept for Kubernetes' own daemons.
+	// Default: nothing. Example: {cpu: 80m, memory: 600Mi}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=4
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
+	KubeReserved map[corev1.ResourceName]resource.Quantity `json:"kubeReserved,omitempty"`
+
+	// evictionHard are the thresholds below which the kubelet evicts Pods, as a
+	// quantity or a percentage of the capacity. As for the kubelet itself, when
+	// this is set, signals it does not name have no threshold.
+	// Default: {memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15%}.
+	// Example: {memory.available: 5%}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'containerfs.available', 'containerfs.inodesFree', 'pid.available'])",message="unknown eviction signal; the kubelet knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree and pid.available"
+	EvictionHard map[string]EvictionThreshold `json:"evictionHard,omitempty"`
+}
+
+// EvictionThreshold is a quantity (500Mi) or a percentage of the capacity (5%).
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^([0-9]{1,2}(\.[0-9]+)?%|100%|[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE])?)$`
+type EvictionThreshold string

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+var apiServer client.Client
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	env := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	config, err := env.Start()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "starting the API server (make test sets KUBEBUILDER_ASSETS): %v\n", err)
+		return 1
+	}
+	defer func() {
+		if err := env.Stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
+		}
+	}()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if apiServer, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+const validTemplate = `
+apiVersion: karpenter.cluster.x-k8s.io/v1alpha1
+kind: KarpenterMachineTemplate
+metadata: {name: general}
+spec:
+  scalableResource: {kind: MachineDeployment, emptyTTL: 30m}
+  template:
+    metadata: {labels: {team: platform}}
+    spec:
+      version: v1.36.3
+      bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: KubeadmConfigTemplate, name: workers}}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}
+  kubelet: {maxPods: 110, systemReserved: {cpu: 100m, memory: 200Mi}, kubeReserved: {}, evictionHard: {memory.available: 5%}}
+  instanceTypes:
+  - name: m5.large
+    capacity: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi}
+    labels: {kubernetes.io/arch: amd64}
+    offerings:
+    - {zone: us-east-1a, capacityType: on-demand, price: "0.096"}
+    - {zone: us-east-1a, capacityType: spot, price: "0.035"}
+`
+
+// edit returns the valid template with the JSON-merge-like change applied: path
+// segments are map keys or list indices; a nil value removes the field.
+func edit(t *testing.T, path string, value any) *unstructured.Unstructured {
+	t.Helper()
+	object := map[string]any{}
+	if err := yaml.Unmarshal([]byte(validTemplate), &object); err != nil {
+		t.Fatal(err)
+	}
+	if path != "" {
+		set(t, object, strings.Split(path, "/"), value)
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+func set(t *testing.T, at any, path []string, value any) {
+	t.Helper()
+	switch node := at.(type) {
+	case map[string]any:
+		if len(path) > 1 {
+			set(t, node[path[0]], path[1:], value)
+		} else if value == nil {
+			delete(node, path[0])
+		} else {
+			node[path[0]] = value
+		}
+	case []any:
+		var i int
+		if _, err := fmt.Sscan(path[0], &i); err != nil {
+			t.Fatal(err)
+		}
+		if len(path) > 1 {
+			set(t, node[i], path[1:], value)
+		} else {
+			node[i] = value
+		}
+	default:
+		t.Fatalf("no such path: %v in %T", path, at)
+	}
+}
+
+func instanceType(name string, offerings ...any) map[string]any {
+	return map[string]any{"name": name, "capacity": map[string]any{"cpu": "2", "memory": "8Gi"}, "offerings": offerings}
+}
+
+func offering(zone, capacityType, price string) map[string]any {
+	return map[string]any{"zone": zone, "capacityType": capacityType, "price": price}
+}
+
+func TestAccepted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path  string
+		value any
+	}{
+		"the example":                         {},
+		"no scalable resource":                {"spec/scalableResource", nil},
+		"no kubelet":                          {"spec/kubelet", nil},
+		"no instance types yet":               {"spec/instanceTypes", nil},
+		"no default infrastructure":           {"spec/template/spec/infrastructureRef", nil},
+		"bootstrap by secret":                 {"spec/template/spec/bootstrap", map[string]any{"dataSecretName": "workers"}},
+		"no version":                          {"spec/template/spec/version", nil},
+		"infrastructure without zones":        {"spec/instanceTypes/0/offerings", []any{map[string]any{"price": "1"}}},
+		"a price of zero":                     {"spec/instanceTypes/0/offerings/0/price", "0"},
+		"a GPU":                               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}},
+		"numbers as quantities":               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": int64(8), "memory": int64(34359738368)}},
+		"own labels":                          {"spec/instanceTypes/0/labels", map[string]any{"example.com/family": "m5", "topology.kubernetes.io/region": "us-east-1"}},
+		"own infrastructure of one type":      {"spec/instanceTypes/0/infrastructureRef", map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSMachineTemplate", "name": "large"}},
+		"eviction by quantity":                {"spec/kubelet/evictionHard", map[string]any{"memory.available": "500Mi", "nodefs.available": "10%"}},
+		"deletion timeouts":                   {"spec/template/spec/deletion", map[string]any{"nodeDeletionTimeoutSeconds": int64(60)}},
+		"the same zone in two capacity types": {"spec/instanceTypes/0/offerings", []any{offering("a", "on-demand", "1"), offering("a", "spot", "1")}},
+		"as many as fit": {"spec/instanceTypes", func() (types []any) {
+			for i := range 1000 {
+				types = append(types, instanceType(fmt.Sprintf("type-%d", i), offering("a", "spot", "1")))
+			}
+			return types
+		}()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := apiServer.Create(context.Background(), edit(t, tc.path, tc.value), client.DryRunAll); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path  string
+		value any
+		want  []string // parts of the message: the field's path and what is wrong
+	}{
+		"a name too long for a label":       {"metadata/name", strings.Repeat("a", 64), []string{"metadata.name must have at most 63 characters"}},
+		"no template":                       {"spec/template", nil, []string{"spec.template", "Required"}},
+		"an unknown kind":                   {"spec/scalableResource/kind", "MachineSet", []string{"spec.scalableResource.kind", "supported values"}},
+		"an emptyTTL that is no duration":   {"spec/scalableResource/emptyTTL", "soon", []string{"spec.scalableResource.emptyTTL"}},
+		"no bootstrap":                      {"spec/template/spec/bootstrap", nil, []string{"spec.template.spec.bootstrap", "Required"}},
+		"an empty bootstrap":                {"spec/template/spec/bootstrap", map[string]any{}, []string{"spec.template.spec.bootstrap", "exactly one of configRef and dataSecretName"}},
+		"two bootstraps":                    {"spec/template/spec/bootstrap/dataSecretName", "workers", []string{"spec.template.spec.bootstrap", "exactly one of configRef and dataSecretName"}},
+		"an infrastructure without a name":  {"spec/template/spec/infrastructureRef/name", nil, []string{"spec.template.spec.infrastructureRef.name", "Required"}},
+		"a version without v":               {"spec/template/spec/version", "1.36.3", []string{"spec.template.spec.version"}},
+		"our labels on Machines":            {"spec/template/metadata/labels", map[string]any{"karpenter.cluster.x-k8s.io/template": "x"}, []string{"spec.template.metadata", "set by Karpenter and this operator"}},
+		"our annotations on Machines":       {"spec/template/metadata/annotations", map[string]any{"cluster.x-k8s.io/delete-machine": "x"}, []string{"spec.template.metadata", "set by this operator"}},
+		"duplicate instance types":          {"spec/instanceTypes", []any{instanceType("a", offering("z", "spot", "1")), instanceType("a", offering("z", "spot", "1"))}, []string{"spec.instanceTypes[1]", "Duplicate value"}},
+		"duplicate offerings":               {"spec/instanceTypes/0/offerings", []any{offering("z", "spot", "1"), offering("z", "spot", "2")}, []string{"spec.instanceTypes[0].offerings[1]", "Duplicate value"}},
+		"duplicate offerings by default":    {"spec/instanceTypes/0/offerings", []any{offering("", "on-demand", "1"), map[string]any{"price": "2"}}, []string{"spec.instanceTypes[0].offerings[1]", "Duplicate value"}},
+		"no offerings":                      {"spec/instanceTypes/0/offerings", []any{}, []string{"spec.instanceTypes[0].offerings"}},
+		"a negative price":                  {"spec/instanceTypes/0/offerings/0/price", "-1", []string{"spec.instanceTypes[0].offerings[0].price"}},
+		"a price that is no number":         {"spec/instanceTypes/0/offerings/0/price", "cheap", []string{"spec.instanceTypes[0].offerings[0].price"}},
+		"a price that is not finite":        {"spec/instanceTypes/0/offerings/0/price", "Inf", []string{"spec.instanceTypes[0].offerings[0].price"}},
+		"no price":                          {"spec/instanceTypes/0/offerings/0/price", nil, []string{"spec.instanceTypes[0].offerings[0].price", "Required"}},
+		"an unknown capacity type":          {"spec/instanceTypes/0/offerings/0/capacityType", "free", []string{"spec.instanceTypes[0].offerings[0].capacityType", "supported values"}},
+		"a zone that is no label value":     {"spec/instanceTypes/0/offerings/0/zone", "zone a", []string{"spec.instanceTypes[0].offerings[0].zone"}},
+		"no capacity":                       {"spec/instanceTypes/0/capacity", nil, []string{"spec.instanceTypes[0].capacity", "Required"}},
+		"an empty capacity":                 {"spec/instanceTypes/0/capacity", map[string]any{}, []string{"spec.instanceTypes[0].capacity"}},
+		"capacity without cpu":              {"spec/instanceTypes/0/capacity/cpu", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},
+		"capacity without memory":           {"spec/instanceTypes/0/capacity/memory", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},
+		"a capacity that is no quantity":    {"spec/instanceTypes/0/capacity/cpu", "two", []string{"spec.instanceTypes[0].capacity.cpu"}},
+		"an instance type without a name":   {"spec/instanceTypes/0/name", "", []string{"spec.instanceTypes[0].name"}},
+		"a name that is no label value":     {"spec/instanceTypes/0/name", "m5/large", []string{"spec.instanceTypes[0].name"}},
+		"a label of karpenter.sh":           {"spec/instanceTypes/0/labels", map[string]any{"karpenter.sh/capacity-type": "spot"}, []string{"spec.instanceTypes[0].labels", "set by Karpenter"}},
+		"a label of a karpenter.sh subpart": {"spec/instanceTypes/0/labels", map[string]any{"x.karpenter.sh/a": "b"}, []string{"spec.instanceTypes[0].labels", "set by Karpenter"}},
+		"a label of this operator":          {"spec/instanceTypes/0/labels", map[string]any{"karpenter.cluster.x-k8s.io/template": "x"}, []string{"spec.instanceTypes[0].labels", "set by this operator"}},
+		"a hostname":                        {"spec/instanceTypes/0/labels", map[string]any{"kubernetes.io/hostname": "x"}, []string{"spec.instanceTypes[0].labels", "kubernetes.io/hostname"}},
+		"a second zone":                     {"spec/instanceTypes/0/labels", map[string]any{"topology.kubernetes.io/zone": "x"}, []string{"spec.instanceTypes[0].labels", "the offering"}},
+		"a label value that is none":        {"spec/instanceTypes/0/labels", map[string]any{"a": "b c"}, []string{"spec.instanceTypes[0].labels.a"}},
+		"no room for pods":                  {"spec/kubelet/maxPods", int64(0), []string{"spec.kubelet.maxPods"}},
+		"an unknown eviction signal":        {"spec/kubelet/evictionHard", map[string]any{"cpu.available": "5%"}, []string{"spec.kubelet.evictionHard", "unknown eviction signal"}},
+		"an eviction beyond all":            {"spec/kubelet/evictionHard", map[string]any{"memory.available": "105%"}, []string{"spec.kubelet.evictionHard"}},
+		"reservation of an unknown kind":    {"spec/kubelet/kubeReserved", map[string]any{"gpu": "1"}, []string{"spec.kubelet.kubeReserved", "kubeReserved knows"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := apiServer.Create(context.Background(), edit(t, tc.path, tc.value), client.DryRunAll)
+			if !apierrors.IsInvalid(err) {
+				t.Fatalf("got %v, want the API server to refuse it as invalid", err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, want it to contain %q", err, want)
+				}
+			}
+		})
+	}
+}
