@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# The Go toolchain that go.mod asks for comes as a Go module, too.
+export GOTOOLCHAIN := auto
+
+# Version of the operator and name of its image.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+IMG ?= karpenter-capi:dev
+PLATFORMS ?= linux/amd64
+
+LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION)
+
+# What `make test` runs: packages, and more flags for go test.
+TEST ?= ./...
+TEST_FLAGS ?=
+
+# quietly runs the command $(1) and shows its output only if it fails.
+quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
+
+include hack/make/tools.mk
+include hack/make/verify.mk
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n"} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: clean
+clean: ## Remove everything that was built; the tools, too.
+	rm -rf bin out
+
+##@ Development
+
+.PHONY: generate
+generate: bin/controller-gen ## Generate the deep copy functions of the API types.
+	@echo "==> generating deep copy functions"
+	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/... paths=./test/infrastructure/api/...
+
+# controller-gen leaves the files of kinds and roles that are no longer there: what it did not write now, goes.
+.PHONY: manifests
+manifests: bin/controller-gen ## Generate the CRDs and the operator's role.
+	@echo "==> generating CRDs and RBAC"
+	@touch bin/manifests.stamp
+	@bin/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	@bin/controller-gen crd paths=./test/infrastructure/api/... output:crd:artifacts:config=test/infrastructure/config/crd
+	@bin/controller-gen rbac:roleName=manager-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
+	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## Format the Go code and sort its imports.
+	@bin/golangci-lint fmt
+
+.PHONY: vet
+vet: ## Run go vet, the e2e tests included.
+	@echo "==> go vet"
+	@go vet ./...
+	@go vet -tags e2e ./...
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run golangci-lint.
+	@echo "==> golangci-lint"
+	@bin/golangci-lint run
+
+.PHONY: verify
+verify: ## Regenerate, check everything, and fail on any difference in generated files.
+	@$(MAKE) generate manifests
+	@$(MAKE) vet lint verify-format verify-tidy verify-headers verify-leftovers
+	@$(MAKE) verify-generated
+
+.PHONY: presubmit
+presubmit: ## Run what every change must pass: verify and test.
+	@$(MAKE) verify
+	@$(MAKE) test
+
+##@ Test
+
+# Tests that need an API server take its binaries from KUBEBUILDER_ASSETS, or from bin/, where they are then built.
+ifndef KUBEBUILDER_ASSETS
+test test-race: $(ENVTEST_TOOLS)
+export KUBEBUILDER_ASSETS := $(CURDIR)/bin
+endif
+
+# Nothing is printed after the lines of go test.
+.PHONY: test
+test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
+	@go test -timeout 15m $(TEST_FLAGS) $(TEST)
+
+.PHONY: test-race
+test-race: ## Run them with the race detector, in random order.
+	@go test -timeout 30m -race -shuffle=on $(TEST_FLAGS) $(TEST)
+
+.PHONY: test-e2e
+test-e2e: stack-binaries ## Run the tests on the local stack.
+	@go test -tags e2e -count=1 -p 1 -timeout 30m $(TEST_FLAGS) ./test/e2e/...
+
+##@ Build
+
+.PHONY: build
+build: bin/karpenter-capi ## Build the operator: bin/karpenter-capi.
+
+.PHONY: docker-build
+docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64).
+	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --load .
+
+.PHONY: tools
+tools: $(TOOLS) ## Build all tools of hack/tools into bin/.
+
+##@ Local stack
+
+.PHONY: stack-up
+stack-up: stack-binaries bin/stack ## Start a control plane, Cluster API, simulated machines and the operator.
+	@bin/stack up
+
+.PHONY: stack-down
+stack-down: bin/stack ## Stop it.
+	@bin/stack down
+
+.PHONY: stack-status
+stack-status: bin/stack ## Tell what of it runs.
+	@bin/stack status
+
+.PHONY: demo
+demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (DEMO_KEEP=1 leaves the stack up).
+	@bin/demo
+
+.PHONY: stack-binaries
+stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure
+
+# The programs of this repository. go build knows better than make what is out of date, so it is always asked.
+.PHONY: bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo
+bin/karpenter-capi: PACKAGE := ./cmd
+bin/simulated-infrastructure: PACKAGE := ./test/infrastructure
+bin/stack: PACKAGE := ./test/stack
+bin/demo: PACKAGE := ./test/demo
+bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo:
+	@echo "==> building $(@F)"
+	@$(call quietly,go build -trimpath -ldflags '$(LDFLAGS)' -o $@ $(PACKAGE))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# The tools. Each module in hack/tools pins one set of them; each tool is a file in bin/ that is built when it is not
+# there or when its module has changed. See hack/tools/README.md.
+
+KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-scheduler bin/kubectl
+KWOK_TOOLS := bin/kwok bin/kwokctl
+ENVTEST_TOOLS := bin/etcd bin/kube-apiserver bin/kubectl
+STACK_TOOLS := bin/etcd $(KUBERNETES_TOOLS) $(KWOK_TOOLS) bin/cluster-api-core
+TOOLS := $(STACK_TOOLS) bin/controller-gen bin/golangci-lint
+
+# module are the files that decide what the tools of the module $(1) are.
+module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
+
+# version is the version of the Go module $(2) that the tools of the module $(1) are built with.
+version = $(shell sed -n 's|^[[:space:]]*$(2) \(v[^ ]*\).*|\1|p' hack/tools/$(1)/go.mod)
+
+# go-build builds with the tool module $(1) what $(2), arguments of go build, says.
+define go-build
+@mkdir -p bin
+@$(call quietly,cd hack/tools/$(1) && go build -trimpath $(2))
+endef
+
+KUBERNETES_VERSION = $(call version,kubernetes,k8s.io/kubernetes)
+kubernetes-ldflags = -s -w \
+	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION:v%=%))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION:v%=%)))
+
+$(KUBERNETES_TOOLS) &: $(call module,kubernetes)
+	@echo "==> building kube-apiserver, kube-controller-manager, kube-scheduler, kubectl $(KUBERNETES_VERSION) (about 6 minutes, once)"
+	$(call go-build,kubernetes,-ldflags '$(kubernetes-ldflags)' -o $(CURDIR)/bin/ $(KUBERNETES_TOOLS:bin/%=k8s.io/kubernetes/cmd/%))
+	@touch $(KUBERNETES_TOOLS)
+
+bin/etcd: $(call module,kubernetes)
+	@echo "==> building etcd $(call version,kubernetes,go.etcd.io/etcd/server/v3) (about 1 minute, once)"
+	$(call go-build,kubernetes,-ldflags '-s -w' -o $(CURDIR)/$@ go.etcd.io/etcd/server/v3)
+	@touch $@
+
+$(KWOK_TOOLS) &: $(call module,kwok)
+	@echo "==> building kwok, kwokctl $(call version,kwok,sigs.k8s.io/kwok) (about 2 minutes, once)"
+	$(call go-build,kwok,-ldflags '-s -w' -o $(CURDIR)/bin/ $(KWOK_TOOLS:bin/%=sigs.k8s.io/kwok/cmd/%))
+	@touch $(KWOK_TOOLS)
+
+bin/cluster-api-core: $(call module,cluster-api) hack/tools/cluster-api/build-core.sh
+	@echo "==> building cluster-api-core $(call version,cluster-api,sigs.k8s.io/cluster-api) (about 2 minutes, once)"
+	@mkdir -p bin
+	@$(call quietly,hack/tools/cluster-api/build-core.sh $@)
+	@touch $@
+
+bin/controller-gen: $(call module,dev)
+	@echo "==> building controller-gen $(call version,dev,sigs.k8s.io/controller-tools) (about 1 minute, once)"
+	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen)
+	@touch $@
+
+bin/golangci-lint: $(call module,dev)
+	@echo "==> building golangci-lint $(call version,dev,github.com/golangci/golangci-lint/v2) (about 3 minutes, once)"
+	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+	@touch $@
