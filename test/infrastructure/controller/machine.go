@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// heartbeatInterval is how often a kubelet looks at its Node, as the real one does by default.
+const heartbeatInterval = 10 * time.Second
+
+// machineReconciler leads a SimulatedMachine through the life of its instance.
+type machineReconciler struct {
+	client.Client
+	// live reads past the cache, where acting on an old state could not be undone.
+	live client.Reader
+	// workload is the cluster that the Nodes join.
+	workload client.Client
+	clock    clock.PassiveClock
+	// nodeReady is true where neither kwok nor kube-controller-manager care for the Nodes.
+	nodeReady bool
+}
+
+var _ reconcile.Reconciler = &machineReconciler{}
+
+// Reconcile does what is due for one SimulatedMachine and asks to come back when the next step is.
+func (r *machineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	machine := &infrav1.SimulatedMachine{}
+	if err := r.Get(ctx, req.NamespacedName, machine); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	result, err := r.reconcile(ctx, machine)
+	if apierrors.IsConflict(err) && machine.UID != "" {
+		// The state that was read is old: the event of the newer one is on its way and brings us back.
+		// A conflict can also come from the workload cluster, which sends no events, hence the short wait.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	return result, err
+}
+
+func (r *machineReconciler) reconcile(ctx context.Context, machine *infrav1.SimulatedMachine) (ctrl.Result, error) {
+	cluster, err := clusterOf(ctx, r.Client, machine)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if paused := pausedBy(cluster, machine); paused != "" {
+		before := machine.DeepCopy()
+		setPaused(machine, paused, r.clock.Now())
+		return ctrl.Result{}, patchStatus(ctx, r.Client, before, machine)
+	}
+	if !machine.DeletionTimestamp.IsZero() {
+		return r.reconcileDelete(ctx, machine)
+	}
+	owner, err := ownerMachineOf(ctx, r.Client, machine)
+	if err != nil || owner == nil || cluster == nil {
+		// The owner reference and the cluster label come with an event of this object.
+		return ctrl.Result{}, err
+	}
+	if err := r.addFinalizer(ctx, machine); err != nil {
+		return ctrl.Result{}, err
+	}
+	if reason, message := missingPrerequisite(machine, owner, cluster); reason != "" {
+		before := machine.DeepCopy()
+		r.setStatus(machine, metav1.ConditionFalse, reason, message)
+		return ctrl.Result{}, patchStatus(ctx, r.Client, before, machine)
+	}
+	return r.reconcileInstance(ctx, machine, owner)
+}
+
+// reconcileInstance brings the instance as far as it is due.
+func (r *machineReconciler) reconcileInstance(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (ctrl.Result, error) {
+	start := ptr.Deref(machine.Status.StartTime, microTime(r.clock.Now()))
+	due := scheduleOf(&machine.Spec, machine.UID, start.Time).at(r.clock.Now(), progress{
+		hasProviderID: machine.Spec.ProviderID != "",
+		provisioned:   isProvisioned(machine),
+		joined:        machine.Status.NodeName != "",
+	})
+	if due.setProviderID {
+		if err := r.setProviderID(ctx, machine); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	before := machine.DeepCopy()
+	machine.Status.StartTime = &start
+	if due.reportProvisioned {
+		r.provision(machine, owner)
+	}
+	r.setReady(machine, due.fail)
+	var joinErr error
+	if due.joinNode {
+		joinErr = r.joinNode(ctx, machine, owner)
+	}
+	if err := errors.Join(joinErr, patchStatus(ctx, r.Client, before, machine)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.keepNode(ctx, machine, due.next)
+}
+
+// keepNode keeps the Node Ready where the provider is its kubelet, and returns when to come back.
+func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.SimulatedMachine, next time.Duration) (ctrl.Result, error) {
+	result := ctrl.Result{RequeueAfter: next}
+	if !r.nodeReady || machine.Status.NodeName == "" {
+		return result, nil
+	}
+	node, err := r.nodeOf(ctx, machine)
+	if err != nil || node == nil {
+		return result, err
+	}
+	// A kubelet looks at its Node all the time; without a watch on the workload cluster this stands for it.
+	if next == 0 || next > heartbeatInterval {
+		result.RequeueAfter = heartbeatInterval
+	}
+	return result, r.kubelet().keepReady(ctx, node)
+}
+
+// joinNode registers the Node as a starting kubelet does: once.
+func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) error {
+	// A cache that does not show yet that the Node has joined must not bring back a Node that was deleted since.
+	live := &infrav1.SimulatedMachine{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(machine), live); err != nil {
+		return err
+	}
+	if live.UID != machine.UID || live.Status.NodeName != "" {
+		return nil
+	}
+	node := newNode(machine, owner)
+	if r.nodeReady {
+		node.Status.Conditions = healthyConditions(r.clock.Now())
+	}
+	if err := r.workload.Create(ctx, node); err != nil {
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		// It is ours when a crash came between creating the Node and recording it.
+		if existing, getErr := r.nodeOf(ctx, machine); getErr != nil || existing == nil {
+			return errors.Join(err, getErr)
+		}
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Node joined", "Node", node.Name)
+	machine.Status.NodeName = node.Name
+	return nil
+}
+
+// nodeOf returns the Node of the machine, or nil when there is none: a Node of that name can be somebody else's.
+func (r *machineReconciler) nodeOf(ctx context.Context, machine *infrav1.SimulatedMachine) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if err := r.workload.Get(ctx, client.ObjectKey{Name: machine.Name}, node); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if node.Spec.ProviderID != machine.Spec.ProviderID {
+		return nil, nil
+	}
+	return node, nil
+}
+
+func (r *machineReconciler) kubelet() kubelet {
+	return kubelet{workload: r.workload, clock: r.clock}
+}
+
+func (r *machineReconciler) addFinalizer(ctx context.Context, machine *infrav1.SimulatedMachine) error {
+	before := machine.DeepCopy()
+	if !controllerutil.AddFinalizer(machine, infrav1.MachineFinalizer) {
+		return nil
+	}
+	return r.Patch(ctx, machine, locked(before))
+}
+
+func (r *machineReconciler) setProviderID(ctx context.Context, machine *infrav1.SimulatedMachine) error {
+	before := machine.DeepCopy()
+	machine.Spec.ProviderID = providerIDOf(machine)
+	return r.Patch(ctx, machine, locked(before))
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// reconcileDelete lets the instance die: its Node falls silent, and after a while the instance is gone.
+// The Node itself stays; to delete it is the business of Cluster API.
+func (r *machineReconciler) reconcileDelete(ctx context.Context, machine *infrav1.SimulatedMachine) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(machine, infrav1.MachineFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	// An instance that was never asked for has nothing to take its time for.
+	if machine.Status.StartTime == nil && machine.Spec.ProviderID == "" {
+		return ctrl.Result{}, r.removeFinalizer(ctx, machine)
+	}
+	before := machine.DeepCopy()
+	since := ptr.Deref(machine.Status.TerminationTime, microTime(r.clock.Now()))
+	machine.Status.TerminationTime = &since
+	r.setStatus(machine, metav1.ConditionFalse, clusterv1.DeletingReason, "Instance is being terminated")
+	if err := patchStatus(ctx, r.Client, before, machine); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.stopHeartbeat(ctx, machine); err != nil {
+		return ctrl.Result{}, err
+	}
+	// The API shows no event when the instance is gone: the recorded time says when that is.
+	gone := since.Add(terminationDelay(&machine.Spec, machine.UID))
+	if wait := gone.Sub(r.clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return ctrl.Result{}, r.removeFinalizer(ctx, machine)
+}
+
+// stopHeartbeat silences the Node, if there is one. It does not ask whether the Node is known to have joined, for a
+// crash can come between the Node and its record.
+func (r *machineReconciler) stopHeartbeat(ctx context.Context, machine *infrav1.SimulatedMachine) error {
+	if machine.Spec.ProviderID == "" {
+		return nil
+	}
+	node, err := r.nodeOf(ctx, machine)
+	if err != nil || node == nil {
+		return err
+	}
+	if r.nodeReady {
+		return r.kubelet().stop(ctx, node)
+	}
+	return StopHeartbeat(ctx, r.workload, node, microTime(r.clock.Now()))
+}
+
+func (r *machineReconciler) removeFinalizer(ctx context.Context, machine *infrav1.SimulatedMachine) error {
+	before := machine.DeepCopy()
+	controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer)
+	ctrl.LoggerFrom(ctx).V(1).Info("Instance is gone")
+	return r.Patch(ctx, machine, locked(before))
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// Options change how the provider works. The zero value is right for a workload cluster with kwok.
+type Options struct {
+	// NodeReady makes the provider report Nodes as Ready itself and keep them so, and report them as Unknown when their
+	// instance goes: for a workload API server without kwok and kube-controller-manager, as in a test process.
+	NodeReady bool
+
+	// Concurrency is how many objects of a kind are reconciled at a time: 1 when it is zero.
+	Concurrency int
+
+	// Clock is the real one when it is nil.
+	Clock clock.PassiveClock
+}
+
+// AddToScheme adds all kinds that the provider reads and writes in the management cluster.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(infrav1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
+}
+
+// SetupWithManager adds the provider's controllers to a manager of the management cluster, whose scheme must have the
+// kinds of AddToScheme. Nodes and their leases are read and written with the workload client, whose scheme must have
+// those of Kubernetes; it need not be cached.
+func SetupWithManager(mgr ctrl.Manager, workload client.Client, opts Options) error {
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	return errors.Join(
+		setupCluster(mgr, opts),
+		setupControlPlane(mgr, opts),
+		setupMachineTemplate(mgr, opts),
+		setupMachine(mgr, workload, opts),
+	)
+}
+
+func setupCluster(mgr ctrl.Manager, opts Options) error {
+	toCluster := func(_ context.Context, obj client.Object) []reconcile.Request {
+		cluster, ok := obj.(*clusterv1.Cluster)
+		if !ok || cluster.Spec.InfrastructureRef.Kind != "SimulatedCluster" {
+			return nil
+		}
+		return requestFor(cluster.Namespace, cluster.Spec.InfrastructureRef.Name)
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("simulatedcluster").For(&infrav1.SimulatedCluster{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toCluster), clusterChanges()).
+		WithOptions(controllerOptions(opts)).
+		Complete(&clusterReconciler{Client: mgr.GetClient(), clock: opts.Clock})
+}
+
+func setupControlPlane(mgr ctrl.Manager, opts Options) error {
+	toControlPlane := func(_ context.Context, obj client.Object) []reconcile.Request {
+		cluster, ok := obj.(*clusterv1.Cluster)
+		if !ok || cluster.Spec.ControlPlaneRef.Kind != "SimulatedControlPlane" {
+			return nil
+		}
+		return requestFor(cluster.Namespace, cluster.Spec.ControlPlaneRef.Name)
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("simulatedcontrolplane").For(&controlplanev1.SimulatedControlPlane{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toControlPlane), clusterChanges()).
+		WithOptions(controllerOptions(opts)).
+		Complete(&controlPlaneReconciler{Client: mgr.GetClient(), clock: opts.Clock})
+}
+
+func setupMachineTemplate(mgr ctrl.Manager, opts Options) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("simulatedmachinetemplate").For(&infrav1.SimulatedMachineTemplate{}).
+		WithOptions(controllerOptions(opts)).
+		Complete(&machineTemplateReconciler{Client: mgr.GetClient()})
+}
+
+func setupMachine(mgr ctrl.Manager, workload client.Client, opts Options) error {
+	fromMachine := func(_ context.Context, obj client.Object) []reconcile.Request {
+		machine, ok := obj.(*clusterv1.Machine)
+		if !ok || machine.Spec.InfrastructureRef.Kind != "SimulatedMachine" {
+			return nil
+		}
+		return requestFor(machine.Namespace, machine.Spec.InfrastructureRef.Name)
+	}
+	fromCluster := func(ctx context.Context, obj client.Object) []reconcile.Request {
+		machines := &infrav1.SimulatedMachineList{}
+		if err := mgr.GetClient().List(ctx, machines, client.InNamespace(obj.GetNamespace()),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: obj.GetName()}); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the SimulatedMachines of a Cluster", "Cluster", obj.GetName())
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(machines.Items))
+		for i := range machines.Items {
+			requests = append(requests, requestFor(machines.Items[i].Namespace, machines.Items[i].Name)...)
+		}
+		return requests
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("simulatedmachine").For(&infrav1.SimulatedMachine{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(fromMachine)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(fromCluster), clusterChanges()).
+		WithOptions(controllerOptions(opts)).
+		Complete(&machineReconciler{
+			Client:    mgr.GetClient(),
+			live:      mgr.GetAPIReader(),
+			workload:  workload,
+			clock:     opts.Clock,
+			nodeReady: opts.NodeReady,
+		})
+}
+
+// clusterChanges lets through the only changes of a Cluster that matter to a provider: a Cluster's status changes with
+// each of its machines.
+func clusterChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Cluster)
+		if !ok {
+			return false
+		}
+		after, ok := e.ObjectNew.(*clusterv1.Cluster)
+		return ok && (!ptr.Equal(before.Spec.Paused, after.Spec.Paused) ||
+			!ptr.Equal(before.Status.Initialization.InfrastructureProvisioned, after.Status.Initialization.InfrastructureProvisioned))
+	}})
+}
+
+func controllerOptions(opts Options) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: opts.Concurrency,
+		// A workload API server that restarts must not be met with a wait of minutes.
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 10*time.Second),
+		// A test process may run one provider after the other.
+		SkipNameValidation: ptr.To(true),
+	}
+}
+
+func requestFor(namespace, name string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}
