@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -236,3 +238,6 @@ type KarpenterMachineTemplateList struct {
 	// items are the templates.
 	Items []KarpenterMachineTemplate `json:"items"`
 }
+
+// DefaultEmptyTTL is the default of scalableResource.emptyTTL.
+const DefaultEmptyTTL = 30 * time.Minute

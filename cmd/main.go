@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command karpenter-capi runs Karpenter for a Cluster of Cluster API: Karpenter
+// core with all its controllers, a CloudProvider for Cluster API, and the
+// reconcilers that turn NodeClaims into Machines.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
+	"sigs.k8s.io/karpenter/pkg/controllers"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// memoryShare is the share of the container's memory limit that Go's garbage
+// collector aims for, as in Karpenter's own operator.
+const memoryShare = 0.9
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "karpenter-capi: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	options, err := operator.ParseOptions(args...)
+	if err != nil {
+		return err
+	}
+	if limit := options.Core.MemoryLimit; limit > 0 {
+		debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
+	}
+	workload, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("configuring the workload cluster's client: %w", err)
+	}
+	management := rest.CopyConfig(workload)
+	if path := options.ClusterAPIKubeconfig; path != "" {
+		if management, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
+			return fmt.Errorf("reading --cluster-api-kubeconfig %s: %w", path, err)
+		}
+	}
+	ctx, op, err := operator.New(ctx, workload, management, options)
+	if err != nil {
+		return err
+	}
+
+	catalog := &catalog.Catalog{}
+	undecorated := metrics.Decorate(cloudprovider.New(op.Clusters, catalog))
+	cloudProvider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
+	repairPolicies, err := health.NewRepairPolicyMatcher(ctx, cloudProvider)
+	if err != nil {
+		return fmt.Errorf("checking the repair policies: %w", err)
+	}
+	cluster := state.NewCluster(op.Clock, op.GetClient(), cloudProvider, state.WithRepairPolicyMatcher(repairPolicies))
+	all := append(
+		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
+			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore),
+		controller.NewControllers(op, catalog)...)
+	for _, c := range all {
+		if err := c.Register(ctx, op.Manager); err != nil {
+			return fmt.Errorf("setting up the controllers: %w", err)
+		}
+	}
+	return op.Start(ctx)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// defaultMaxPods is the kubelet's default for maxPods.
+const defaultMaxPods = 110
+
+// defaultEvictionHard holds the kubelet's defaults that bear on allocatable
+// (kubernetes: pkg/kubelet/eviction/defaults_linux.go).
+var defaultEvictionHard = map[string]v1alpha1.EvictionThreshold{
+	"memory.available": "100Mi",
+	"nodefs.available": "10%",
+}
+
+// capacityOf returns an instance type's capacity as its node reports it.
+func capacityOf(instanceType *v1alpha1.InstanceType, kubelet *v1alpha1.KubeletConfiguration) corev1.ResourceList {
+	capacity := corev1.ResourceList{}
+	for name, quantity := range instanceType.Capacity {
+		capacity[name] = quantity.DeepCopy()
+	}
+	if kubelet != nil && kubelet.MaxPods != nil {
+		capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(*kubelet.MaxPods), resource.DecimalSI)
+	} else if _, given := capacity[corev1.ResourcePods]; !given {
+		capacity[corev1.ResourcePods] = *resource.NewQuantity(defaultMaxPods, resource.DecimalSI)
+	}
+	return capacity
+}
+
+// overheadOf returns what of the capacity a kubelet does not let Pods use:
+// allocatable = capacity − kubeReserved − systemReserved − hard eviction
+// thresholds (kubernetes: pkg/kubelet/cm/node_container_manager_linux.go,
+// GetNodeAllocatableReservation).
+func overheadOf(capacity corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration) (*cloudprovider.InstanceTypeOverhead, error) {
+	evictionHard := defaultEvictionHard
+	overhead := &cloudprovider.InstanceTypeOverhead{}
+	if kubelet != nil {
+		overhead.KubeReserved = reserved(kubelet.KubeReserved, capacity)
+		overhead.SystemReserved = reserved(kubelet.SystemReserved, capacity)
+		if kubelet.EvictionHard != nil {
+			evictionHard = kubelet.EvictionHard
+		}
+	}
+	overhead.EvictionThreshold = corev1.ResourceList{}
+	for signal, name := range map[string]corev1.ResourceName{
+		"memory.available": corev1.ResourceMemory,
+		"nodefs.available": corev1.ResourceEphemeralStorage,
+	} {
+		threshold, set := evictionHard[signal]
+		total, has := capacity[name]
+		if !set || !has {
+			continue
+		}
+		quantity, err := thresholdQuantity(string(threshold), total)
+		if err != nil {
+			return nil, fmt.Errorf("kubelet.evictionHard[%s]: %w", signal, err)
+		}
+		overhead.EvictionThreshold[name] = quantity
+	}
+	return overhead, nil
+}
+
+// reserved returns the part of a reservation that bears on what a machine has.
+func reserved(reservation map[corev1.ResourceName]resource.Quantity, capacity corev1.ResourceList) corev1.ResourceList {
+	result := corev1.ResourceList{}
+	for name, quantity := range reservation {
+		if _, has := capacity[name]; has {
+			result[name] = quantity.DeepCopy()
+		}
+	}
+	return result
+}
+
+// thresholdQuantity resolves a threshold as the kubelet does, with its float32
+// percentages and its rounding (kubernetes: pkg/kubelet/eviction/helpers.go,
+// parseThresholdStatement, and api/types.go, GetThresholdQuantity).
+func thresholdQuantity(threshold string, capacity resource.Quantity) (resource.Quantity, error) {
+	percent, isPercentage := strings.CutSuffix(threshold, "%")
+	if !isPercentage {
+		quantity, err := resource.ParseQuantity(threshold)
+		if err != nil {
+			return resource.Quantity{}, fmt.Errorf("%q is neither a quantity nor a percentage", threshold)
+		}
+		return quantity, nil
+	}
+	value, err := strconv.ParseFloat(percent, 32)
+	if err != nil || value < 0 || value > 100 {
+		return resource.Quantity{}, fmt.Errorf("%q is not a percentage between 0%% and 100%%", threshold)
+	}
+	return *resource.NewQuantity(int64(float64(capacity.Value())*float64(float32(value)/100)), resource.BinarySI), nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cloudprovider is Karpenter's CloudProvider for Cluster API. It takes
+// decisions and writes next to nothing: Create chooses an offering and returns
+// what Karpenter core then persists on the NodeClaim, and only what is persisted
+// there has effects, through the reconcilers of internal/controller. So a crash
+// before core has persisted the decision costs nothing. The one method that
+// writes is Delete, which deletes the claim's Machine.
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// unhealthyToleration is for how long a Node may be not Ready before Karpenter
+// replaces it, when its NodeRepair feature gate is on.
+const unhealthyToleration = 30 * time.Minute
+
+var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
+
+// Every node of Cluster API starts with a taint that Cluster API removes once it
+// knows which Machine the node is. Karpenter is not to think that Pods must
+// tolerate it.
+func init() {
+	scheduling.KnownEphemeralTaints = append(scheduling.KnownEphemeralTaints, clusterv1.NodeUninitializedTaint)
+}
+
+// CloudProvider implements Karpenter's interface of that name.
+type CloudProvider struct {
+	clusters *operator.Clusters
+	catalog  *catalog.Catalog
+}
+
+// New returns the CloudProvider for the served Cluster.
+func New(clusters *operator.Clusters, catalog *catalog.Catalog) *CloudProvider {
+	return &CloudProvider{clusters: clusters, catalog: catalog}
+}
+
+// Create decides with which offering a claim is launched. It reads from caches
+// only and writes nothing. The claim it returns carries all labels, capacity and
+// allocatable of its future node, the name of its scalable resource, and a
+// provisional provider ID.
+//
+// It returns InsufficientCapacityError if nothing fits, NodeClassNotReadyError if
+// the template is missing or not Ready.
+func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+	template, err := c.template(ctx, claim.Spec.NodeClassRef)
+	if err != nil {
+		return nil, err
+	}
+	switch ready := template.StatusConditions().Get(status.ConditionReady); {
+	case ready.IsFalse():
+		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s is not ready: %s", template.Name, ready.Message))
+	case ready.IsUnknown():
+		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s was not reconciled yet", template.Name),
+			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))
+	}
+	// What is wrong with single instance types is on the template's conditions.
+	instanceTypes, _ := c.catalog.InstanceTypes(template)
+	decision, err := decide(claim, instanceTypes)
+	if err != nil {
+		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
+	}
+	resource, err := scalable.MachineDeployment(c.clusters.Cluster, template, decision.id())
+	if err != nil {
+		return nil, cloudprovider.NewInsufficientCapacityError(err)
+	}
+	created := decision.nodeClaim(claim)
+	created.Annotations = lo.Assign(created.Annotations, map[string]string{
+		v1alpha1.ScalableResourceAnnotation: resource.Name,
+		v1alpha1.TemplateHashAnnotation:     resource.Labels[v1alpha1.TemplateHashLabel],
+	})
+	return created, nil
+}
+
+// Delete deletes the claim's Machine, in whatever state it is. It returns
+// NodeClaimNotFoundError once there is none. A Machine that is still to come for
+// a claim that is going will be a spare of its scalable resource.
+func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
+	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
+	if err != nil {
+		return err
+	}
+	if len(machines) == 0 {
+		// A link that was written a moment ago may not be in the cache. Asked once
+		// for each claim that goes, before its finalizer may: nothing may be left
+		// that costs money.
+		machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
+			client.MatchingLabels{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
+		if err != nil {
+			return err
+		}
+	}
+	if len(machines) == 0 {
+		return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
+	}
+	var errs []error
+	for i := range machines {
+		errs = append(errs, client.IgnoreNotFound(scalable.RemoveMachine(ctx, c.clusters.Management.GetClient(), &machines[i])))
+	}
+	return errors.Join(errs...)
+}
+
+// Get returns the claim of a provider ID, of a Machine's or a provisional one.
+func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
+	if providerID == "" {
+		return nil, cloudprovider.NewNodeClaimNotFoundError(errors.New("no provider ID given"))
+	}
+	field := client.MatchingFields{operator.MachineProviderIDField: providerID}
+	uid, provisional := link.ParseProvisionalID(providerID)
+	if provisional {
+		field = client.MatchingFields{operator.MachineClaimField: string(uid)}
+	}
+	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), field)
+	if err != nil {
+		return nil, err
+	}
+	if len(machines) > 0 {
+		return fromMachine(&machines[0]), nil
+	}
+	if provisional {
+		// The Machine is still to come: what is known is on the claim itself.
+		claims := &karpv1.NodeClaimList{}
+		if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: providerID}); err != nil {
+			return nil, fmt.Errorf("listing NodeClaims with provider ID %s: %w", providerID, err)
+		}
+		if len(claims.Items) > 0 && claims.Items[0].DeletionTimestamp.IsZero() {
+			return &claims.Items[0], nil
+		}
+	}
+	return nil, cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine has provider ID %s", providerID))
+}
+
+// List returns a claim for each Machine that serves one.
+func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), client.HasLabels{v1alpha1.NodeClaimUIDLabel})
+	if err != nil {
+		return nil, err
+	}
+	return lo.Map(machines, func(_ clusterv1.Machine, i int) *karpv1.NodeClaim { return fromMachine(&machines[i]) }), nil
+}
+
+// GetInstanceTypes returns what the NodePool's template offers. The values are
+// shared: core does not modify them, and nobody else may.
+func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.NodePool) ([]*cloudprovider.InstanceType, error) {
+	template, err := c.template(ctx, nodePool.Spec.Template.Spec.NodeClassRef)
+	if err != nil {
+		return nil, err
+	}
+	// What is wrong with single instance types is on the template's conditions.
+	instanceTypes, _ := c.catalog.InstanceTypes(template)
+	return instanceTypes, nil
+}
+
+// IsDrifted returns no reason: templates are compared with claims later on.
+func (c *CloudProvider) IsDrifted(context.Context, *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
+	return "", nil
+}
+
+// Reboot returns NodeRebootNotImplementedError: Cluster API cannot restart a machine.
+func (c *CloudProvider) Reboot(context.Context, *karpv1.NodeClaim, string) error {
+	return cloudprovider.NewNodeRebootNotImplementedError()
+}
+
+// RepairPolicies returns when a Node counts as broken: not Ready, or not heard
+// of, for 30 minutes. It is then replaced without a drain, for its kubelet would
+// not end any Pod. Exactly one policy, that without a reason, is the default
+// (karpenter: pkg/controllers/node/health/policy.go).
+func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
+	return []cloudprovider.RepairPolicy{{
+		ConditionType:          corev1.NodeReady,
+		ConditionStatus:        corev1.ConditionFalse,
+		TolerationDuration:     unhealthyToleration,
+		TerminationGracePeriod: new(time.Duration),
+		Action:                 cloudprovider.ReplaceNode,
+	}, {
+		ConditionType:          corev1.NodeReady,
+		ConditionStatus:        corev1.ConditionUnknown,
+		ReasonRegex:            ".*",
+		TolerationDuration:     unhealthyToleration,
+		TerminationGracePeriod: new(time.Duration),
+		Action:                 cloudprovider.ReplaceNode,
+	}}
+}
+
+// Name returns the name of this provider in logs and metrics.
+func (c *CloudProvider) Name() string {
+	return "cluster-api"
+}
+
+// GetSupportedNodeClasses returns the one kind of NodeClass.
+func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
+	return []status.Object{&v1alpha1.KarpenterMachineTemplate{}}
+}
+
+// template returns the template of a NodeClass reference.
+func (c *CloudProvider) template(ctx context.Context, ref *karpv1.NodeClassReference) (*v1alpha1.KarpenterMachineTemplate, error) {
+	if ref == nil || ref.Group != v1alpha1.Group || ref.Kind != v1alpha1.Kind {
+		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("nodeClassRef must name a %s of group %s, found %+v", v1alpha1.Kind, v1alpha1.Group, ref))
+	}
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := c.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: ref.Name}, template); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s does not exist", ref.Name))
+		}
+		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", ref.Name, err)
+	}
+	return template, nil
+}
+
+func (c *CloudProvider) machines(ctx context.Context, reader client.Reader, opts ...client.ListOption) ([]clusterv1.Machine, error) {
+	list := &clusterv1.MachineList{}
+	if err := reader.List(ctx, list, opts...); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	return list.Items, nil
+}

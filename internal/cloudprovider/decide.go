@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+	"sigs.k8s.io/karpenter/pkg/utils/resources"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// decision is the offering a claim is launched with.
+type decision struct {
+	instanceType *cloudprovider.InstanceType
+	offering     *cloudprovider.Offering
+	requirements scheduling.Requirements
+}
+
+// miss says why an instance type does not serve a claim. The higher its stage,
+// the closer it came.
+type miss struct {
+	stage  int
+	reason error
+}
+
+// decide returns the cheapest launchable offering that fits the claim; of equal
+// ones the first by instance type, zone and capacity type, so that the same claim
+// gets the same answer. The error names the closest miss and what it fails.
+func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType) (*decision, error) {
+	if len(instanceTypes) == 0 {
+		return nil, errors.New("it offers no instance types")
+	}
+	requirements := requirementsOf(claim)
+	var best *decision
+	closest := miss{stage: -1}
+	for _, instanceType := range instanceTypes {
+		offering, miss := fit(claim, requirements, instanceType)
+		if offering == nil {
+			if miss.stage > closest.stage {
+				closest = miss
+			}
+			continue
+		}
+		candidate := &decision{instanceType: instanceType, offering: offering, requirements: requirements}
+		if best == nil || candidate.compare(best) < 0 {
+			best = candidate
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("none of %d instance types fits NodeClaim %s; the closest is %w", len(instanceTypes), claim.Name, closest.reason)
+	}
+	return best, nil
+}
+
+// requirementsOf returns the claim's requirements. Labels of the claim that name
+// an offering are among them: had an earlier decision been persisted in part
+// (core writes metadata and status one after the other), it is kept to.
+func requirementsOf(claim *karpv1.NodeClaim) scheduling.Requirements {
+	requirements := scheduling.NewNodeSelectorRequirementsWithMinValues(claim.Spec.Requirements...)
+	requirements.Add(scheduling.NewLabelRequirements(lo.PickByKeys(claim.Labels, []string{
+		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpv1.CapacityTypeLabelKey,
+	})).Values()...)
+	return requirements
+}
+
+// fit returns the cheapest offering of an instance type for a claim, or why there is none.
+func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType) (*cloudprovider.Offering, miss) {
+	if err := requirements.Compatible(instanceType.Requirements, scheduling.AllowUndefinedWellKnownLabels); err != nil {
+		if !requirements.Get(corev1.LabelInstanceTypeStable).Has(instanceType.Name) {
+			return nil, miss{0, fmt.Errorf("%s, which the claim does not allow: %w", instanceType.Name, err)}
+		}
+		return nil, miss{1, fmt.Errorf("%s, which does not meet the requirements: %w", instanceType.Name, err)}
+	}
+	allocatable := instanceType.Allocatable()
+	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
+		requested, available := claim.Spec.Resources.Requests[name], allocatable[name]
+		if resources.Cmp(requested, available) > 0 {
+			return nil, miss{2, fmt.Errorf("%s, which has too little %s: requested %s, allocatable %s", instanceType.Name, name, requested.String(), available.String())}
+		}
+	}
+	compatible := instanceType.Offerings.Compatible(requirements)
+	if len(compatible) == 0 {
+		return nil, miss{3, fmt.Errorf("%s, which has no offering with zone %s and capacity type %s", instanceType.Name,
+			requirements.Get(corev1.LabelTopologyZone), requirements.Get(karpv1.CapacityTypeLabelKey))}
+	}
+	launchable := compatible.Launchable()
+	if len(launchable) == 0 {
+		return nil, miss{4, fmt.Errorf("%s, whose offerings are unavailable for now", instanceType.Name)}
+	}
+	return slices.MinFunc(launchable, func(a, b *cloudprovider.Offering) int {
+		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Zone(), b.Zone()), cmp.Compare(a.CapacityType(), b.CapacityType()))
+	}), miss{}
+}
+
+func (d *decision) compare(other *decision) int {
+	return cmp.Or(cmp.Compare(d.offering.Price, other.offering.Price), cmp.Compare(d.instanceType.Name, other.instanceType.Name))
+}
+
+func (d *decision) id() scalable.Offering {
+	return scalable.Offering{InstanceType: d.instanceType.Name, Zone: d.offering.Zone(), CapacityType: d.offering.CapacityType()}
+}
+
+// nodeClaim returns the claim as core is to persist it. It carries every label
+// that has but one possible value: without them each scheduling pass before the
+// node registers would take the claim for a poorer one and launch another.
+func (d *decision) nodeClaim(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
+	labels := map[string]string{}
+	for _, requirements := range []scheduling.Requirements{d.requirements, d.instanceType.Requirements, d.offering.Requirements} {
+		for key, requirement := range requirements {
+			if requirement.Operator() == corev1.NodeSelectorOpIn && requirement.Len() == 1 {
+				labels[key] = requirement.Any()
+			}
+		}
+	}
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        claim.Name,
+			UID:         claim.UID,
+			Labels:      labels,
+			Annotations: maps.Clone(claim.Annotations),
+		},
+		Spec: *claim.Spec.DeepCopy(),
+		Status: karpv1.NodeClaimStatus{
+			ProviderID:  link.ProvisionalID(claim.UID),
+			Capacity:    withoutZeros(d.instanceType.Capacity),
+			Allocatable: withoutZeros(d.instanceType.Allocatable()),
+		},
+	}
+}
+
+func withoutZeros(list corev1.ResourceList) corev1.ResourceList {
+	result := corev1.ResourceList{}
+	for name, quantity := range list {
+		if !quantity.IsZero() {
+			result[name] = quantity.DeepCopy()
+		}
+	}
+	return result
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package enqueue maps events of both clusters to scalable resources. The
+// reconcilers of claims and of scalable resources both work on one resource at a
+// time, by its name.
+package enqueue
+
+import (
+	"context"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// window collects the events of a burst into one reconcile: Karpenter makes many
+// claims at once, and a MachineSet many Machines.
+const window = 100 * time.Millisecond
+
+// Resources adds the watches for everything that a scalable resource's state
+// depends on: its claims, its Machines, itself, and its Cluster.
+func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder {
+	management := clusters.Management.GetCache()
+	return b.
+		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(ofMachine))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, named(client.Object.GetName))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
+			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) })))
+}
+
+func ofClaim(object client.Object) string {
+	return object.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]
+}
+
+func ofMachine(object client.Object) string {
+	return object.GetLabels()[clusterv1.MachineDeploymentNameLabel]
+}
+
+// all returns every scalable resource that exists or that a claim names. An error
+// of a cache is no reason to lose the others: each resource is also enqueued by
+// its own events.
+func all(ctx context.Context, clusters *operator.Clusters) []reconcile.Request {
+	names := sets.New[string]()
+	resources := &clusterv1.MachineDeploymentList{}
+	if err := clusters.Management.GetClient().List(ctx, resources, client.HasLabels{v1alpha1.TemplateLabel}); err == nil {
+		for i := range resources.Items {
+			names.Insert(resources.Items[i].Name)
+		}
+	}
+	claims := &karpv1.NodeClaimList{}
+	if err := clusters.Workload.GetClient().List(ctx, claims); err == nil {
+		for i := range claims.Items {
+			names.Insert(ofClaim(&claims.Items[i]))
+		}
+	}
+	return lo.Map(sets.List(names.Delete("")), func(name string, _ int) reconcile.Request { return request(name) })
+}
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// named enqueues the resource that an object belongs to, and on an update also
+// the one it belonged to before.
+func named(resource func(client.Object) string) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(q queue, object client.Object) {
+		if name := resource(object); name != "" {
+			q.AddAfter(request(name), window)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			add(q, e.ObjectOld)
+			add(q, e.ObjectNew)
+		},
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { add(q, e.Object) },
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// setBootstrapReady tells whether the bootstrap template exists. A Secret that is
+// named instead is not looked up, so that this operator needs no right to read
+// Secrets; Cluster API does not look it up either.
+func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	conditions := template.StatusConditions()
+	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
+		problem, err := r.resolve(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if problem != nil {
+			conditions.SetFalse(v1alpha1.ConditionBootstrapReady, problem.reason, "spec.template.spec.bootstrap.configRef: "+problem.message)
+			return nil
+		}
+	}
+	conditions.SetTrue(v1alpha1.ConditionBootstrapReady)
+	return nil
+}

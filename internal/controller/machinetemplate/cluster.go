@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// setClusterReady tells whether Machines can be made in the served Cluster.
+func (r *Reconciler) setClusterReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	conditions := template.StatusConditions()
+	cluster := &clusterv1.Cluster{}
+	if err := r.clusters.Management.GetClient().Get(ctx, r.clusters.Cluster, cluster); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
+		}
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotFound,
+			fmt.Sprintf("Cluster %s, which this operator serves, does not exist: create it, or set the operator's --cluster-name and --cluster-namespace", r.clusters.Cluster))
+		return nil
+	}
+	initialized := cluster.Status.Initialization
+	switch {
+	case lo.FromPtr(cluster.Spec.Paused):
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterPaused,
+			fmt.Sprintf("Cluster %s is paused: set its spec.paused to false to go on", r.clusters.Cluster))
+	case !lo.FromPtr(initialized.InfrastructureProvisioned):
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotProvisioned,
+			fmt.Sprintf("the infrastructure of Cluster %s is not provisioned yet: see its conditions", r.clusters.Cluster))
+	case !lo.FromPtr(initialized.ControlPlaneInitialized):
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotProvisioned,
+			fmt.Sprintf("the control plane of Cluster %s is not initialized yet: see its conditions", r.clusters.Cluster))
+	default:
+		conditions.SetTrue(v1alpha1.ConditionClusterReady)
+	}
+	return nil
+}

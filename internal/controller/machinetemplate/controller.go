@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machinetemplate tells on a KarpenterMachineTemplate's status whether it
+// can be used, what it offers, and what was generated from it. There is one file
+// for each condition.
+package machinetemplate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+const (
+	// concurrency is the number of templates that are worked on at once.
+	concurrency = 10
+
+	// window collects changes of generated resources, whose replicas move all the
+	// time during a scale-out, into one write of the template's status.
+	window = time.Second
+)
+
+// Reconciler keeps the status of the templates.
+type Reconciler struct {
+	clusters *operator.Clusters
+	catalog  *catalog.Catalog
+	watches  *watches
+}
+
+// NewReconciler returns the reconciler for the served Cluster.
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog}
+}
+
+// Register adds the reconciler to a manager.
+func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+	management := r.clusters.Management.GetCache()
+	everyTemplate := handler.EnqueueRequestsFromMapFunc(r.everyTemplate)
+	c, err := ctrl.NewControllerManagedBy(mgr).
+		Named("capi.machinetemplate").
+		For(&v1alpha1.KarpenterMachineTemplate{}).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, ofResource())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate)).
+		WatchesRawSource(source.Kind[client.Object](management, crd(), everyTemplate, contractChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Build(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of KarpenterMachineTemplates: %w", err)
+	}
+	r.watches = &watches{controller: c, cache: management, handler: everyTemplate}
+	return nil
+}
+
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+// Reconcile works on the template of the given name.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, template); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.catalog.Forget(request.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
+	}
+	stored := template.DeepCopy()
+	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
+		r.setClusterReady,
+		r.setInfrastructureReady,
+		r.setBootstrapReady,
+		r.setInstanceTypesReady,
+		r.setScalableResources,
+	} {
+		if err := set(ctx, template); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
+		return reconcile.Result{}, nil
+	}
+	// With the resourceVersion as precondition, since lists are replaced as a whole.
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil // its event brings the next reconcile
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", request.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// everyTemplate enqueues all templates; there are few of them.
+func (r *Reconciler) everyTemplate(ctx context.Context, _ client.Object) []reconcile.Request {
+	templates := &v1alpha1.KarpenterMachineTemplateList{}
+	if err := r.clusters.Workload.GetClient().List(ctx, templates); err != nil {
+		log.FromContext(ctx).Error(err, "listing KarpenterMachineTemplates")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range templates.Items {
+		requests = append(requests, requestOf(templates.Items[i].Name))
+	}
+	return requests
+}
+
+// ofResource enqueues the template that a resource was generated from.
+func ofResource() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(q queue, object client.Object) {
+		if name := object.GetLabels()[v1alpha1.TemplateLabel]; name != "" {
+			q.AddAfter(requestOf(name), window)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { add(q, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object) },
+	}
+}
+
+func requestOf(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// crd is the metadata of a CustomResourceDefinition, which is all that is needed.
+func crd() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+}
+
+// contractChanged lets through what can change how a reference is resolved.
+func contractChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+}

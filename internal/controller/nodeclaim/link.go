@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// link writes the links of the plan on the Machines.
+func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) error {
+	var errs []error
+	for _, link := range observed.Plan.Links {
+		machine := observed.Machines[link.Machine]
+		linked := machine.DeepCopy()
+		linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(link.Claim.UID)})
+		linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: link.Claim.Name})
+		err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil:
+			observed.Machines[link.Machine] = linked
+			log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", link.Claim.Name)
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+			// The Machine is not what it was: its event brings the next reconcile.
+			delete(observed.Plan.Served, link.Claim.UID)
+		default:
+			delete(observed.Plan.Served, link.Claim.UID)
+			errs = append(errs, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), link.Claim.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scalableresource keeps the generated MachineDeployments: it makes one
+// when the first claim names it, sets its replicas to the value of the equation
+// in internal/link, deletes Machines that serve no claim, and deletes the
+// MachineDeployment when it has long been empty.
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+const (
+	// concurrency is the number of scalable resources that are worked on at once.
+	concurrency = 10
+
+	// pace is the least time between two writes of one resource's replicas. Cluster
+	// API reconciles a MachineDeployment once a second at most (util/controller/
+	// controller.go), so more writes would only cost.
+	pace = time.Second
+)
+
+// Reconciler keeps the scalable resources of the served Cluster.
+type Reconciler struct {
+	clusters *operator.Clusters
+	recorder events.Recorder
+	clock    clock.PassiveClock
+
+	// written is when the replicas of a resource were last written, for the pace
+	// only: nothing is decided from it.
+	written sync.Map
+}
+
+// NewReconciler returns the reconciler for the served Cluster.
+func NewReconciler(clusters *operator.Clusters, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, recorder: recorder, clock: clock}
+}
+
+// Register adds the reconciler to a manager.
+func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		Complete(r)
+}
+
+// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch;delete
+
+// Reconcile works on the scalable resource of the given name.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	observed, err := scalable.Observe(ctx, r.clusters, request.Name)
+	if err != nil || observed == nil {
+		return reconcile.Result{}, err
+	}
+	switch resource := observed.Resource; {
+	case resource == nil:
+		r.written.Delete(request.Name)
+		return reconcile.Result{}, r.generate(ctx, request.Name, observed)
+	case !resource.DeletionTimestamp.IsZero() || resource.Labels[v1alpha1.TemplateLabel] == "":
+		// It is going, and its claims wait for the next one; or it is not ours.
+		return reconcile.Result{}, nil
+	}
+	removed := r.remove(ctx, observed)
+	result, err := r.update(ctx, observed)
+	return result, errors.Join(removed, err)
+}
+
+// update sets replicas and the time since which the resource is empty, and
+// deletes it when that is long ago.
+func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (reconcile.Result, error) {
+	resource := observed.Resource
+	changed := resource.DeepCopy()
+	changed.Spec.Replicas = new(observed.Plan.Replicas)
+	empty, err := r.setEmptySince(ctx, changed, observed)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if empty.expired {
+		precondition := client.Preconditions{UID: &resource.UID, ResourceVersion: &resource.ResourceVersion}
+		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource, precondition))
+		if err == nil {
+			log.FromContext(ctx).Info("deleted empty MachineDeployment", "MachineDeployment", client.ObjectKeyFromObject(resource))
+		}
+		return reconcile.Result{}, ignoreConflict(err)
+	}
+	before, after := resource.Spec.Replicas, changed.Spec.Replicas
+	if equal(resource, changed) {
+		return reconcile.Result{RequeueAfter: empty.expiresIn}, nil
+	}
+	// Lowering is never put off: a Machine that is gone before would be replaced.
+	if wait := r.untilNextWrite(resource.Name); wait > 0 && *after > lo.FromPtr(before) {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	// With the resourceVersion as precondition: replicas are lowered only from the
+	// value that the decision was made from.
+	if err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
+		return reconcile.Result{}, ignoreConflict(fmt.Errorf("patching MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err))
+	}
+	r.written.Store(resource.Name, r.clock.Now())
+	log.FromContext(ctx).Info("set replicas", "MachineDeployment", client.ObjectKeyFromObject(resource), "from", lo.FromPtr(before), "to", *after)
+	return reconcile.Result{RequeueAfter: empty.expiresIn}, nil
+}
+
+// equal tells whether nothing that update sets is different.
+func equal(a, b *clusterv1.MachineDeployment) bool {
+	return a.Spec.Replicas != nil && *a.Spec.Replicas == *b.Spec.Replicas &&
+		a.Annotations[v1alpha1.EmptySinceAnnotation] == b.Annotations[v1alpha1.EmptySinceAnnotation]
+}
+
+// untilNextWrite returns for how long replicas of a resource are not to be written.
+func (r *Reconciler) untilNextWrite(name string) time.Duration {
+	last, ok := r.written.Load(name)
+	if !ok {
+		return 0
+	}
+	return pace - r.clock.Since(last.(time.Time))
+}
+
+// ignoreConflict drops the error of an object that is not what it was: its event
+// brings the next reconcile.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// generate makes the scalable resource that claims wait for. The template may
+// have changed since Karpenter decided for it: then the resource they name can
+// never be, and each claim moves to the one that its offering has now, or, if the
+// template offers that no more, is deleted so that Karpenter decides anew.
+func (r *Reconciler) generate(ctx context.Context, name string, observed *scalable.Observed) error {
+	var errs []error
+	for i := range observed.Claims {
+		claim := &observed.Claims[i]
+		if !waits(claim, observed) {
+			continue
+		}
+		resource, err := r.resourceOf(ctx, claim)
+		switch {
+		case err != nil:
+			errs = append(errs, r.giveUp(ctx, claim, err))
+		case resource.Name != name:
+			errs = append(errs, r.move(ctx, claim, resource))
+		default:
+			// All waiting claims of this resource are counted in its replicas.
+			resource.Spec.Replicas = new(observed.Plan.Replicas)
+			return errors.Join(append(errs, r.create(ctx, resource))...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waits tells whether a claim needs a Machine and has none.
+func waits(claim *karpv1.NodeClaim, observed *scalable.Observed) bool {
+	_, served := observed.Plan.Served[claim.UID]
+	return !served && scalable.NeedsMachine(claim)
+}
+
+// resourceOf returns the scalable resource that a claim's offering has now. A
+// notOffered error says that there is none.
+func (r *Reconciler) resourceOf(ctx context.Context, claim *karpv1.NodeClaim) (*clusterv1.MachineDeployment, error) {
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
+	if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, template); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
+		}
+		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
+	}
+	resource, err := scalable.MachineDeployment(r.clusters.Cluster, template, scalable.OfferingOfClaim(claim))
+	if err != nil {
+		return nil, notOffered{err}
+	}
+	return resource, nil
+}
+
+// notOffered says that a claim can get no Machine.
+type notOffered struct{ error }
+
+func (r *Reconciler) create(ctx context.Context, resource *clusterv1.MachineDeployment) error {
+	if err := r.clusters.Management.GetClient().Create(ctx, resource); err != nil {
+		// If it exists, the cache is behind: its event brings the next reconcile.
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return fmt.Errorf("creating MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err)
+	}
+	r.written.Store(resource.Name, r.clock.Now())
+	log.FromContext(ctx).Info("created MachineDeployment", "MachineDeployment", client.ObjectKeyFromObject(resource),
+		"offering", scalable.OfferingOf(resource).String(), "replicas", *resource.Spec.Replicas)
+	return nil
+}
+
+// move makes a claim name another scalable resource.
+func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, resource *clusterv1.MachineDeployment) error {
+	changed := claim.DeepCopy()
+	changed.Annotations[v1alpha1.ScalableResourceAnnotation] = resource.Name
+	changed.Annotations[v1alpha1.TemplateHashAnnotation] = resource.Labels[v1alpha1.TemplateHashLabel]
+	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("moving NodeClaim %s to MachineDeployment %s: %w", claim.Name, resource.Name, err)))
+	}
+	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "MachineDeployment", resource.Name)
+	return nil
+}
+
+// giveUp deletes a claim that can get no Machine, so that Karpenter makes another.
+func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
+	var gone notOffered
+	if !errors.As(reason, &gone) {
+		return reason
+	}
+	r.recorder.Publish(offeringGone(claim, reason))
+	precondition := client.Preconditions{UID: &claim.UID}
+	if err := client.IgnoreNotFound(r.clusters.Workload.GetClient().Delete(ctx, claim, precondition)); err != nil {
+		return ignoreConflict(fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err))
+	}
+	log.FromContext(ctx).Info("deleted NodeClaim that can get no Machine", "NodeClaim", claim.Name, "reason", reason.Error())
+	return nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// remove deletes the Machines that are to go: those of the plan, and those that
+// were chosen before but are not being deleted yet.
+func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) error {
+	var errs []error
+	for _, name := range observed.Plan.Removals {
+		machine := observed.Machines[name]
+		serves, err := r.servesAfterAll(ctx, machine)
+		if err != nil || serves {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, r.removeMachine(ctx, machine))
+	}
+	for _, machine := range observed.Machines {
+		if scalable.Leaving(machine) && machine.DeletionTimestamp.IsZero() {
+			errs = append(errs, r.removeMachine(ctx, machine))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) removeMachine(ctx context.Context, machine *clusterv1.Machine) error {
+	err := ignoreConflict(client.IgnoreNotFound(scalable.RemoveMachine(ctx, r.clusters.Management.GetClient(), machine)))
+	if err == nil {
+		log.FromContext(ctx).Info("deleted Machine that serves no NodeClaim", "Machine", client.ObjectKeyFromObject(machine))
+	}
+	return err
+}
+
+// servesAfterAll asks the API server whether the claim of a Machine's link
+// exists, though the cache does not have it. A Machine may hold Pods, so a cache
+// is not enough to delete it; and the question is asked once for each Machine
+// that goes this way.
+func (r *Reconciler) servesAfterAll(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
+	name := machine.Annotations[v1alpha1.NodeClaimAnnotation]
+	if scalable.ClaimUID(machine) == "" || name == "" {
+		return false, nil
+	}
+	claim := &karpv1.NodeClaim{}
+	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("getting NodeClaim %s of Machine %s: %w", name, client.ObjectKeyFromObject(machine), err)
+	}
+	return claim.UID == scalable.ClaimUID(machine), nil
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package link decides which Machine serves which NodeClaim, how many replicas
+// a scalable resource has, and which of its Machines go. It is made of pure
+// functions over plain values; it knows no client, clock or cache.
+//
+// All values are of one scalable resource, whose Machines are all alike.
+//
+//	live     Machines without deletion timestamp that were not chosen to go
+//	leaving  Machines with deletion timestamp, or chosen to go
+//	waiting  claims that need a Machine and have none
+//	spare    live Machines that serve no claim
+//	new      max(0, waiting − spare)
+//
+//	replicas = live + new + (leaving if new > 0, else 0)
+//
+// A MachineSet compares its replicas with all its Machines, leaving ones
+// included (Cluster API: core/reconcilers/machineset/machineset_controller.go,
+// syncReplicas). Any value between live and live + leaving makes it do nothing,
+// a value above makes it create. So leaving counts only while something new is
+// needed: without it a slow termination would hold up every new node; with it
+// at all times every Machine that went would be replaced.
+//
+// Lowering has one more rule. While replicas are above the number of Machines
+// there are, the MachineSet may have made the missing ones a moment ago. Lowered
+// then, it could delete a booting Machine that serves a claim, for all Machines
+// without a Node have the same delete priority. So replicas stay until what was
+// asked for has appeared, and it then goes as a spare; or until no claim is left.
+//
+// Nothing is ever incremented. The same claims and Machines give the same
+// answer, so a crash between any two writes leaves behind only a state from
+// which the next reconcile computes what was still to be done:
+//
+//   - between raising replicas and linking: the Machines appear and are linked.
+//   - between two links: the rest is linked; what is linked stays.
+//   - between choosing a Machine and deleting it: a chosen Machine is deleted.
+//   - between deleting a Machine and lowering replicas: replicas are lowered;
+//     had the Machine gone before, the MachineSet's replacement is a spare, which
+//     serves the next claim or goes.
+package link

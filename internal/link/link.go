@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Claim is what the decision needs to know of a NodeClaim.
+type Claim struct {
+	// UID and Name identify the claim.
+	UID  types.UID
+	Name string
+	// Created is the claim's creation timestamp.
+	Created time.Time
+	// ProviderID in the claim's status, provisional or real.
+	ProviderID string
+	// NeedsMachine tells whether the claim is to be given a Machine if it has none:
+	// it is launched, is not being deleted, and no Node has registered for it.
+	NeedsMachine bool
+}
+
+// Machine is what the decision needs to know of a Machine.
+type Machine struct {
+	// Name identifies the Machine.
+	Name string
+	// Created is the Machine's creation timestamp, in whole seconds.
+	Created time.Time
+	// Claim is the UID of the claim in the Machine's link; empty without a link.
+	Claim types.UID
+	// ProviderID of the Machine; empty until the infrastructure has set it.
+	ProviderID string
+	// Leaving tells whether the Machine is being deleted or was chosen to be.
+	Leaving bool
+	// Used tells whether the Machine has become a Node.
+	Used bool
+}
+
+// State is one scalable resource as it was observed.
+type State struct {
+	// Replicas the resource has now.
+	Replicas int32
+	// Claims that name this resource, those that are being deleted included.
+	Claims []Claim
+	// Machines of this resource, those that are being deleted included.
+	Machines []Machine
+}
+
+// Link is the decision that a Machine serves a claim.
+type Link struct {
+	Machine string
+	Claim   Claim
+}
+
+// Plan is what to do for one scalable resource.
+type Plan struct {
+	// Links are to be written, in order. A link that a Machine has already, to a
+	// claim that is gone or is served by another Machine, is overwritten.
+	Links []Link
+	// Removals are Machines to delete: they serve no claim and none waits for them.
+	Removals []string
+	// Replicas the resource is to have.
+	Replicas int32
+	// Served maps each claim that has a live Machine, with Links done, to its name.
+	Served map[types.UID]string
+}
+
+// Decide returns the plan for one scalable resource.
+//
+// Claims that wait, oldest first, get the spare Machines, oldest first; ties are
+// broken by name since timestamps have whole seconds. If several live Machines
+// have a link to one claim, the one whose provider ID the claim has keeps it,
+// else the oldest.
+func Decide(state State) Plan {
+	claims, machines := byAge(state)
+	plan, spare := observe(claims, machines)
+
+	waiting := 0
+	for _, claim := range claims {
+		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
+			continue
+		}
+		if len(spare) == 0 {
+			waiting++
+			continue
+		}
+		plan.Links = append(plan.Links, Link{Machine: spare[0].Name, Claim: claim})
+		plan.Served[claim.UID] = spare[0].Name
+		spare = spare[1:]
+	}
+	for _, machine := range spare {
+		plan.Removals = append(plan.Removals, machine.Name)
+	}
+
+	// A Machine to remove counts as live until it is seen to leave: the removal may
+	// fail, and replicas must not be lowered before.
+	leaving := 0
+	for _, machine := range machines {
+		if machine.Leaving {
+			leaving++
+		}
+	}
+	plan.Replicas = replicas(state.Replicas, len(machines)-leaving, leaving, waiting, len(claims))
+	return plan
+}
+
+// byAge returns the claims and Machines of a state, oldest first.
+func byAge(state State) ([]Claim, []Machine) {
+	claims, machines := slices.Clone(state.Claims), slices.Clone(state.Machines)
+	slices.SortFunc(claims, func(a, b Claim) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(machines, func(a, b Machine) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return claims, machines
+}
+
+// observe tells, of the live Machines, which serve a claim already, which can
+// serve none any more (both in the plan), and which are spare.
+func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
+	plan.Served = map[types.UID]string{}
+	byUID, byProviderID := map[types.UID]Claim{}, map[string]Claim{}
+	for _, claim := range claims {
+		byUID[claim.UID] = claim
+		if claim.ProviderID != "" {
+			byProviderID[claim.ProviderID] = claim
+		}
+	}
+
+	// A claim that knows its Machine by provider ID keeps it, whatever older
+	// Machine was linked to it by mistake, and also if a user removed the link.
+	own := map[string]bool{}
+	for _, machine := range machines {
+		claim, known := byProviderID[machine.ProviderID]
+		if machine.Leaving || !known || plan.Served[claim.UID] != "" || (machine.Claim != "" && machine.Claim != claim.UID) {
+			continue
+		}
+		own[machine.Name] = true
+		plan.Served[claim.UID] = machine.Name
+		if machine.Claim == "" {
+			plan.Links = append(plan.Links, Link{Machine: machine.Name, Claim: claim})
+		}
+	}
+	for _, machine := range machines {
+		claim, exists := byUID[machine.Claim]
+		switch {
+		case machine.Leaving || own[machine.Name]:
+		case exists && plan.Served[claim.UID] == "":
+			plan.Served[claim.UID] = machine.Name
+		case machine.Claim != "" && machine.Used:
+			// It may hold Pods of the claim it served, so no other claim gets it.
+			plan.Removals = append(plan.Removals, machine.Name)
+		default:
+			spare = append(spare, machine)
+		}
+	}
+	return plan, spare
+}
+
+// replicas is the equation of the package's document, with its rule for lowering.
+func replicas(current int32, live, leaving, waiting, claims int) int32 {
+	want := live + waiting
+	if waiting > 0 {
+		want += leaving
+	}
+	appeared := int(current) <= live+leaving
+	if want < int(current) && !appeared && claims > 0 {
+		return current
+	}
+	return int32(want)
+}

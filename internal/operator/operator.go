@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strconv"
+
+	"github.com/awslabs/operatorpkg/serrors"
+	"github.com/go-logr/zapr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
+	"sigs.k8s.io/karpenter/pkg/events"
+	core "sigs.k8s.io/karpenter/pkg/operator"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+	"sigs.k8s.io/karpenter/pkg/state/prediction"
+)
+
+// Name of this operator, as user agent and as source of events.
+const Name = "karpenter-capi"
+
+// Operator is the manager and what its controllers share.
+type Operator struct {
+	manager.Manager
+	Clusters          *Clusters
+	EventRecorder     events.Recorder
+	Clock             clock.Clock
+	InstanceTypeStore *nodeoverlay.InstanceTypeStore
+	PredictionStore   *prediction.Store
+}
+
+// New returns the operator for a workload cluster, and the context its controllers
+// are to be made with. management may be the same configuration as workload.
+func New(ctx context.Context, workload, management *rest.Config, options *Options) (context.Context, *Operator, error) {
+	ctx = options.Core.ToContext(ctx)
+	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	ctx = log.IntoContext(ctx, logger)
+
+	workload, management = configure(workload, options), configure(management, options)
+	mgr, err := newManager(ctx, workload, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", management.Host, err)
+	}
+	served, err := FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
+	if err != nil {
+		return nil, nil, err
+	}
+	clusters := &Clusters{Cluster: served, Workload: mgr}
+	if clusters.Management, err = newManagement(ctx, management, served); err != nil {
+		return nil, nil, err
+	}
+	if err := mgr.Add(clusters.Management); err != nil {
+		return nil, nil, err
+	}
+	logger.Info("serving", "Cluster", served, "workload", workload.Host, "management", management.Host, "version", core.Version)
+	return ctx, &Operator{
+		Manager:           mgr,
+		Clusters:          clusters,
+		EventRecorder:     events.NewRecorder(mgr.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // Karpenter's recorder takes this kind only.
+		Clock:             clock.RealClock{},
+		InstanceTypeStore: nodeoverlay.NewInstanceTypeStore(),
+		PredictionStore:   prediction.NewStore(),
+	}, nil
+}
+
+// configure returns a copy of a client configuration with this operator's rates
+// and user agent.
+func configure(config *rest.Config, options *Options) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = float32(options.Core.KubeClientQPS), options.Core.KubeClientBurst
+	config.UserAgent = Name + "/" + core.Version
+	return config
+}
+
+// newManager returns a manager as Karpenter's controllers need it (karpenter:
+// pkg/operator/operator.go).
+func newManager(ctx context.Context, config *rest.Config, options *Options) (manager.Manager, error) {
+	// Leader election has a rate limit of its own, so that a burst of requests
+	// does not cost the lease.
+	leaderConfig := rest.CopyConfig(config)
+	leaderConfig.QPS, leaderConfig.Burst = 0, 0
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme.Scheme,
+		Logger:                        logging.IgnoreDebugEvents(log.FromContext(ctx)),
+		LeaderElection:                !options.Core.DisableLeaderElection,
+		LeaderElectionID:              options.Core.LeaderElectionName,
+		LeaderElectionNamespace:       options.Core.LeaderElectionNamespace,
+		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
+		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionConfig:          leaderConfig,
+		Metrics:                       server.Options{BindAddress: address(options, options.Core.MetricsPort), ExtraHandlers: profiles(options)},
+		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
+		BaseContext:                   func() context.Context { return ctx },
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
+		}},
+		Controller: ctrlconfig.Controller{
+			EnableWarmup: new(!options.Core.DisableLeaderElection && !options.Core.DisableControllerWarmup),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the workload cluster %s: %w", config.Host, err)
+	}
+	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
+		return nil, fmt.Errorf("workload cluster %s: %w", config.Host, err)
+	}
+	synced := func(request *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(request.Context()) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	return mgr, errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+}
+
+// address returns where to listen; port 0 turns an endpoint off.
+func address(options *Options, port int) string {
+	if port == 0 {
+		return "0"
+	}
+	return net.JoinHostPort(options.BindAddress, strconv.Itoa(port))
+}
+
+// profiles returns the handlers that --enable-profiling adds to the metrics endpoint.
+func profiles(options *Options) map[string]http.Handler {
+	if !options.Core.EnableProfiling {
+		return nil
+	}
+	handlers := map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
+		handlers["/debug/pprof/"+name] = pprof.Handler(name)
+	}
+	return handlers
+}
