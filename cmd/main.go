@@ -11,18 +11,10 @@ import (
 	"os"
 	"runtime/debug"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
-	"sigs.k8s.io/karpenter/pkg/controllers"
-	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
-	"sigs.k8s.io/karpenter/pkg/controllers/state"
-
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -60,23 +52,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-
-	catalog := &catalog.Catalog{}
-	undecorated := metrics.Decorate(cloudprovider.New(op.Clusters, catalog))
-	cloudProvider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
-	repairPolicies, err := health.NewRepairPolicyMatcher(ctx, cloudProvider)
-	if err != nil {
-		return fmt.Errorf("checking the repair policies: %w", err)
-	}
-	cluster := state.NewCluster(op.Clock, op.GetClient(), cloudProvider, state.WithRepairPolicyMatcher(repairPolicies))
-	all := append(
-		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
-			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore),
-		controller.NewControllers(op, catalog)...)
-	for _, c := range all {
-		if err := c.Register(ctx, op.Manager); err != nil {
-			return fmt.Errorf("setting up the controllers: %w", err)
-		}
+	if _, err := controller.Setup(ctx, op); err != nil {
+		return err
 	}
 	return op.Start(ctx)
 }

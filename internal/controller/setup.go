@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller puts all controllers together: Karpenter core's, and this
+// operator's own reconcilers, which have a package each below this one.
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/awslabs/operatorpkg/controller"
+	"github.com/awslabs/operatorpkg/status"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
+	"sigs.k8s.io/karpenter/pkg/controllers"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	core "sigs.k8s.io/karpenter/pkg/operator"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// Setup adds every controller to the operator's manager: all that Karpenter core
+// offers, over this operator's CloudProvider with core's own decorations (see its
+// main, kwok/main.go), and this operator's reconcilers. It returns core's view of
+// the workload cluster.
+func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
+	catalog := &catalog.Catalog{}
+	undecorated := metrics.Decorate(cloudprovider.New(op.Clusters, catalog))
+	cloudProvider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
+	repairPolicies, err := health.NewRepairPolicyMatcher(ctx, cloudProvider)
+	if err != nil {
+		return nil, fmt.Errorf("checking the repair policies: %w", err)
+	}
+	cluster := state.NewCluster(op.Clock, op.GetClient(), cloudProvider, state.WithRepairPolicyMatcher(repairPolicies))
+	all := append(
+		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
+			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore),
+		newControllers(op, catalog)...)
+	for _, c := range all {
+		if err := c.Register(ctx, op.Manager); err != nil {
+			return nil, fmt.Errorf("setting up the controllers: %w", err)
+		}
+	}
+	return cluster, nil
+}
+
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// newControllers returns this operator's own controllers.
+func newControllers(op *operator.Operator, catalog *catalog.Catalog) []controller.Controller {
+	return []controller.Controller{
+		machinetemplate.NewReconciler(op.Clusters, catalog),
+		scalableresource.NewReconciler(op.Clusters, op.EventRecorder, op.Clock),
+		nodeclaim.NewReconciler(op.Clusters),
+		// Events and metrics for each transition of a template's conditions.
+		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
+			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg takes this kind only.
+	}
+}
