@@ -21,8 +21,13 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// heartbeatInterval is how often a kubelet looks at its Node, as the real one does by default.
-const heartbeatInterval = 10 * time.Second
+const (
+	// heartbeatInterval is how often a kubelet looks at its Node, as the real one does by default.
+	heartbeatInterval = 10 * time.Second
+
+	// conflictRetry is how long to wait after somebody else has changed what was to be written.
+	conflictRetry = time.Second
+)
 
 // machineReconciler leads a SimulatedMachine through the life of its instance.
 type machineReconciler struct {
@@ -39,64 +44,67 @@ type machineReconciler struct {
 var _ reconcile.Reconciler = &machineReconciler{}
 
 // Reconcile does what is due for one SimulatedMachine and asks to come back when the next step is.
+//
+// It writes a SimulatedMachine once at most: the event of the write brings it back for what follows. To go on at once
+// would mean to meet a cache that shows only the first of two writes.
 func (r *machineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	machine := &infrav1.SimulatedMachine{}
 	if err := r.Get(ctx, req.NamespacedName, machine); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	result, err := r.reconcile(ctx, machine)
-	if apierrors.IsConflict(err) && machine.UID != "" {
-		// The state that was read is old: the event of the newer one is on its way and brings us back.
-		// A conflict can also come from the workload cluster, which sends no events, hence the short wait.
-		return ctrl.Result{RequeueAfter: time.Second}, nil
+	if apierrors.IsConflict(err) {
+		// What was read is old. The event of a newer SimulatedMachine is on its way, but the workload cluster sends us
+		// no events, so a Node or lease that changed meanwhile is tried again after a moment.
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 	return result, err
 }
 
 func (r *machineReconciler) reconcile(ctx context.Context, machine *infrav1.SimulatedMachine) (ctrl.Result, error) {
+	read := machine.DeepCopy()
 	cluster, err := clusterOf(ctx, r.Client, machine)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if paused := pausedBy(cluster, machine); paused != "" {
-		before := machine.DeepCopy()
 		setPaused(machine, paused, r.clock.Now())
-		return ctrl.Result{}, patchStatus(ctx, r.Client, before, machine)
+		return ctrl.Result{}, patchStatus(ctx, r.Client, read, machine)
 	}
 	if !machine.DeletionTimestamp.IsZero() {
-		return r.reconcileDelete(ctx, machine)
+		return r.reconcileDelete(ctx, read, machine)
 	}
 	owner, err := ownerMachineOf(ctx, r.Client, machine)
 	if err != nil || owner == nil || cluster == nil {
 		// The owner reference and the cluster label come with an event of this object.
 		return ctrl.Result{}, err
 	}
-	if err := r.addFinalizer(ctx, machine); err != nil {
-		return ctrl.Result{}, err
+	if controllerutil.AddFinalizer(machine, infrav1.MachineFinalizer) {
+		return ctrl.Result{}, r.Patch(ctx, machine, locked(read))
 	}
 	if reason, message := missingPrerequisite(machine, owner, cluster); reason != "" {
-		before := machine.DeepCopy()
 		r.setStatus(machine, metav1.ConditionFalse, reason, message)
-		return ctrl.Result{}, patchStatus(ctx, r.Client, before, machine)
+		return ctrl.Result{}, patchStatus(ctx, r.Client, read, machine)
 	}
-	return r.reconcileInstance(ctx, machine, owner)
+	return r.reconcileInstance(ctx, read, machine, owner)
 }
 
 // reconcileInstance brings the instance as far as it is due.
-func (r *machineReconciler) reconcileInstance(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (ctrl.Result, error) {
-	start := ptr.Deref(machine.Status.StartTime, microTime(r.clock.Now()))
-	due := scheduleOf(&machine.Spec, machine.UID, start.Time).at(r.clock.Now(), progress{
+func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (ctrl.Result, error) {
+	if machine.Status.StartTime == nil {
+		machine.Status.StartTime = ptr.To(microTime(r.clock.Now()))
+		r.setReady(machine, false)
+		return ctrl.Result{}, patchStatus(ctx, r.Client, read, machine)
+	}
+	due := scheduleOf(&machine.Spec, machine.UID, machine.Status.StartTime.Time).at(r.clock.Now(), progress{
 		hasProviderID: machine.Spec.ProviderID != "",
 		provisioned:   isProvisioned(machine),
 		joined:        machine.Status.NodeName != "",
 	})
 	if due.setProviderID {
-		if err := r.setProviderID(ctx, machine); err != nil {
-			return ctrl.Result{}, err
-		}
+		machine.Spec.ProviderID = providerIDOf(machine)
+		return ctrl.Result{}, r.Patch(ctx, machine, locked(read))
 	}
-	before := machine.DeepCopy()
-	machine.Status.StartTime = &start
 	if due.reportProvisioned {
 		r.provision(machine, owner)
 	}
@@ -105,7 +113,7 @@ func (r *machineReconciler) reconcileInstance(ctx context.Context, machine *infr
 	if due.joinNode {
 		joinErr = r.joinNode(ctx, machine, owner)
 	}
-	if err := errors.Join(joinErr, patchStatus(ctx, r.Client, before, machine)); err != nil {
+	if err := errors.Join(joinErr, patchStatus(ctx, r.Client, read, machine)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.keepNode(ctx, machine, due.next)
@@ -170,18 +178,4 @@ func (r *machineReconciler) nodeOf(ctx context.Context, machine *infrav1.Simulat
 
 func (r *machineReconciler) kubelet() kubelet {
 	return kubelet{workload: r.workload, clock: r.clock}
-}
-
-func (r *machineReconciler) addFinalizer(ctx context.Context, machine *infrav1.SimulatedMachine) error {
-	before := machine.DeepCopy()
-	if !controllerutil.AddFinalizer(machine, infrav1.MachineFinalizer) {
-		return nil
-	}
-	return r.Patch(ctx, machine, locked(before))
-}
-
-func (r *machineReconciler) setProviderID(ctx context.Context, machine *infrav1.SimulatedMachine) error {
-	before := machine.DeepCopy()
-	machine.Spec.ProviderID = providerIDOf(machine)
-	return r.Patch(ctx, machine, locked(before))
 }

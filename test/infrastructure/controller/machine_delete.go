@@ -16,30 +16,28 @@ import (
 
 // reconcileDelete lets the instance die: its Node falls silent, and after a while the instance is gone.
 // The Node itself stays; to delete it is the business of Cluster API.
-func (r *machineReconciler) reconcileDelete(ctx context.Context, machine *infrav1.SimulatedMachine) (ctrl.Result, error) {
+func (r *machineReconciler) reconcileDelete(ctx context.Context, read, machine *infrav1.SimulatedMachine) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, infrav1.MachineFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	// An instance that was never asked for has nothing to take its time for.
 	if machine.Status.StartTime == nil && machine.Spec.ProviderID == "" {
-		return ctrl.Result{}, r.removeFinalizer(ctx, machine)
+		return ctrl.Result{}, r.removeFinalizer(ctx, read, machine)
 	}
-	before := machine.DeepCopy()
-	since := ptr.Deref(machine.Status.TerminationTime, microTime(r.clock.Now()))
-	machine.Status.TerminationTime = &since
-	r.setStatus(machine, metav1.ConditionFalse, clusterv1.DeletingReason, "Instance is being terminated")
-	if err := patchStatus(ctx, r.Client, before, machine); err != nil {
-		return ctrl.Result{}, err
+	if machine.Status.TerminationTime == nil {
+		machine.Status.TerminationTime = ptr.To(microTime(r.clock.Now()))
+		r.setStatus(machine, metav1.ConditionFalse, clusterv1.DeletingReason, "Instance is being terminated")
+		return ctrl.Result{}, patchStatus(ctx, r.Client, read, machine)
 	}
 	if err := r.stopHeartbeat(ctx, machine); err != nil {
 		return ctrl.Result{}, err
 	}
 	// The API shows no event when the instance is gone: the recorded time says when that is.
-	gone := since.Add(terminationDelay(&machine.Spec, machine.UID))
+	gone := machine.Status.TerminationTime.Add(terminationDelay(&machine.Spec, machine.UID))
 	if wait := gone.Sub(r.clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	return ctrl.Result{}, r.removeFinalizer(ctx, machine)
+	return ctrl.Result{}, r.removeFinalizer(ctx, read, machine)
 }
 
 // stopHeartbeat silences the Node, if there is one. It does not ask whether the Node is known to have joined, for a
@@ -58,9 +56,8 @@ func (r *machineReconciler) stopHeartbeat(ctx context.Context, machine *infrav1.
 	return StopHeartbeat(ctx, r.workload, node, microTime(r.clock.Now()))
 }
 
-func (r *machineReconciler) removeFinalizer(ctx context.Context, machine *infrav1.SimulatedMachine) error {
-	before := machine.DeepCopy()
+func (r *machineReconciler) removeFinalizer(ctx context.Context, read, machine *infrav1.SimulatedMachine) error {
 	controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer)
 	ctrl.LoggerFrom(ctx).V(1).Info("Instance is gone")
-	return r.Patch(ctx, machine, locked(before))
+	return r.Patch(ctx, machine, locked(read))
 }

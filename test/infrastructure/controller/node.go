@@ -42,6 +42,7 @@ func zoneOf(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) string 
 }
 
 // newNode returns the Node as its kubelet would register it, with the labels that a cloud controller adds.
+// It has no addresses: kwok adds those at which it serves logs and exec itself.
 func newNode(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) *corev1.Node {
 	spec := &machine.Spec
 	return &corev1.Node{
@@ -60,8 +61,6 @@ func newNode(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) *corev
 		Status: corev1.NodeStatus{
 			Capacity:    spec.Capacity.DeepCopy(),
 			Allocatable: allocatable(spec.Capacity, spec.Reserved),
-			// Without an InternalIP kwok adds its own, at which it serves logs and exec.
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: machine.Name}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID:               strings.ReplaceAll(string(machine.UID), "-", ""),
 				SystemUUID:              string(machine.UID),

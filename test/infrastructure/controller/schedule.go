@@ -25,11 +25,13 @@ type progress struct {
 type steps struct {
 	// fail reports the failure of an instance that never gets a provider ID.
 	fail bool
-	// setProviderID, reportProvisioned and joinNode bring the instance forward, in this order.
-	setProviderID     bool
+	// setProviderID comes first, and alone.
+	setProviderID bool
+	// reportProvisioned and joinNode follow in any order.
 	reportProvisioned bool
 	joinNode          bool
-	// next is how long to wait for the first step that is not due yet; zero when none is left.
+	// next is how long to wait for the first step that is not due yet; zero when none is left, or when one that is due
+	// must be done first.
 	next time.Duration
 }
 
@@ -73,12 +75,9 @@ func (s schedule) at(now time.Time, done progress) steps {
 		}
 		return false
 	}
-	if s.fails && !done.hasProviderID {
-		result.fail = due(s.providerID)
-		return result
-	}
-	result.setProviderID = !done.hasProviderID && due(s.providerID)
-	if !done.hasProviderID && !result.setProviderID {
+	if !done.hasProviderID {
+		isDue := due(s.providerID)
+		result.fail, result.setProviderID = isDue && s.fails, isDue && !s.fails
 		return result
 	}
 	result.reportProvisioned = !done.provisioned && due(s.provisioned)

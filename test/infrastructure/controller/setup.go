@@ -114,7 +114,7 @@ func setupMachine(mgr ctrl.Manager, workload client.Client, opts Options) error 
 		return requests
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("simulatedmachine").For(&infrav1.SimulatedMachine{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(fromMachine)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(fromMachine), machineChanges()).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(fromCluster), clusterChanges()).
 		WithOptions(controllerOptions(opts)).
 		Complete(&machineReconciler{
@@ -137,6 +137,18 @@ func clusterChanges() builder.Predicates {
 		after, ok := e.ObjectNew.(*clusterv1.Cluster)
 		return ok && (!ptr.Equal(before.Spec.Paused, after.Spec.Paused) ||
 			!ptr.Equal(before.Status.Initialization.InfrastructureProvisioned, after.Status.Initialization.InfrastructureProvisioned))
+	}})
+}
+
+// machineChanges lets through the only change of a Machine that an instance waits for.
+func machineChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.Machine)
+		if !ok {
+			return false
+		}
+		after, ok := e.ObjectNew.(*clusterv1.Machine)
+		return ok && !ptr.Equal(before.Spec.Bootstrap.DataSecretName, after.Spec.Bootstrap.DataSecretName)
 	}})
 }
 

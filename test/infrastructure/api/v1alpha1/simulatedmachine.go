@@ -8,7 +8,7 @@ import (
 )
 
 // MachineFinalizer keeps a SimulatedMachine until its simulated instance is gone.
-const MachineFinalizer = "simulatedmachine.infrastructure.cluster.x-k8s.io"
+const MachineFinalizer = "infrastructure.cluster.x-k8s.io/simulated-machine"
 
 // SimulatedMachine is one simulated instance. What becomes of it is a real Node in the workload cluster.
 //
