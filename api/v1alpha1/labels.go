@@ -23,25 +23,25 @@ const (
 	// resource. A template change that alters it makes a new scalable resource.
 	TemplateHashLabel = Group + "/template-hash"
 
-	// NodeClaimUIDLabel, on a Machine, is the UID of the NodeClaim it serves.
+	// NodeClaimUIDLabel is, on a Machine, the UID of the NodeClaim it serves.
 	// Together with NodeClaimAnnotation it is the link, which is written on the
 	// Machine and nowhere else.
 	NodeClaimUIDLabel = Group + "/node-claim-uid"
 )
 
 const (
-	// NodeClaimAnnotation, on a Machine, is the name of the NodeClaim it serves.
+	// NodeClaimAnnotation is, on a Machine, the name of the NodeClaim it serves.
 	NodeClaimAnnotation = Group + "/node-claim"
 
-	// ScalableResourceAnnotation, on a NodeClaim, names the scalable resource
+	// ScalableResourceAnnotation names, on a NodeClaim, the scalable resource
 	// (in the served Cluster's namespace) that makes its Machine.
 	ScalableResourceAnnotation = Group + "/scalable-resource"
 
-	// TemplateHashAnnotation, on a NodeClaim, is the hash of its scalable
+	// TemplateHashAnnotation is, on a NodeClaim, the hash of its scalable
 	// resource, see TemplateHashLabel.
 	TemplateHashAnnotation = Group + "/template-hash"
 
-	// EmptySinceAnnotation, on a scalable resource, is the time (RFC 3339) since
+	// EmptySinceAnnotation is, on a scalable resource, the time (RFC 3339) since
 	// which it has had neither claims nor Machines.
 	EmptySinceAnnotation = Group + "/empty-since"
 

@@ -124,16 +124,36 @@ func byAge(state State) ([]Claim, []Machine) {
 // serve none any more (both in the plan), and which are spare.
 func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
 	plan.Served = map[types.UID]string{}
-	byUID, byProviderID := map[types.UID]Claim{}, map[string]Claim{}
+	own := plan.keepOwn(claims, machines)
+	exists := map[types.UID]bool{}
 	for _, claim := range claims {
-		byUID[claim.UID] = claim
+		exists[claim.UID] = true
+	}
+	for _, machine := range machines {
+		switch {
+		case machine.Leaving || own[machine.Name]:
+		case exists[machine.Claim] && plan.Served[machine.Claim] == "":
+			plan.Served[machine.Claim] = machine.Name
+		case machine.Claim != "" && machine.Used:
+			// It may hold Pods of the claim it served, so no other claim gets it.
+			plan.Removals = append(plan.Removals, machine.Name)
+		default:
+			spare = append(spare, machine)
+		}
+	}
+	return plan, spare
+}
+
+// keepOwn lets each claim keep the Machine that it knows by provider ID, whatever
+// older Machine was linked to it by mistake, and also if a user removed the link,
+// which is then restored. It returns these Machines.
+func (plan *Plan) keepOwn(claims []Claim, machines []Machine) map[string]bool {
+	byProviderID := map[string]Claim{}
+	for _, claim := range claims {
 		if claim.ProviderID != "" {
 			byProviderID[claim.ProviderID] = claim
 		}
 	}
-
-	// A claim that knows its Machine by provider ID keeps it, whatever older
-	// Machine was linked to it by mistake, and also if a user removed the link.
 	own := map[string]bool{}
 	for _, machine := range machines {
 		claim, known := byProviderID[machine.ProviderID]
@@ -146,20 +166,7 @@ func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
 			plan.Links = append(plan.Links, Link{Machine: machine.Name, Claim: claim})
 		}
 	}
-	for _, machine := range machines {
-		claim, exists := byUID[machine.Claim]
-		switch {
-		case machine.Leaving || own[machine.Name]:
-		case exists && plan.Served[claim.UID] == "":
-			plan.Served[claim.UID] = machine.Name
-		case machine.Claim != "" && machine.Used:
-			// It may hold Pods of the claim it served, so no other claim gets it.
-			plan.Removals = append(plan.Removals, machine.Name)
-		default:
-			spare = append(spare, machine)
-		}
-	}
-	return plan, spare
+	return own
 }
 
 // replicas is the equation of the package's document, with its rule for lowering.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,33 +38,32 @@ func machineForLink(machine *clusterv1.Machine) link.Machine {
 	}
 }
 
-// RemoveMachine deletes exactly this Machine, in the state it was read in: if it
-// has changed since, for example because a claim was linked to it, nothing
-// happens and a conflict is returned.
+// RemoveMachine deletes exactly this Machine. With client.MergeFromWithOptimisticLock
+// it does so only in the state it was read in: if the Machine has changed since,
+// for example because a claim was linked to it, nothing happens and a conflict is
+// returned.
 //
 // It first marks the Machine as chosen, so that a MachineSet that scales down
 // meanwhile takes this one and no other (core/reconcilers/machineset/
 // machineset_deletion_order.go), and tells Cluster API not to drain it nor to
 // wait for its volumes: Karpenter has done that, with its own rules, or there is
-// nothing to drain.
-func RemoveMachine(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+// nothing to drain. A chosen Machine is never linked, so it can be deleted then.
+func RemoveMachine(ctx context.Context, management client.Client, machine *clusterv1.Machine, options ...client.MergeFromOption) error {
 	if !machine.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	chosen := machine.DeepCopy()
-	if chosen.Annotations == nil {
-		chosen.Annotations = map[string]string{}
-	}
-	chosen.Annotations[clusterv1.DeleteMachineAnnotation] = v1alpha1.DeleteMachineValue
-	chosen.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
-	chosen.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	if !Leaving(machine) {
-		if err := management.Patch(ctx, chosen, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		chosen := machine.DeepCopy()
+		chosen.Annotations = lo.Assign(chosen.Annotations, map[string]string{
+			clusterv1.DeleteMachineAnnotation:                  v1alpha1.DeleteMachineValue,
+			clusterv1.ExcludeNodeDrainingAnnotation:            "",
+			clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: "",
+		})
+		if err := management.Patch(ctx, chosen, client.MergeFromWithOptions(machine, options...)); err != nil {
 			return fmt.Errorf("choosing Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)
 		}
 	}
-	precondition := client.Preconditions(metav1.Preconditions{UID: &chosen.UID, ResourceVersion: &chosen.ResourceVersion})
-	if err := management.Delete(ctx, chosen, precondition); err != nil {
+	if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
 		return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil

@@ -121,7 +121,9 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 		return reconcile.Result{}, ignoreConflict(fmt.Errorf("patching MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err))
 	}
 	r.written.Store(resource.Name, r.clock.Now())
-	log.FromContext(ctx).Info("set replicas", "MachineDeployment", client.ObjectKeyFromObject(resource), "from", lo.FromPtr(before), "to", *after)
+	if before == nil || *before != *after {
+		log.FromContext(ctx).Info("set replicas", "MachineDeployment", client.ObjectKeyFromObject(resource), "from", lo.FromPtr(before), "to", *after)
+	}
 	return reconcile.Result{RequeueAfter: empty.expiresIn}, nil
 }
 

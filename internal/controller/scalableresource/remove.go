@@ -29,22 +29,18 @@ func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) er
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, r.removeMachine(ctx, machine))
+		err = scalable.RemoveMachine(ctx, r.clusters.Management.GetClient(), machine, client.MergeFromWithOptimisticLock{})
+		if err == nil {
+			log.FromContext(ctx).Info("deleted Machine that serves no NodeClaim", "Machine", client.ObjectKeyFromObject(machine))
+		}
+		errs = append(errs, ignoreConflict(client.IgnoreNotFound(err)))
 	}
 	for _, machine := range observed.Machines {
-		if scalable.Leaving(machine) && machine.DeletionTimestamp.IsZero() {
-			errs = append(errs, r.removeMachine(ctx, machine))
+		if scalable.Leaving(machine) {
+			errs = append(errs, client.IgnoreNotFound(scalable.RemoveMachine(ctx, r.clusters.Management.GetClient(), machine)))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (r *Reconciler) removeMachine(ctx context.Context, machine *clusterv1.Machine) error {
-	err := ignoreConflict(client.IgnoreNotFound(scalable.RemoveMachine(ctx, r.clusters.Management.GetClient(), machine)))
-	if err == nil {
-		log.FromContext(ctx).Info("deleted Machine that serves no NodeClaim", "Machine", client.ObjectKeyFromObject(machine))
-	}
-	return err
 }
 
 // servesAfterAll asks the API server whether the claim of a Machine's link
