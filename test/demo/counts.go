@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// counts is how much of everything there is.
+type counts struct {
+	pods, running                                int
+	claims, resources, replicas, machines, nodes int
+}
+
+func (c counts) String() string {
+	return fmt.Sprintf("pods %d/%d running  claims %d  machinedeployments %d (replicas %d)  machines %d  nodes %d",
+		c.running, c.pods, c.claims, c.resources, c.replicas, c.machines, c.nodes)
+}
+
+// count asks the API servers.
+func (s *story) count(ctx context.Context) (counts, error) {
+	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
+	resources, machines := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineList{}
+	err := errors.Join(
+		s.workload.List(ctx, pods, client.MatchingLabels{"demo": "true"}),
+		s.workload.List(ctx, claims),
+		s.workload.List(ctx, nodes),
+		s.management.List(ctx, resources),
+		s.management.List(ctx, machines),
+	)
+	isRunning := func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
+	}
+	return counts{
+		pods:      len(pods.Items),
+		running:   lo.CountBy(pods.Items, isRunning),
+		claims:    len(claims.Items),
+		resources: len(resources.Items),
+		replicas:  lo.SumBy(resources.Items, func(r clusterv1.MachineDeployment) int { return int(lo.FromPtr(r.Spec.Replicas)) }),
+		machines:  len(machines.Items),
+		nodes:     len(nodes.Items),
+	}, err
+}
+
+// atLeast returns the most nodes and MachineDeployments there were.
+func (c counts) atLeast(other counts) counts {
+	c.nodes, c.resources = max(c.nodes, other.nodes), max(c.resources, other.resources)
+	return c
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows the whole path on a local stack: Pods wait, Karpenter decides, MachineDeployments are generated,
+// Machines become Nodes, Pods run; the Pods go, and every Machine goes. It fails with the reason if a step does not
+// happen. With DEMO_KEEP=1 it leaves the stack up.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+func main() {
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo: failed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	began := time.Now()
+	fmt.Println("==> a local stack: Kubernetes, Cluster API, simulated machines and the operator")
+	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Progress: os.Stdout})
+	if err != nil {
+		return err
+	}
+	story := newStory(on)
+	err = story.tell(ctx)
+	if err != nil {
+		// The context may have ended, and the stack may be part of the problem.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		err = fmt.Errorf("%w\n%s\nThe logs are in %s", err, story.diagnosis(limited), on.LogDir())
+		cancel()
+	}
+	if os.Getenv("DEMO_KEEP") == "1" && ctx.Err() == nil {
+		on.Detach()
+		lookAround(on)
+	} else {
+		fmt.Println("\n==> take the stack down")
+		err = errors.Join(err, on.Down(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("demo: ok pods=%d nodes=%d machinedeployments=%d machines_left=%d seconds=%.0f\n",
+		manyPods, story.most.nodes, story.most.resources, story.now.machines, time.Since(began).Seconds())
+	return nil
+}
+
+func lookAround(on *stack.Stack) {
+	fmt.Printf(`
+The stack is still up. To look around, from the root of the repository:
+  export KUBECONFIG=%s PATH=$PWD/bin:$PATH
+  kubectl apply -f test/demo/manifests
+  kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes
+  kubectl get machinedeployments,machines -A
+The logs are in %s. To take it down:
+  bin/stack down --state-dir %s
+
+`, on.Kubeconfig(), on.LogDir(), on.Dir())
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// modules are the folders of the Go modules that the manifests are in.
+type modules struct {
+	root       string
+	clusterAPI string
+	karpenter  string
+}
+
+// The Go modules by their paths.
+const (
+	rootModule       = "github.com/karpenter-capi/karpenter-capi"
+	clusterAPIModule = "sigs.k8s.io/cluster-api"
+	karpenterModule  = "sigs.k8s.io/karpenter"
+)
+
+// findModules asks the go command, so the manifests are of the versions in go.mod.
+func findModules(ctx context.Context) (*modules, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", rootModule, clusterAPIModule, karpenterModule)
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=auto")
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("go list, run from within this repository: %s", strings.TrimSpace(string(exit.Stderr)))
+	} else if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	dirs := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		dirs[path] = dir
+	}
+	for _, path := range []string{rootModule, clusterAPIModule, karpenterModule} {
+		if dirs[path] == "" {
+			return nil, fmt.Errorf("the Go module %s is not on this machine; get it with: go mod download %s", path, path)
+		}
+	}
+	return &modules{root: dirs[rootModule], clusterAPI: dirs[clusterAPIModule], karpenter: dirs[karpenterModule]}, nil
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The Cluster that the operator serves, and the Secret that stands for its machines' bootstrap data.
+const (
+	ClusterName         = "demo"
+	ClusterNamespace    = "default"
+	BootstrapSecretName = "bootstrap"
+)
+
+// Options say what Up starts. Only Dir is needed.
+type Options struct {
+	// Dir is the state folder. It is made when it is not there.
+	Dir string
+
+	// BinDir is the folder of the binaries: bin/ of this repository when it is empty.
+	BinDir string
+
+	// Separate makes two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
+	Separate bool
+
+	// WithoutOperator leaves the operator out, so that it can be run in another way, as in a debugger.
+	WithoutOperator bool
+
+	// OperatorArgs are further arguments of the operator.
+	OperatorArgs []string
+
+	// Progress is where each step is told; nowhere when it is nil.
+	Progress io.Writer
+}
+
+// complete fills in the defaults and makes all paths absolute.
+func (o *Options) complete(m *modules) error {
+	if o.Dir == "" {
+		return errors.New("the stack needs a state folder")
+	}
+	if o.BinDir == "" {
+		o.BinDir = filepath.Join(m.root, "bin")
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	for _, path := range []*string{&o.Dir, &o.BinDir} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		*path = absolute
+	}
+	return o.checkBinaries()
+}
+
+// The binaries, all built by the Makefile.
+const (
+	binEtcd              = "etcd"
+	binAPIServer         = "kube-apiserver"
+	binControllerManager = "kube-controller-manager"
+	binScheduler         = "kube-scheduler"
+	binKubectl           = "kubectl"
+	binKwok              = "kwok"
+	binKwokctl           = "kwokctl"
+	binClusterAPI        = "cluster-api-core"
+	binInfrastructure    = "simulated-infrastructure"
+	binOperator          = "karpenter-capi"
+)
+
+func (o *Options) checkBinaries() error {
+	names := []string{
+		binEtcd, binAPIServer, binControllerManager, binScheduler, binKubectl, binKwok, binKwokctl,
+		binClusterAPI, binInfrastructure,
+	}
+	if !o.WithoutOperator {
+		names = append(names, binOperator)
+	}
+	var missing []string
+	for _, name := range names {
+		if _, err := os.Stat(o.binary(name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("not in %s: %s; build them with: make stack-binaries", o.BinDir, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (o *Options) binary(name string) string {
+	return filepath.Join(o.BinDir, name)
+}

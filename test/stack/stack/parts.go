@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/samber/lo"
+)
+
+// startControlPlanes starts the one or the two control planes.
+func (b *builder) startControlPlanes(ctx context.Context) error {
+	workload := newControlPlane(b.state, "workload", "", true, b.Kubeconfig())
+	if err := b.startControlPlane(ctx, workload); err != nil {
+		return err
+	}
+	if !b.opts.Separate {
+		data, err := os.ReadFile(b.Kubeconfig())
+		if err != nil {
+			return err
+		}
+		return errors.Join(os.WriteFile(b.ManagementKubeconfig(), data, 0o600), b.connect())
+	}
+	management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
+	return errors.Join(b.startControlPlane(ctx, management), b.connect())
+}
+
+func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error {
+	ports := b.take(portsPerControlPlane)
+	configFile := filepath.Join(b.state.kwok(), cp.cluster+".yaml")
+	policyFile := filepath.Join(b.state.kwok(), cp.cluster+"-audit.yaml")
+	components := cp.components(b.state, ports)
+	if err := errors.Join(
+		cp.writeConfig(b.opts, ports, configFile, policyFile),
+		cp.linkLogs(b.state, components),
+	); err != nil {
+		return err
+	}
+	start := cp.startCommand(b.opts, configFile)
+	b.record.Components = append(b.record.Components, components...)
+	b.record.ControlPlanes[cp.cluster] = start
+	if err := b.save(); err != nil {
+		return err
+	}
+	if err := runKwokctl(ctx, b.state, cp.createCommand(b.opts, configFile), func() error {
+		// The others may well have given up waiting for an API server that is slow to start.
+		return b.checkAlive(started(components[:2]))
+	}); err != nil {
+		return err
+	}
+	if err := b.checkAlive(components[:2]); err != nil {
+		return err
+	}
+	if err := Await(ctx, readyTimeout, components[1].Name+" to be ready", func(ctx context.Context) (bool, string, error) {
+		ready, found := components[1].probe(ctx)
+		return ready, found, b.checkAlive(components[:2])
+	}); err != nil {
+		return err
+	}
+	if b.checkAlive(components) != nil {
+		if err := b.startControlPlaneAgain(ctx, cp.cluster); err != nil {
+			return err
+		}
+	}
+	if err := cp.writeKubeconfig(b.state); err != nil {
+		return err
+	}
+	return b.awaitReady(ctx, components...)
+}
+
+// started returns the components that kwokctl has got to.
+func started(components []*Component) []*Component {
+	return lo.Filter(components, func(c *Component, _ int) bool {
+		_, err := os.Stat(c.PIDFile)
+		return err == nil
+	})
+}
+
+// startControlPlaneAgain makes kwokctl start those processes of a control plane that do not run.
+func (s *Stack) startControlPlaneAgain(ctx context.Context, cluster string) error {
+	for _, c := range s.record.Components {
+		if c.ControlPlane != cluster {
+			continue
+		}
+		// kwokctl only looks whether there is a process with this id.
+		if _, ok := findProcess(s.state, c.PIDFile); !ok {
+			if err := os.Remove(c.PIDFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return runKwokctl(ctx, s.state, s.record.ControlPlanes[cluster], func() error { return nil })
+}
+
+// createAPIs creates all CRDs and Cluster API's webhook configurations.
+func (b *builder) createAPIs(ctx context.Context) error {
+	var err error
+	if b.hooks, err = newWebhooks(b.state, b.take(1)[0]); err != nil {
+		return err
+	}
+	workload, err := workloadCRDs(b.modules)
+	if err != nil {
+		return err
+	}
+	management, err := managementCRDs(b.modules, b.hooks)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		createCRDs(ctx, b.Workload, workload),
+		createCRDs(ctx, b.Management, management),
+		b.hooks.configure(ctx, b.Management, b.modules),
+	)
+}
+
+// ownComponent is a component that is not part of a control plane.
+func (b *builder) ownComponent(name string, port int, env []string, command ...string) *Component {
+	return &Component{
+		Name:      name,
+		Port:      port,
+		LogFile:   filepath.Join(b.state.logs(), name+".log"),
+		HealthURL: fmt.Sprintf("http://%s/readyz", address(port)),
+		PIDFile:   filepath.Join(b.state.pids(), name+".pid"),
+		Command:   command,
+		Env:       env,
+	}
+}
+
+func (b *builder) startClusterAPI(ctx context.Context) error {
+	ports := b.take(2)
+	return b.start(ctx, b.ownComponent(ClusterAPI, ports[0], nil,
+		b.opts.binary(binClusterAPI),
+		"--kubeconfig="+b.ManagementKubeconfig(),
+		fmt.Sprintf("--webhook-port=%d", b.hooks.port),
+		"--webhook-cert-dir="+b.state.certificates(),
+		"--health-addr="+address(ports[0]),
+		"--diagnostics-address="+address(ports[1]),
+		"--insecure-diagnostics=true",
+		// The defaults are for a real API server's sake.
+		"--kube-api-qps=1000", "--kube-api-burst=2000",
+		"--clustercache-client-qps=1000", "--clustercache-client-burst=2000",
+	))
+}
+
+func (b *builder) startInfrastructure(ctx context.Context) error {
+	port := b.take(1)[0]
+	return b.start(ctx, b.ownComponent(Infrastructure, port, nil,
+		b.opts.binary(binInfrastructure),
+		"--kubeconfig="+b.ManagementKubeconfig(),
+		"--workload-kubeconfig="+b.Kubeconfig(),
+		"--health-addr="+address(port),
+	))
+}
+
+func (b *builder) startOperator(ctx context.Context) error {
+	ports := b.take(2)
+	env := []string{"KUBECONFIG=" + b.Kubeconfig()}
+	command := append([]string{
+		b.opts.binary(binOperator),
+		"--cluster-api-kubeconfig=" + b.ManagementKubeconfig(),
+		"--cluster-name=" + ClusterName,
+		"--cluster-namespace=" + ClusterNamespace,
+		"--bind-address=" + localhost,
+		fmt.Sprintf("--health-probe-port=%d", ports[0]),
+		fmt.Sprintf("--metrics-port=%d", ports[1]),
+		"--disable-leader-election=true",
+	}, b.opts.OperatorArgs...)
+	b.record.OperatorEnv, b.record.OperatorCommand = env, command
+	if b.opts.WithoutOperator {
+		return b.save()
+	}
+	return b.start(ctx, b.ownComponent(Operator, ports[0], env, command...))
+}
+
+func indent(text string) string {
+	return "  | " + strings.ReplaceAll(text, "\n", "\n  | ")
+}

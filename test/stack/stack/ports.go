@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// localhost is the only address that anything of a stack listens on.
+const localhost = "127.0.0.1"
+
+// The ports are below those that systems give to outgoing connections, so that a component which is restarted finds
+// its port free.
+const (
+	firstPort = 20000
+	lastPort  = 31999
+)
+
+// freePorts returns ports that nothing listens on. They are chosen at random, so that stacks which start at the same
+// time do not meet.
+func freePorts(count int) ([]int, error) {
+	ports := make([]int, 0, count)
+	for range 100 * count {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		listener, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		// They stay open until all are found, so that none is found twice.
+		defer listener.Close() //nolint:errcheck // It only held the port.
+		if ports = append(ports, port); len(ports) == count {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("found only %d free ports of %d on %s", len(ports), count, localhost)
+}
+
+func address(port int) string {
+	return net.JoinHostPort(localhost, strconv.Itoa(port))
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+const readyTimeout = 90 * time.Second
+
+// Up starts a stack and waits until all of it is ready. It belongs to this process: Down or Detach must follow.
+// When something fails, or the context ends, all that was started is stopped, and its logs are left.
+func Up(ctx context.Context, opts Options) (*Stack, error) {
+	m, err := findModules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := opts.complete(m); err != nil {
+		return nil, err
+	}
+	s, err := claim(&opts)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{Stack: s, opts: &opts, modules: m}
+	if err := b.build(ctx); err != nil {
+		// The context may have ended.
+		return nil, errors.Join(err, s.Down(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// claim takes the state folder, which must have no stack that runs, for a new one.
+func claim(opts *Options) (*Stack, error) {
+	state := folder(opts.Dir)
+	lock, err := state.lock()
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{state: state, lock: lock, record: record{
+		Owner: os.Getpid(), BinDir: opts.BinDir, Separate: opts.Separate, ControlPlanes: map[string][]string{},
+	}}
+	err = func() error {
+		if earlier, err := Open(opts.Dir); err == nil {
+			if running := earlier.running(); running > 0 {
+				return &RunningError{Dir: opts.Dir, Running: running, Total: len(earlier.record.Components)}
+			}
+		}
+		if err := state.create(); err != nil {
+			return err
+		}
+		if s.guard, err = startGuard(state); err != nil {
+			return fmt.Errorf("starting the stack's guard: %w", err)
+		}
+		return s.save()
+	}()
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// release ends the ownership.
+func (s *Stack) release() {
+	s.guard.leave()
+	s.guard = nil
+	if s.lock != nil {
+		_ = s.lock.Close()
+		s.lock = nil
+	}
+}
+
+// Detach lets the stack outlive this process.
+func (s *Stack) Detach() {
+	s.release()
+}
+
+// builder is a stack that is being built.
+type builder struct {
+	*Stack
+	opts    *Options
+	modules *modules
+	ports   []int
+	hooks   *webhooks
+}
+
+// The ports of what is not a control plane: Cluster API's webhooks, health and diagnostics, the simulated provider's
+// health, the operator's health and metrics.
+const portsBesides = 6
+
+func (b *builder) build(ctx context.Context) error {
+	var err error
+	if b.ports, err = freePorts(2*portsPerControlPlane + portsBesides); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{lo.Ternary(b.opts.Separate, "two control planes", "control plane"), b.startControlPlanes},
+		{"custom resources", b.createAPIs},
+		{"Cluster API", b.startClusterAPI},
+		{"simulated infrastructure", b.startInfrastructure},
+		{"Cluster " + ClusterNamespace + "/" + ClusterName, b.createCluster},
+		{lo.Ternary(b.opts.WithoutOperator, "operator (left out)", "operator"), b.startOperator},
+	} {
+		start := time.Now()
+		_, _ = fmt.Fprintf(b.opts.Progress, "  %-26s", step.name)
+		if err := step.run(ctx); err != nil {
+			_, _ = fmt.Fprintln(b.opts.Progress, "failed")
+			return err
+		}
+		_, _ = fmt.Fprintf(b.opts.Progress, "ready after %.1fs\n", time.Since(start).Seconds())
+	}
+	return nil
+}
+
+// take removes ports from those that are free.
+func (b *builder) take(count int) []int {
+	taken := b.ports[:count]
+	b.ports = b.ports[count:]
+	return taken
+}
+
+// start starts a component by its command, and waits until it is ready.
+func (b *builder) start(ctx context.Context, c *Component) error {
+	b.record.Components = append(b.record.Components, c)
+	if err := b.save(); err != nil {
+		return err
+	}
+	if err := startProcess(c.Command, c.Env, c.LogFile, c.PIDFile); err != nil {
+		return fmt.Errorf("starting %s: %w", c.Name, err)
+	}
+	return b.awaitReady(ctx, c)
+}
+
+// awaitReady waits until components are ready.
+func (s *Stack) awaitReady(ctx context.Context, components ...*Component) error {
+	for _, c := range components {
+		err := s.await(ctx, readyTimeout, c.Name+" to be ready", func(ctx context.Context) (bool, string, error) {
+			ready, found := c.probe(ctx)
+			return ready, found, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits as Await does, but gives up as soon as a process of the stack is gone.
+func (s *Stack) await(ctx context.Context, timeout time.Duration, what string, check Check) error {
+	return Await(ctx, timeout, what, func(ctx context.Context) (bool, string, error) {
+		if err := s.checkAlive(s.record.Components); err != nil {
+			return false, "", err
+		}
+		return check(ctx)
+	})
+}
+
+// checkAlive returns an error that shows the log of a process that is gone.
+func (s *Stack) checkAlive(components []*Component) error {
+	for _, c := range components {
+		if _, ok := findProcess(s.state, c.PIDFile); !ok {
+			return fmt.Errorf("%s has ended; the last lines of %s:\n%s", c.Name, c.LogFile, indent(c.LogTail(20)))
+		}
+	}
+	return nil
+}

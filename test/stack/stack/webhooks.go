@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// webhooks is where the API server reaches Cluster API's webhooks.
+type webhooks struct {
+	port     int
+	caBundle []byte
+}
+
+func (w *webhooks) url(path string) string {
+	return "https://" + address(w.port) + path
+}
+
+// newWebhooks makes the certificate of the webhook server, and an authority that signs nothing else.
+func newWebhooks(state folder, port int) (*webhooks, error) {
+	chain, key, err := certutil.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate of the webhooks: %w", err)
+	}
+	// These are the names that Cluster API looks for. The chain ends with the authority.
+	return &webhooks{port: port, caBundle: chain}, errors.Join(
+		os.WriteFile(filepath.Join(state.certificates(), "tls.crt"), chain, 0o600),
+		os.WriteFile(filepath.Join(state.certificates(), "tls.key"), key, 0o600),
+	)
+}
+
+// configure creates Cluster API's webhook configurations, with a URL in place of the service.
+func (w *webhooks) configure(ctx context.Context, c client.Client, m *modules) error {
+	data, err := os.ReadFile(filepath.Join(m.clusterAPI, "core", "config", "webhook", "manifests.yaml"))
+	if err != nil {
+		return err
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading Cluster API's webhook configurations: %w", err)
+		}
+		if len(obj.Object) == 0 {
+			continue
+		}
+		config, err := w.withURLs(obj)
+		if err != nil {
+			return err
+		}
+		if err := c.Create(ctx, config); err != nil {
+			return fmt.Errorf("creating the %s %s: %w", obj.GetKind(), config.GetName(), err)
+		}
+	}
+}
+
+func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, error) {
+	switch obj.GetKind() {
+	case "MutatingWebhookConfiguration":
+		config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, config)
+		for i := range config.Webhooks {
+			w.setURL(&config.Webhooks[i].ClientConfig)
+		}
+		config.Name = "capi-" + config.Name
+		return config, err
+	case "ValidatingWebhookConfiguration":
+		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, config)
+		for i := range config.Webhooks {
+			w.setURL(&config.Webhooks[i].ClientConfig)
+		}
+		config.Name = "capi-" + config.Name
+		return config, err
+	default:
+		return nil, fmt.Errorf("no webhook configuration: %s %s", obj.GetKind(), obj.GetName())
+	}
+}
+
+func (w *webhooks) setURL(config *admissionregistrationv1.WebhookClientConfig) {
+	if config.Service != nil {
+		config.URL = ptr.To(w.url(ptr.Deref(config.Service.Path, "")))
+	}
+	config.Service = nil
+	config.CABundle = w.caBundle
+}
