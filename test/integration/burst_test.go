@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+var _ = Describe("A hundred claims at once", func() {
+	const count = 100
+
+	It("get a Machine each, in the order of their creation, by few writes of replicas", func(ctx SpecContext) {
+		f := newFixture("burst").delays(0, 0, never).createReady(ctx)
+		machines, mark := f.watchMachines(ctx), env.requests.mark()
+		f.launch(ctx, count)
+
+		var claims []karpv1.NodeClaim
+		Eventually(ctx, func() []karpv1.NodeClaim {
+			claims = f.all(ctx)
+			return lo.Filter(claims, func(c karpv1.NodeClaim, _ int) bool { return strings.HasPrefix(c.Status.ProviderID, "sim://") })
+		}).WithPolling(time.Second).Should(HaveLen(count))
+		Consistently(ctx, machines.everCreated).Should(HaveLen(count), "Machines ever created")
+		Expect(machines.everDeleted()).To(BeEmpty())
+
+		resource := f.resource(ctx)
+		// One write a second while claims are launched. On an idle machine that takes
+		// two seconds; on one that is busy otherwise the limit follows.
+		limit := max(5, int(launching(claims).Seconds())+3)
+		Expect(resource.Generation).To(BeNumerically("<=", limit), "writes of the MachineDeployment's spec")
+		Expect(env.requests.since(mark, func(r request) bool {
+			return r.write() && r.accepted() && strings.HasSuffix(r.path, "/machinedeployments/"+resource.Name)
+		})).To(HaveLen(int(resource.Generation)-1), "requests that change the MachineDeployment")
+
+		serving := map[types.UID]clusterv1.Machine{}
+		for _, machine := range f.machines(ctx) {
+			serving[scalable.ClaimUID(&machine)] = machine
+		}
+		Expect(serving).To(HaveLen(count), "claims that a Machine is linked to")
+		for _, claim := range claims {
+			Expect(claim.Status.ProviderID).To(Equal(serving[claim.UID].Spec.ProviderID))
+		}
+		expectOrder(claims, serving)
+	})
+})
+
+// launching returns how long it took from the first launch to the last.
+func launching(claims []karpv1.NodeClaim) time.Duration {
+	times := lo.Map(claims, func(c karpv1.NodeClaim, _ int) time.Time {
+		return c.StatusConditions().Get(karpv1.ConditionTypeLaunched).LastTransitionTime.Time
+	})
+	return slices.MaxFunc(times, time.Time.Compare).Sub(slices.MinFunc(times, time.Time.Compare))
+}
+
+// expectOrder expects that no claim got a younger Machine than a younger claim,
+// if both were launched before that Machine was there.
+func expectOrder(claims []karpv1.NodeClaim, serving map[types.UID]clusterv1.Machine) {
+	GinkgoHelper()
+	slices.SortFunc(claims, func(a, b karpv1.NodeClaim) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for i, older := range claims {
+		launched := older.StatusConditions().Get(karpv1.ConditionTypeLaunched).LastTransitionTime
+		for _, younger := range claims[i+1:] {
+			mine, its := serving[older.UID], serving[younger.UID]
+			if its.CreationTimestamp.After(launched.Time) {
+				Expect(mine.CreationTimestamp.Time).NotTo(BeTemporally(">", its.CreationTimestamp.Time),
+					"NodeClaim %s has Machine %s, and the younger %s has the older %s", older.Name, mine.Name, younger.Name, its.Name)
+			}
+		}
+	}
+}

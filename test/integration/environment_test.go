@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
+)
+
+// environment is a control plane with all controllers.
+type environment struct {
+	control *envtest.Environment
+	config  *rest.Config
+	running *sync.WaitGroup
+	// logs is the folder of the controllers' logs; it stays if the suite fails.
+	logs string
+
+	// client reads and writes without a cache.
+	client client.Client
+	// watches is a cache for those who must not miss an event.
+	watches cache.Cache
+
+	operator *operator.Operator
+	// state is Karpenter core's view of the workload cluster.
+	state *state.Cluster
+	// requests are those of the operator.
+	requests *requestLog
+}
+
+// startControlPlane starts etcd and kube-apiserver with all CRDs.
+func (e *environment) startControlPlane(ctx context.Context) {
+	GinkgoHelper()
+	Expect(infrastructure.AddToScheme(scheme.Scheme)).To(Succeed())
+	var err error
+	e.logs, err = os.MkdirTemp("", "karpenter-capi-integration-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(e.keepOrRemoveLogs)
+
+	clusterAPI := moduleFolder("sigs.k8s.io/cluster-api")
+	e.control = &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{
+		Scheme: scheme.Scheme,
+		CRDs:   karpenterapis.CRDs,
+		Paths: []string{
+			filepath.Join("..", "..", "config", "crd", "bases"),
+			filepath.Join("..", "infrastructure", "config", "crd"),
+			filepath.Join(clusterAPI, "core", "config", "crd", "bases"),
+			filepath.Join(clusterAPI, "bootstrap", "kubeadm", "config", "crd", "bases", "bootstrap.cluster.x-k8s.io_kubeadmconfigtemplates.yaml"),
+		},
+		ErrorIfPathMissing: true,
+	}}
+	e.config, err = e.control.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return e.control.Stop() })
+	e.config.QPS = -1 // no limit: specs look often
+	e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	e.watches, err = cache.New(e.config, cache.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	e.running.Go(func() {
+		defer GinkgoRecover()
+		Expect(e.watches.Start(ctx)).To(Succeed())
+	})
+}
+
+// start runs a manager until the suite ends, and waits until its caches are filled.
+func (e *environment) start(ctx context.Context, mgr ctrl.Manager) {
+	GinkgoHelper()
+	e.running.Go(func() {
+		defer GinkgoRecover()
+		Expect(mgr.Start(ctx)).To(Succeed())
+	})
+	Eventually(mgr.Elected()).Should(BeClosed())
+	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+}
+
+// logger writes to a file of its own.
+func (e *environment) logger(name string) logr.Logger {
+	GinkgoHelper()
+	file, err := os.Create(e.logFile(name))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(file.Close)
+	return zap.New(zap.WriteTo(file), zap.UseDevMode(true))
+}
+
+func (e *environment) logFile(name string) string {
+	return filepath.Join(e.logs, name+".log")
+}
+
+func (e *environment) keepOrRemoveLogs() error {
+	if CurrentSpecReport().Failed() || suiteFailed {
+		GinkgoWriter.Printf("the controllers' logs are in %s\n", e.logs)
+		return nil
+	}
+	return os.RemoveAll(e.logs)
+}
+
+// suiteFailed is set once a spec has failed.
+var suiteFailed bool
+
+var _ = ReportAfterEach(func(report SpecReport) {
+	suiteFailed = suiteFailed || report.Failed()
+})
+
+// moduleFolder returns where the source of a Go module is.
+func moduleFolder(module string) string {
+	GinkgoHelper()
+	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	Expect(err).NotTo(HaveOccurred(), "finding the CRDs of %s", module)
+	return strings.TrimSpace(string(output))
+}

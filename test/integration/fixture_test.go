@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+const (
+	instanceType = "standard"
+	zone         = "zone-a"
+	cpus         = 4
+
+	// never is a delay that no spec waits for.
+	never = 10 * time.Minute
+)
+
+// fixture is a template with one offering, and what it refers to, and a NodePool.
+// All have the same name, and nobody but one spec uses them.
+type fixture struct {
+	name           string
+	infrastructure *infrav1.SimulatedMachineTemplate
+	template       *v1alpha1.KarpenterMachineTemplate
+	pool           *karpv1.NodePool
+	claims         int
+}
+
+// newFixture returns a fixture that is not in the API server yet.
+func newFixture(name string) *fixture {
+	capacity := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	f := &fixture{name: name}
+	f.infrastructure = &infrav1.SimulatedMachineTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: name},
+		Spec: infrav1.SimulatedMachineTemplateSpec{Template: infrav1.SimulatedMachineTemplateResource{
+			Spec: infrav1.SimulatedMachineSpec{Capacity: capacity, InstanceType: instanceType},
+		}},
+	}
+	f.template = &v1alpha1.KarpenterMachineTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.KarpenterMachineTemplateSpec{
+			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
+				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
+				InfrastructureRef: infrastructureRef(name),
+			}},
+			InstanceTypes: []v1alpha1.InstanceType{{
+				Name:      instanceType,
+				Capacity:  capacity,
+				Offerings: []v1alpha1.Offering{{Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
+			}},
+		},
+	}
+	f.pool = &karpv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: karpv1.NodePoolSpec{
+			Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{
+				NodeClassRef: f.nodeClassRef(),
+				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{},
+				ExpireAfter:  karpv1.MustParseNillableDuration("Never"),
+			}},
+			// Nodes are empty here, and are to stay all the same.
+			Disruption: karpv1.Disruption{
+				ConsolidationPolicy: karpv1.ConsolidationPolicyWhenEmpty,
+				ConsolidateAfter:    karpv1.MustParseNillableDuration("Never"),
+				Budgets:             []karpv1.Budget{{Nodes: "0"}},
+			},
+		},
+	}
+	return f
+}
+
+func infrastructureRef(name string) *clusterv1.ContractVersionedObjectReference {
+	return &clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedMachineTemplate", Name: name}
+}
+
+func (f *fixture) nodeClassRef() *karpv1.NodeClassReference {
+	return &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: f.name}
+}
+
+// delays sets how long the machines take.
+func (f *fixture) delays(providerID, provisioning, nodeJoin time.Duration) *fixture {
+	delay := func(d time.Duration) infrav1.Delay { return infrav1.Delay{Duration: metav1.Duration{Duration: d}} }
+	f.infrastructure.Spec.Template.Spec.Delays = infrav1.Delays{
+		ProviderID: delay(providerID), Provisioning: delay(provisioning), NodeJoin: delay(nodeJoin),
+	}
+	return f
+}
+
+// create makes the objects, without waiting for anything, and sees to it that
+// they and all claims are deleted when the spec ends.
+func (f *fixture) create(ctx context.Context) *fixture {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) {
+		// The rest goes by itself: AfterSuite waits for it.
+		Expect(env.client.DeleteAllOf(ctx, &karpv1.NodeClaim{}, client.MatchingLabels{karpv1.NodePoolLabelKey: f.name})).To(Succeed())
+		Expect(client.IgnoreNotFound(env.client.Delete(ctx, f.template))).To(Succeed())
+	})
+	for _, object := range []client.Object{f.infrastructure, f.template, f.pool} {
+		Expect(env.client.Create(ctx, object)).To(Succeed())
+	}
+	return f
+}
+
+// createReady makes the objects and waits until machines can be launched.
+func (f *fixture) createReady(ctx context.Context) *fixture {
+	GinkgoHelper()
+	f.create(ctx)
+	f.waitReady(ctx)
+	return f
+}
+
+func (f *fixture) waitReady(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.template), f.template)).To(Succeed())
+		g.Expect(f.template.StatusConditions().Root().IsTrue()).To(BeTrue(), "%+v", f.template.Status.Conditions)
+		g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.pool), f.pool)).To(Succeed())
+		g.Expect(f.pool.StatusConditions().Root().IsTrue()).To(BeTrue(), "%+v", f.pool.Status.Conditions)
+	}).Should(Succeed())
+}
+
+// launch makes claims.
+func (f *fixture) launch(ctx context.Context, count int) []*karpv1.NodeClaim {
+	GinkgoHelper()
+	claims := make([]*karpv1.NodeClaim, count)
+	for i := range claims {
+		claims[i] = f.newClaim()
+	}
+	// Several at a time, as Karpenter's provisioner does.
+	errs := make([]error, count)
+	workqueue.ParallelizeUntil(ctx, 20, count, func(i int) { errs[i] = env.client.Create(ctx, claims[i]) })
+	Expect(errors.Join(errs...)).To(Succeed())
+	return claims
+}
+
+// launchOne makes one claim.
+func (f *fixture) launchOne(ctx context.Context) *karpv1.NodeClaim {
+	GinkgoHelper()
+	return f.launch(ctx, 1)[0]
+}
+
+// newClaim returns a claim as Karpenter's provisioner would make it.
+func (f *fixture) newClaim() *karpv1.NodeClaim {
+	f.claims++
+	in := func(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
+		return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   fmt.Sprintf("%s-%03d", f.name, f.claims),
+			Labels: map[string]string{karpv1.NodePoolLabelKey: f.name},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			NodeClassRef: f.nodeClassRef(),
+			Requirements: []karpv1.NodeSelectorRequirementWithMinValues{
+				in(corev1.LabelInstanceTypeStable, instanceType, "another"),
+				in(corev1.LabelTopologyZone, zone, "another"),
+				in(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeOnDemand),
+			},
+			Resources:   karpv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			ExpireAfter: karpv1.MustParseNillableDuration("Never"),
+		},
+	}
+}
+
+// all returns the claims of this fixture.
+func (f *fixture) all(ctx context.Context) []karpv1.NodeClaim {
+	GinkgoHelper()
+	list := &karpv1.NodeClaimList{}
+	Expect(env.client.List(ctx, list, client.MatchingLabels{karpv1.NodePoolLabelKey: f.name})).To(Succeed())
+	return list.Items
+}
+
+// machines returns the Machines of this fixture, those that are going included.
+func (f *fixture) machines(ctx context.Context) []clusterv1.Machine {
+	GinkgoHelper()
+	list := &clusterv1.MachineList{}
+	Expect(env.client.List(ctx, list, client.MatchingLabels{v1alpha1.TemplateLabel: f.name})).To(Succeed())
+	return list.Items
+}
+
+// resources returns the MachineDeployments of this fixture.
+func (f *fixture) resources(ctx context.Context) []clusterv1.MachineDeployment {
+	GinkgoHelper()
+	list := &clusterv1.MachineDeploymentList{}
+	Expect(env.client.List(ctx, list, client.MatchingLabels{v1alpha1.TemplateLabel: f.name})).To(Succeed())
+	return list.Items
+}
+
+// resource returns the one MachineDeployment of this fixture.
+func (f *fixture) resource(ctx context.Context) *clusterv1.MachineDeployment {
+	GinkgoHelper()
+	resources := f.resources(ctx)
+	Expect(resources).To(HaveLen(1))
+	return &resources[0]
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"maps"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// change reads an object, changes it and writes it.
+func (e *environment) change(ctx context.Context, object client.Object, change func()) {
+	GinkgoHelper()
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := e.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change()
+		return e.client.Update(ctx, object)
+	})).To(Succeed())
+}
+
+// annotate sets an annotation of an object, or removes it if the value is nil.
+func (e *environment) annotate(ctx context.Context, object client.Object, key string, value *string) {
+	GinkgoHelper()
+	e.change(ctx, object, func() {
+		annotations := lo.Assign(object.GetAnnotations())
+		delete(annotations, key)
+		if value != nil {
+			annotations[key] = *value
+		}
+		object.SetAnnotations(annotations)
+	})
+}
+
+// setProviderID writes a claim's provider ID by hand.
+func (e *environment) setProviderID(ctx context.Context, claim *karpv1.NodeClaim, id string) {
+	GinkgoHelper()
+	Expect(e.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+	before := claim.DeepCopy()
+	claim.Status.ProviderID = id
+	Expect(e.client.Status().Patch(ctx, claim, client.MergeFrom(before))).To(Succeed())
+}
+
+// exists tells whether an object exists, and reads it.
+func (e *environment) exists(ctx context.Context, object client.Object) bool {
+	GinkgoHelper()
+	err := e.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+	return !apierrors.IsNotFound(err)
+}
+
+// waitGone waits until an object is gone.
+func (e *environment) waitGone(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Eventually(ctx, func() bool { return e.exists(ctx, object) }).Should(BeFalse(), "%T %s is still there", object, object.GetName())
+}
+
+// delete deletes an object, without waiting until it is gone.
+func (e *environment) delete(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(e.client.Delete(ctx, object)).To(Succeed())
+}
+
+// waitFor waits until a condition of a claim is True, and reads the claim.
+func (e *environment) waitFor(ctx context.Context, claim *karpv1.NodeClaim, condition string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(e.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		g.Expect(claim.StatusConditions().Get(condition).IsTrue()).To(BeTrue(), "%s of NodeClaim %s", condition, claim.Name)
+	}).Should(Succeed())
+}
+
+// waitProviderID waits until a claim has the given provider ID, and reads the claim.
+func (e *environment) waitProviderID(ctx context.Context, claim *karpv1.NodeClaim, id string) {
+	GinkgoHelper()
+	Eventually(ctx, func() string { return e.providerID(ctx, claim) }).Should(Equal(id))
+}
+
+// providerID reads a claim and returns its provider ID.
+func (e *environment) providerID(ctx context.Context, claim *karpv1.NodeClaim) string {
+	GinkgoHelper()
+	Expect(e.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+	return claim.Status.ProviderID
+}
+
+// provisionalID returns the provider ID that a claim starts with.
+func provisionalID(claim *karpv1.NodeClaim) string { return link.ProvisionalID(claim.UID) }
+
+// machinesOf returns the Machines that are linked to a claim.
+func (e *environment) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) []clusterv1.Machine {
+	GinkgoHelper()
+	list := &clusterv1.MachineList{}
+	Expect(e.client.List(ctx, list, client.MatchingLabels{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})).To(Succeed())
+	return list.Items
+}
+
+// waitMachine waits until exactly one live Machine is linked to a claim.
+func (e *environment) waitMachine(ctx context.Context, claim *karpv1.NodeClaim) *clusterv1.Machine {
+	GinkgoHelper()
+	var live []clusterv1.Machine
+	Eventually(ctx, func() []clusterv1.Machine {
+		live = lo.Filter(e.machinesOf(ctx, claim), func(m clusterv1.Machine, _ int) bool { return m.DeletionTimestamp.IsZero() })
+		return live
+	}).Should(HaveLen(1), "live Machines of NodeClaim %s", claim.Name)
+	Expect(live[0].Annotations).To(HaveKeyWithValue(v1alpha1.NodeClaimAnnotation, claim.Name))
+	return &live[0]
+}
+
+// waitReplicas waits until the one MachineDeployment of a fixture has that many
+// replicas and Machines.
+func (e *environment) waitReplicas(ctx context.Context, f *fixture, want int) *clusterv1.MachineDeployment {
+	GinkgoHelper()
+	var found *clusterv1.MachineDeployment
+	Eventually(ctx, func(g Gomega) {
+		found = f.resource(ctx)
+		g.Expect(lo.FromPtr(found.Spec.Replicas)).To(BeEquivalentTo(want), "spec.replicas")
+		g.Expect(f.machines(ctx)).To(HaveLen(want), "Machines")
+	}).Should(Succeed())
+	return found
+}
+
+// leftovers returns the names of all objects that are made for claims.
+func (e *environment) leftovers(ctx context.Context) []string {
+	GinkgoHelper()
+	var found []string
+	for kind, list := range map[string]client.ObjectList{
+		"NodeClaim":         &karpv1.NodeClaimList{},
+		"Machine":           &clusterv1.MachineList{},
+		"MachineSet":        &clusterv1.MachineSetList{},
+		"MachineDeployment": &clusterv1.MachineDeploymentList{},
+		"Node":              &corev1.NodeList{},
+	} {
+		Expect(e.client.List(ctx, list)).To(Succeed())
+		Expect(meta.EachListItem(list, func(item runtime.Object) error {
+			found = append(found, kind+" "+item.(client.Object).GetName())
+			return nil
+		})).To(Succeed())
+	}
+	return found
+}
+
+// nodeOf returns the Node of a provider ID, nil if there is none.
+func (e *environment) nodeOf(ctx context.Context, providerID string) *corev1.Node {
+	GinkgoHelper()
+	nodes := &corev1.NodeList{}
+	Expect(e.client.List(ctx, nodes)).To(Succeed())
+	node, found := lo.Find(nodes.Items, func(n corev1.Node) bool { return n.Spec.ProviderID == providerID })
+	return lo.Ternary(found, &node, nil)
+}
+
+// uids returns the UIDs of Machines.
+func uids(machines []clusterv1.Machine) []types.UID {
+	return lo.Map(machines, func(m clusterv1.Machine, _ int) types.UID { return m.UID })
+}
+
+// simulated returns the simulated instance of a Machine.
+func (e *environment) simulated(ctx context.Context, machine *clusterv1.Machine) *infrav1.SimulatedMachine {
+	GinkgoHelper()
+	instance := &infrav1.SimulatedMachine{}
+	Expect(e.client.Get(ctx, client.ObjectKeyFromObject(machine), instance)).To(Succeed())
+	return instance
+}
+
+// provision reports a Machine's instance as provisioned, once it has a provider
+// ID: then the Machine gets it.
+func (e *environment) provision(ctx context.Context, machine *clusterv1.Machine) {
+	GinkgoHelper()
+	Eventually(ctx, func() string { return e.simulated(ctx, machine).Spec.ProviderID }).ShouldNot(BeEmpty())
+	instance := e.simulated(ctx, machine)
+	before := instance.DeepCopy()
+	instance.Status.Initialization.Provisioned = new(true)
+	Expect(e.client.Status().Patch(ctx, instance, client.MergeFrom(before))).To(Succeed())
+}
+
+// hold keeps an object that is deleted from going, until release or the spec's end.
+func (e *environment) hold(ctx context.Context, object client.Object) (release func(context.Context)) {
+	GinkgoHelper()
+	const finalizer = "integration.test/hold"
+	e.change(ctx, object, func() { controllerutil.AddFinalizer(object, finalizer) })
+	held := object.DeepCopyObject().(client.Object)
+	release = func(ctx context.Context) {
+		GinkgoHelper()
+		if e.exists(ctx, held) && controllerutil.ContainsFinalizer(held, finalizer) {
+			e.change(ctx, held, func() { controllerutil.RemoveFinalizer(held, finalizer) })
+		}
+	}
+	DeferCleanup(func(ctx SpecContext) { release(ctx) })
+	return release
+}
+
+// versions returns the resourceVersions of everything that the operator and
+// Cluster API keep for claims.
+func (e *environment) versions(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	versions := map[string]string{}
+	for kind, list := range map[string]client.ObjectList{
+		"NodeClaim":                &karpv1.NodeClaimList{},
+		"Machine":                  &clusterv1.MachineList{},
+		"MachineSet":               &clusterv1.MachineSetList{},
+		"MachineDeployment":        &clusterv1.MachineDeploymentList{},
+		"KarpenterMachineTemplate": &v1alpha1.KarpenterMachineTemplateList{},
+		"Node":                     &corev1.NodeList{},
+	} {
+		Expect(e.client.List(ctx, list)).To(Succeed())
+		Expect(meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			versions[kind+" "+object.GetName()] = object.GetResourceVersion()
+			return nil
+		})).To(Succeed())
+	}
+	return versions
+}
+
+// waitQuiet waits until nothing is left of other specs, and nothing is written
+// for some seconds.
+func (e *environment) waitQuiet(ctx context.Context, f *fixture) {
+	GinkgoHelper()
+	Eventually(ctx, func() []karpv1.NodeClaim {
+		list := &karpv1.NodeClaimList{}
+		Expect(e.client.List(ctx, list)).To(Succeed())
+		return lo.Reject(list.Items, func(c karpv1.NodeClaim, _ int) bool { return c.Labels[karpv1.NodePoolLabelKey] == f.name })
+	}).Should(BeEmpty(), "claims of other specs")
+	var before, now map[string]string
+	Eventually(ctx, func() map[string]string {
+		before, now = now, e.versions(ctx)
+		return before
+	}).WithPolling(still).Should(WithTransform(func(map[string]string) bool { return maps.Equal(before, now) }, BeTrue()), "what is written all the time")
+}

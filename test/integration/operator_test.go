@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/controller"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// startOperator starts the operator as its binary does (cmd/main.go).
+func (e *environment) startOperator(ctx context.Context) {
+	GinkgoHelper()
+	e.requests = &requestLog{}
+	ctx, op := e.newOperator(ctx, e.requests)
+	state, err := controller.Setup(ctx, op)
+	Expect(err).NotTo(HaveOccurred())
+	e.start(ctx, op)
+	e.operator, e.state = op, state
+}
+
+// newOperator returns an operator without controllers, whose requests are logged.
+func (e *environment) newOperator(ctx context.Context, requests *requestLog) (context.Context, *operator.Operator) {
+	GinkgoHelper()
+	options, err := operator.ParseOptions(
+		"--cluster-name="+served.Name,
+		"--cluster-namespace="+served.Namespace,
+		"--bind-address=127.0.0.1",
+		"--metrics-port=0",
+		"--health-probe-port=0",
+		"--disable-leader-election=true",
+		"--log-output-paths="+e.logFile("operator"),
+		"--log-error-output-paths="+e.logFile("operator"),
+	)
+	Expect(err).NotTo(HaveOccurred())
+	config := rest.CopyConfig(e.config)
+	config.Wrap(requests.wrap)
+	ctx, op, err := operator.New(ctx, config, config, options)
+	Expect(err).NotTo(HaveOccurred())
+	return ctx, op
+}

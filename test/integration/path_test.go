@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+var _ = Describe("A claim", func() {
+	It("becomes a Node by way of a MachineDeployment and a Machine, and takes them along when it goes", func(ctx SpecContext) {
+		f := newFixture("path").createReady(ctx)
+		claim := f.launchOne(ctx)
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+
+		By("looking at what was made")
+		resource := f.resource(ctx)
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.Name))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.Labels[v1alpha1.TemplateHashLabel]))
+		Expect(lo.FromPtr(resource.Spec.Replicas)).To(BeEquivalentTo(1))
+		Expect(resource.Annotations).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
+		machine := env.waitMachine(ctx, claim)
+		Expect(f.machines(ctx)).To(HaveLen(1))
+		Expect(claim.Status.ProviderID).To(Equal(machine.Spec.ProviderID))
+		Expect(claim.Status.ProviderID).To(HavePrefix("sim://"))
+		Expect(claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue()).To(BeTrue())
+
+		node := env.nodeOf(ctx, claim.Status.ProviderID)
+		Expect(node).NotTo(BeNil())
+		Expect(claim.Status.NodeName).To(Equal(node.Name))
+		for _, labels := range []map[string]string{node.Labels, claim.Labels} {
+			Expect(labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, instanceType))
+			Expect(labels).To(HaveKeyWithValue(corev1.LabelTopologyZone, zone))
+			Expect(labels).To(HaveKeyWithValue(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeOnDemand))
+			Expect(labels).To(HaveKeyWithValue(karpv1.NodePoolLabelKey, f.name))
+		}
+		Expect(node.Spec.Taints).To(BeEmpty())
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.template), f.template)).To(Succeed())
+			g.Expect(f.template.Status.Machines).To(BeEquivalentTo(1))
+			g.Expect(f.template.Status.ScalableResources).To(ConsistOf(v1alpha1.ScalableResourceStatus{
+				Name: resource.Name, Kind: v1alpha1.ScalableResourceKindMachineDeployment,
+				InstanceType: instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand, Replicas: 1, ReadyReplicas: 1,
+			}))
+		}).Should(Succeed())
+
+		By("deleting the claim")
+		env.delete(ctx, claim)
+		env.waitGone(ctx, claim)
+		Expect(env.exists(ctx, machine)).To(BeFalse(), "the Machine outlived its claim")
+		env.waitGone(ctx, node)
+		resource = env.waitReplicas(ctx, f, 0)
+		Eventually(ctx, func() map[string]string { return f.resource(ctx).Annotations }).Should(HaveKey(v1alpha1.EmptySinceAnnotation))
+
+		By("launching another one, which uses the same MachineDeployment")
+		next := f.launchOne(ctx)
+		env.waitFor(ctx, next, karpv1.ConditionTypeLaunched)
+		env.waitMachine(ctx, next)
+		Expect(f.resource(ctx).UID).To(Equal(resource.UID))
+		Expect(f.resource(ctx).Annotations).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
+	})
+
+	It("leaves a MachineDeployment that is deleted when it was empty for emptyTTL", func(ctx SpecContext) {
+		f := newFixture("ttl").delays(0, 0, never)
+		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
+		f.createReady(ctx)
+		claim := f.launchOne(ctx)
+		env.waitMachine(ctx, claim)
+		env.delete(ctx, claim)
+		env.waitGone(ctx, claim)
+		Eventually(ctx, f.resources).Should(BeEmpty())
+	})
+})

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package integration tests the operator against a real API server, with Cluster
+// API's own reconcilers and all controllers of Karpenter core, in one process.
+// Machines are those of test/infrastructure.
+//
+// The operator runs once for all specs. Each spec has a template and a NodePool
+// of its own (see fixture) and leaves its claims to be deleted while the next
+// one runs; at the end of the suite nothing may be left.
+package integration
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const (
+	// patience is for how long a spec waits for what must come.
+	patience = 2 * 60 * time.Second
+	// interval is how often it looks.
+	interval = 100 * time.Millisecond
+	// still is for how long it watches that something does not come.
+	still = 3 * time.Second
+)
+
+// env is what all specs share.
+var env *environment
+
+func TestIntegration(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is not set: run make test, or set it to a folder with etcd and kube-apiserver")
+	}
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultConsistentlyDuration(still)
+	SetDefaultConsistentlyPollingInterval(interval)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Integration")
+}
+
+var _ = BeforeSuite(func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	env = &environment{running: &sync.WaitGroup{}}
+	env.startControlPlane(ctx)
+	// Cleanups run in reverse order: what is running stops before the control plane.
+	DeferCleanup(func() {
+		cancel()
+		env.running.Wait()
+	})
+	env.startClusterAPI(ctx)
+	env.createCluster(ctx)
+	env.startOperator(ctx)
+})
+
+var _ = JustAfterEach(func(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		AddReportEntry("objects at the time of the failure", env.dump(ctx), ReportEntryVisibilityFailureOrVerbose)
+	}
+})
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if env == nil || env.state == nil {
+		return // it never started
+	}
+	By("waiting until nothing is left")
+	Eventually(ctx, env.leftovers).Should(BeEmpty(), func() string { return env.dump(ctx) })
+})
