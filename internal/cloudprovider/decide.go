@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/samber/lo"
@@ -28,11 +29,17 @@ type decision struct {
 	requirements scheduling.Requirements
 }
 
-// miss says why an instance type does not serve a claim. The higher its stage,
-// the closer it came.
+// miss says why an instance type does not serve a claim.
 type miss struct {
-	stage  int
+	// stage is how far it came: the higher, the closer.
+	stage int
+	// lack is by what factor it falls short, within one stage: the lower, the closer.
+	lack   float64
 	reason error
+}
+
+func (m miss) closerThan(other miss) bool {
+	return m.stage > other.stage || m.stage == other.stage && m.lack < other.lack
 }
 
 // decide returns the cheapest launchable offering that fits the claim; of equal
@@ -48,7 +55,7 @@ func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType
 	for _, instanceType := range instanceTypes {
 		offering, miss := fit(claim, requirements, instanceType)
 		if offering == nil {
-			if miss.stage > closest.stage {
+			if miss.closerThan(closest) {
 				closest = miss
 			}
 			continue
@@ -79,25 +86,25 @@ func requirementsOf(claim *karpv1.NodeClaim) scheduling.Requirements {
 func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType) (*cloudprovider.Offering, miss) {
 	if err := requirements.Compatible(instanceType.Requirements, scheduling.AllowUndefinedWellKnownLabels); err != nil {
 		if !requirements.Get(corev1.LabelInstanceTypeStable).Has(instanceType.Name) {
-			return nil, miss{0, fmt.Errorf("%s, which the claim does not allow: %w", instanceType.Name, err)}
+			return nil, miss{stage: 0, reason: fmt.Errorf("%s, which the claim does not allow: %w", instanceType.Name, err)}
 		}
-		return nil, miss{1, fmt.Errorf("%s, which does not meet the requirements: %w", instanceType.Name, err)}
+		return nil, miss{stage: 1, reason: fmt.Errorf("%s, which does not meet the requirements: %w", instanceType.Name, err)}
 	}
 	allocatable := instanceType.Allocatable()
 	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
 		requested, available := claim.Spec.Resources.Requests[name], allocatable[name]
 		if resources.Cmp(requested, available) > 0 {
-			return nil, miss{2, fmt.Errorf("%s, which has too little %s: requested %s, allocatable %s", instanceType.Name, name, requested.String(), available.String())}
+			return nil, miss{stage: 2, lack: requested.AsApproximateFloat64() / max(available.AsApproximateFloat64(), math.SmallestNonzeroFloat64), reason: fmt.Errorf("%s, which has too little %s: requested %s, allocatable %s", instanceType.Name, name, requested.String(), available.String())}
 		}
 	}
 	compatible := instanceType.Offerings.Compatible(requirements)
 	if len(compatible) == 0 {
-		return nil, miss{3, fmt.Errorf("%s, which has no offering with zone %s and capacity type %s", instanceType.Name,
+		return nil, miss{stage: 3, reason: fmt.Errorf("%s, which has no offering with zone %s and capacity type %s", instanceType.Name,
 			requirements.Get(corev1.LabelTopologyZone), requirements.Get(karpv1.CapacityTypeLabelKey))}
 	}
 	launchable := compatible.Launchable()
 	if len(launchable) == 0 {
-		return nil, miss{4, fmt.Errorf("%s, whose offerings are unavailable for now", instanceType.Name)}
+		return nil, miss{stage: 4, reason: fmt.Errorf("%s, whose offerings are unavailable for now", instanceType.Name)}
 	}
 	return slices.MinFunc(launchable, func(a, b *cloudprovider.Offering) int {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Zone(), b.Zone()), cmp.Compare(a.CapacityType(), b.CapacityType()))

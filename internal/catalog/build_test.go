@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+	"testing/quick"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+type quantities = map[corev1.ResourceName]resource.Quantity
+
+func list(pairs ...string) quantities {
+	result := quantities{}
+	for i := 0; i < len(pairs); i += 2 {
+		result[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return result
+}
+
+func template(instanceTypes ...v1alpha1.InstanceType) *v1alpha1.KarpenterMachineTemplate {
+	t := &v1alpha1.KarpenterMachineTemplate{}
+	t.Name = "general"
+	t.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
+	t.Spec.InstanceTypes = instanceTypes
+	return t
+}
+
+func m5large() v1alpha1.InstanceType {
+	return v1alpha1.InstanceType{
+		Name:     "m5.large",
+		Capacity: list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"),
+		Offerings: []v1alpha1.Offering{
+			{Zone: "a", CapacityType: "on-demand", Price: "0.096"},
+			{Zone: "b", CapacityType: "on-demand", Price: "0.096"},
+			{Zone: "a", CapacityType: "spot", Price: "0.035"},
+		},
+	}
+}
+
+func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
+	for name, tc := range map[string]struct {
+		capacity quantities
+		kubelet  *v1alpha1.KubeletConfiguration
+		want     quantities
+	}{
+		"a kubelet's defaults": {
+			capacity: list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"),
+			// 100Mi of memory, and 10 % of the disk with the kubelet's float32 rounding
+			want: list("cpu", "2", "memory", "8092Mi", "ephemeral-storage", "77309411200", "pods", "110"),
+		},
+		"no disk given": {
+			capacity: list("cpu", "2", "memory", "8Gi"),
+			want:     list("cpu", "2", "memory", "8092Mi", "pods", "110"),
+		},
+		"reservations": {
+			capacity: list("cpu", "2", "memory", "8Gi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{SystemReserved: list("cpu", "100m", "memory", "200Mi"), KubeReserved: list("cpu", "80m", "memory", "600Mi", "ephemeral-storage", "1Gi", "pid", "1000")},
+			want:     list("cpu", "1820m", "memory", "7292Mi", "pods", "110"),
+		},
+		"a percentage is rounded as the kubelet does": {
+			capacity: list("cpu", "2", "memory", "7935Mi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"memory.available": "5%"}},
+			// 5 % are 416022528 bytes; in float32 they are 416022534.
+			want: list("cpu", "2", "memory", "7904428026", "pods", "110"),
+		},
+		"signals that are not named have no threshold": {
+			capacity: list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"memory.available": "1Gi"}},
+			want:     list("cpu", "2", "memory", "7Gi", "ephemeral-storage", "80Gi", "pods", "110"),
+		},
+		"no thresholds at all": {
+			capacity: list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{}},
+			want:     list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi", "pods", "110"),
+		},
+		"maxPods": {
+			capacity: list("cpu", "2", "memory", "8Gi", "pods", "29"),
+			kubelet:  &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))},
+			want:     list("cpu", "2", "memory", "8092Mi", "pods", "58"),
+		},
+		"pods of the instance type": {
+			capacity: list("cpu", "2", "memory", "8Gi", "pods", "29"),
+			want:     list("cpu", "2", "memory", "8092Mi", "pods", "29"),
+		},
+		"a GPU": {
+			capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "4"),
+			want:     list("cpu", "2", "memory", "8092Mi", "nvidia.com/gpu", "4", "pods", "110"),
+		},
+		"hugepages are taken off memory": {
+			capacity: list("cpu", "2", "memory", "8Gi", "hugepages-2Mi", "1Gi"),
+			want:     list("cpu", "2", "memory", "7068Mi", "hugepages-2Mi", "1Gi", "pods", "110"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instanceType := m5large()
+			instanceType.Capacity = tc.capacity
+			input := template(instanceType)
+			input.Spec.Kubelet = tc.kubelet
+			built, err := Build(input)
+			if err != nil || len(built) != 1 {
+				t.Fatalf("got %d instance types and %v", len(built), err)
+			}
+			got := built[0].Allocatable()
+			if len(got) != len(tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+			for name, want := range tc.want {
+				if quantity := got[name]; quantity.Cmp(want) != 0 {
+					t.Errorf("%s: got %s, want %s", name, quantity.String(), want.String())
+				}
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeOffered(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplate)
+		want   string
+	}{
+		"negative capacity": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.InstanceTypes[0].Capacity["cpu"] = resource.MustParse("-1")
+			},
+			"spec.instanceTypes[0] (bad): capacity.cpu must be more than 0, found -1",
+		},
+		"no memory": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.InstanceTypes[0].Capacity["memory"] = resource.MustParse("0")
+			},
+			"spec.instanceTypes[0] (bad): capacity.memory must be more than 0, found 0",
+		},
+		"reservations beyond the capacity": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.InstanceTypes[0].Capacity["memory"] = resource.MustParse("64Mi")
+			},
+			"spec.instanceTypes[0] (bad): kubelet reserves more memory than the capacity of 64Mi",
+		},
+		"a price that no number can hold": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.InstanceTypes[0].Offerings[0].Price = strings.Repeat("9", 400)
+			},
+			"is not a decimal number of at least 0",
+		},
+		"no infrastructure": {
+			func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef = nil },
+			"spec.instanceTypes[0] (bad): infrastructureRef: set it here or in spec.template.spec",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad, good := m5large(), m5large()
+			bad.Name = "bad"
+			good.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "x.y", Kind: "Own", Name: "own"}
+			input := template(bad, good)
+			tc.change(input)
+			built, err := Build(input)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got error %v, want %q", err, tc.want)
+			}
+			if len(built) != 1 || built[0].Name != "m5.large" {
+				t.Errorf("one bad instance type must not stop the others; got %d", len(built))
+			}
+		})
+	}
+}
+
+func TestRequirements(t *testing.T) {
+	spotInA := scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyZone: "a", karpv1.CapacityTypeLabelKey: "spot"})
+	spotInB := scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyZone: "b", karpv1.CapacityTypeLabelKey: "spot"})
+	for name, tc := range map[string]struct {
+		change       func(*v1alpha1.InstanceType)
+		requirements scheduling.Requirements
+		wantType     bool // whether the instance type is compatible
+		wantPrices   []float64
+	}{
+		"anything":             {requirements: scheduling.NewRequirements(), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"spot in zone a":       {requirements: spotInA, wantType: true, wantPrices: []float64{0.035}},
+		"spot in zone b":       {requirements: spotInB, wantType: true}, // of the type, but in no one offering
+		"amd64 by default":     {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelArchStable: "amd64"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"not arm64 by default": {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelArchStable: "arm64"}), wantPrices: []float64{0.096, 0.096, 0.035}},
+		"arm64": {change: func(it *v1alpha1.InstanceType) {
+			it.Labels = map[string]v1alpha1.LabelValue{corev1.LabelArchStable: "arm64"}
+		}, requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelArchStable: "arm64"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"a region it has not": {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyRegion: "r"}), wantPrices: []float64{0.096, 0.096, 0.035}},
+		"a region it has": {change: func(it *v1alpha1.InstanceType) {
+			it.Labels = map[string]v1alpha1.LabelValue{corev1.LabelTopologyRegion: "r"}
+		}, requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyRegion: "r"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"a label of its own": {change: func(it *v1alpha1.InstanceType) { it.Labels = map[string]v1alpha1.LabelValue{"x.y/z": "1"} }, requirements: scheduling.NewLabelRequirements(map[string]string{"x.y/z": "1"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"no zones, none wanted": {change: func(it *v1alpha1.InstanceType) {
+			it.Offerings = []v1alpha1.Offering{{CapacityType: "on-demand", Price: "1"}}
+		}, requirements: scheduling.NewRequirements(), wantType: true, wantPrices: []float64{1}},
+		"no zones, but one asked": {change: func(it *v1alpha1.InstanceType) {
+			it.Offerings = []v1alpha1.Offering{{CapacityType: "on-demand", Price: "1"}}
+		}, requirements: spotInA},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instanceType := m5large()
+			if tc.change != nil {
+				tc.change(&instanceType)
+			}
+			built, err := Build(template(instanceType))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tc.requirements.IsCompatible(built[0].Requirements, scheduling.AllowUndefinedWellKnownLabels); got != tc.wantType {
+				t.Errorf("compatible: got %t, want %t: %v", got, tc.wantType, built[0].Requirements)
+			}
+			var prices []float64
+			for _, offering := range built[0].Offerings.Compatible(tc.requirements) {
+				prices = append(prices, offering.Price)
+			}
+			if diff := cmp.Diff(tc.wantPrices, prices); diff != "" {
+				t.Errorf("prices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
+	check := func(seed int64) bool {
+		random := rand.New(rand.NewSource(seed))
+		instanceType := m5large()
+		instanceType.Capacity = list("cpu", fmt.Sprint(random.Intn(64)+1), "memory", fmt.Sprintf("%dMi", random.Intn(1<<20)), "ephemeral-storage", fmt.Sprintf("%dGi", random.Intn(1000)))
+		input := template(instanceType)
+		input.Spec.Kubelet = &v1alpha1.KubeletConfiguration{
+			SystemReserved: list("memory", fmt.Sprintf("%dMi", random.Intn(2048)), "cpu", fmt.Sprintf("%dm", random.Intn(2000))),
+			EvictionHard: map[string]v1alpha1.EvictionThreshold{
+				"memory.available": v1alpha1.EvictionThreshold(fmt.Sprintf("%d%%", random.Intn(101))),
+				"nodefs.available": v1alpha1.EvictionThreshold(fmt.Sprintf("%dMi", random.Intn(4096))),
+			},
+		}
+		built, err := Build(input)
+		if err != nil {
+			return len(built) == 0 // refused, and said so
+		}
+		for name, quantity := range built[0].Allocatable() {
+			if capacity := built[0].Capacity[name]; quantity.Sign() < 0 || quantity.Cmp(capacity) > 0 {
+				t.Logf("%s: allocatable %s of %s", name, quantity.String(), capacity.String())
+				return false
+			}
+		}
+		return true
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCatalogComputesOnlyWhenATemplateChanges(t *testing.T) {
+	c := &Catalog{}
+	input := template(m5large())
+	input.UID, input.Generation = "1", 1
+	first, _ := c.InstanceTypes(input)
+	again, _ := c.InstanceTypes(input.DeepCopy())
+	if &first[0] != &again[0] {
+		t.Error("computed again though nothing has changed")
+	}
+	input.Generation = 2
+	input.Spec.InstanceTypes = nil
+	if changed, _ := c.InstanceTypes(input); len(changed) != 0 {
+		t.Error("not computed again though the spec has changed")
+	}
+	recreated := template(m5large())
+	recreated.UID, recreated.Generation = "2", 2
+	if got, _ := c.InstanceTypes(recreated); len(got) != 1 {
+		t.Error("not computed again for another template of the same name")
+	}
+	c.Forget("general")
+	if len(c.entries) != 0 {
+		t.Error("still remembered though the template is gone")
+	}
+}

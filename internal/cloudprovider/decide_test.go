@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// instanceTypes are two sizes in two zones; the large one is cheaper as spot than
+// the small one on demand, and there is no large spot in zone b.
+func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
+	t.Helper()
+	capacity := func(cpu, memory string) map[corev1.ResourceName]resource.Quantity {
+		return map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	}
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{Name: "workers"}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
+		{Name: "small", Capacity: capacity("2", "4Gi"), Labels: map[string]v1alpha1.LabelValue{"topology.kubernetes.io/region": "r"}, Offerings: []v1alpha1.Offering{
+			{Zone: "a", CapacityType: "on-demand", Price: "0.20"}, {Zone: "b", CapacityType: "on-demand", Price: "0.20"},
+			{Zone: "a", CapacityType: "spot", Price: "0.05"}, {Zone: "b", CapacityType: "spot", Price: "0.04"},
+		}},
+		{Name: "large", Capacity: capacity("8", "16Gi"), Offerings: []v1alpha1.Offering{
+			{Zone: "a", CapacityType: "on-demand", Price: "0.80"}, {Zone: "b", CapacityType: "on-demand", Price: "0.80"},
+			{Zone: "a", CapacityType: "spot", Price: "0.16"},
+		}},
+	}
+	types, err := catalog.Build(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return types
+}
+
+// claim asks for resources, and for labels to have one of the given values.
+func claim(cpu, memory string, requirements ...string) *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "pool-x", UID: "1234"}}
+	c.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("3")}
+	for _, requirement := range requirements {
+		key, values, _ := strings.Cut(requirement, "=")
+		c.Spec.Requirements = append(c.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: strings.Split(values, ",")})
+	}
+	return c
+}
+
+const (
+	zone         = corev1.LabelTopologyZone
+	capacityType = karpv1.CapacityTypeLabelKey
+	typeLabel    = corev1.LabelInstanceTypeStable
+)
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim     *karpv1.NodeClaim
+		change    func([]*cloudprovider.InstanceType)
+		want      scalable.Offering
+		wantError []string
+	}{
+		"the cheapest":                 {claim: claim("1", "1Gi"), want: scalable.Offering{InstanceType: "small", Zone: "b", CapacityType: "spot"}},
+		"in a zone":                    {claim: claim("1", "1Gi", zone+"=a"), want: scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "spot"}},
+		"a larger one if it is needed": {claim: claim("4", "1Gi"), want: scalable.Offering{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
+		"on demand; of equal prices the first zone": {claim: claim("1", "1Gi", capacityType+"=on-demand"), want: scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "on-demand"}},
+		"of the types that are allowed":             {claim: claim("1", "1Gi", typeLabel+"=large"), want: scalable.Offering{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
+		"none that is unavailable": {
+			claim:  claim("1", "1Gi"),
+			change: func(types []*cloudprovider.InstanceType) { types[0].Offerings[3].Available = false },
+			want:   scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "spot"},
+		},
+		"an earlier decision is kept": {
+			claim: func() *karpv1.NodeClaim {
+				c := claim("1", "1Gi")
+				c.Labels = map[string]string{typeLabel: "large", zone: "b", capacityType: "on-demand"}
+				return c
+			}(),
+			want: scalable.Offering{InstanceType: "large", Zone: "b", CapacityType: "on-demand"},
+		},
+
+		"too little memory anywhere": {
+			claim:     claim("1", "64Gi"),
+			wantError: []string{"none of 2 instance types fits NodeClaim pool-x", "the closest is large, which has too little memory: requested 64Gi, allocatable 16284Mi"},
+		},
+		"the closest is the one that fails last": {
+			claim:     claim("4", "1Gi", zone+"=b", capacityType+"=spot"),
+			wantError: []string{"the closest is large, which has no offering with zone topology.kubernetes.io/zone In [b] and capacity type karpenter.sh/capacity-type In [spot]"},
+		},
+		"an architecture there is not": {
+			claim:     claim("1", "1Gi", corev1.LabelArchStable+"=arm64"),
+			wantError: []string{"does not meet the requirements", "kubernetes.io/arch", "arm64"},
+		},
+		"an instance type there is not": {
+			claim:     claim("1", "1Gi", typeLabel+"=huge"),
+			wantError: []string{"which the claim does not allow", "huge"},
+		},
+		"all unavailable": {
+			claim:     claim("4", "1Gi", capacityType+"=spot"),
+			change:    func(types []*cloudprovider.InstanceType) { types[1].Offerings[2].Available = false },
+			wantError: []string{"the closest is large, whose offerings are unavailable for now"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			types := instanceTypes(t)
+			if tc.change != nil {
+				tc.change(types)
+			}
+			got, err := decide(tc.claim, types)
+			if tc.wantError != nil {
+				if err == nil {
+					t.Fatalf("got %s, want an error", got.id())
+				}
+				for _, want := range tc.wantError {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("got %q, want it to contain %q", err, want)
+					}
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.id() != tc.want {
+				t.Errorf("got %s, want %s", got.id(), tc.want)
+			}
+		})
+	}
+	if _, err := decide(claim("1", "1Gi"), nil); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
+		t.Errorf("got %v for a template without instance types", err)
+	}
+}
+
+func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
+	input := claim("1", "1Gi", zone+"=a,b")
+	input.Annotations = map[string]string{"kept": "yes"}
+	decision, err := decide(claim("1", "1Gi", zone+"=a,b"), instanceTypes(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := decision.nodeClaim(input)
+	for key, want := range map[string]string{
+		typeLabel: "small", zone: "b", capacityType: "spot",
+		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", corev1.LabelTopologyRegion: "r",
+	} {
+		if got.Labels[key] != want {
+			t.Errorf("label %s: got %q, want %q", key, got.Labels[key], want)
+		}
+	}
+	if _, there := got.Labels[corev1.LabelWindowsBuild]; there {
+		t.Error("a label that the node does not have is on the claim")
+	}
+	if got.Annotations["kept"] != "yes" || got.Name != "pool-x" {
+		t.Errorf("what was there is lost: %+v", got.ObjectMeta)
+	}
+	if got.Status.ProviderID != "nodeclaim://1234" {
+		t.Errorf("got provider ID %s, want the provisional one of this claim", got.Status.ProviderID)
+	}
+	if cpu := got.Status.Capacity["cpu"]; cpu.String() != "2" || got.Status.Allocatable.Memory().Cmp(resource.MustParse("3996Mi")) != 0 {
+		t.Errorf("got capacity %v and allocatable %v", got.Status.Capacity, got.Status.Allocatable)
+	}
+	input.Annotations["kept"] = "changed"
+	if got.Annotations["kept"] != "yes" {
+		t.Error("the claim that is returned shares memory with the one that was given")
+	}
+}
+
+func TestRepairPolicies(t *testing.T) {
+	fallbacks := 0
+	for _, policy := range (&CloudProvider{}).RepairPolicies() {
+		if policy.ReasonRegex == "" {
+			fallbacks++
+		}
+		if policy.Action != cloudprovider.ReplaceNode {
+			t.Errorf("policy for %s=%s asks for %s, which Cluster API cannot do", policy.ConditionType, policy.ConditionStatus, policy.Action)
+		}
+	}
+	if fallbacks != 1 {
+		t.Errorf("got %d default policies; core wants exactly one", fallbacks)
+	}
+}
