@@ -95,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
 		r.setInstanceTypesReady,
+		r.setReady,
 		r.setScalableResources,
 	} {
 		if err := set(ctx, template); err != nil {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"strings"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// setReady gives Ready, where people look first and which Karpenter repeats on
+// NodePools and NodeClaims, the reasons and messages of what is not: operatorpkg
+// itself only names the conditions.
+func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	conditions := template.StatusConditions()
+	var reason string
+	var messages []string
+	for _, dependent := range []string{
+		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady,
+		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady,
+	} {
+		if condition := conditions.Get(dependent); condition.IsFalse() {
+			reason = lo.CoalesceOrEmpty(reason, condition.Reason)
+			messages = append(messages, condition.Message)
+		}
+	}
+	if len(messages) > 0 {
+		conditions.SetFalse(status.ConditionReady, reason, lo.Substring(strings.Join(messages, "; "), 0, maxMessage))
+	}
+	return nil
+}
