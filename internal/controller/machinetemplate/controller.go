@@ -40,6 +40,10 @@ const (
 	// window collects changes of generated resources, whose replicas move all the
 	// time during a scale-out, into one write of the template's status.
 	window = time.Second
+
+	// timeout ends a reconcile that waits for a kind's objects to be listed, which
+	// does not happen while the operator may not read them.
+	timeout = time.Minute
 )
 
 // Reconciler keeps the status of the templates.
@@ -64,7 +68,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, ofResource())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate)).
 		WatchesRawSource(source.Kind[client.Object](management, crd(), everyTemplate, contractChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
 		Build(r)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of KarpenterMachineTemplates: %w", err)

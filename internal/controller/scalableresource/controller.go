@@ -15,13 +15,17 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -60,8 +64,22 @@ func NewReconciler(clusters *operator.Clusters, recorder events.Recorder, clock 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters).
+		Watches(&v1alpha1.KarpenterMachineTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(r)
+}
+
+// ofTemplate enqueues the resources of a template: its emptyTTL, or the template
+// being gone, decides how long they are kept.
+func (r *Reconciler) ofTemplate(ctx context.Context, template client.Object) []reconcile.Request {
+	resources := &clusterv1.MachineDeploymentList{}
+	if err := r.clusters.Management.GetClient().List(ctx, resources, client.MatchingLabels{v1alpha1.TemplateLabel: template.GetName()}); err != nil {
+		log.FromContext(ctx).Error(err, "listing MachineDeployments", "KarpenterMachineTemplate", template.GetName())
+		return nil
+	}
+	return lo.Map(resources.Items, func(resource clusterv1.MachineDeployment, _ int) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: resource.Name}}
+	})
 }
 
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete

@@ -20,3 +20,14 @@ func offeringGone(claim *karpv1.NodeClaim, reason error) events.Event {
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }
+
+// notGenerated tells that the Machine of a claim cannot be made, on the claim.
+func notGenerated(claim *karpv1.NodeClaim, err error) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeWarning,
+		Reason:         "MachineDeploymentNotCreated",
+		Message:        fmt.Sprintf("Cluster API refuses the MachineDeployment for this NodeClaim, and it is tried again: %s", err),
+		DedupeValues:   []string{string(claim.UID)},
+	}
+}

@@ -39,7 +39,11 @@ func (r *Reconciler) generate(ctx context.Context, name string, observed *scalab
 		default:
 			// All waiting claims of this resource are counted in its replicas.
 			resource.Spec.Replicas = new(observed.Plan.Replicas)
-			return errors.Join(append(errs, r.create(ctx, resource))...)
+			err := r.create(ctx, resource)
+			if err != nil {
+				r.recorder.Publish(notGenerated(claim, err))
+			}
+			return errors.Join(append(errs, err)...)
 		}
 	}
 	return errors.Join(errs...)
