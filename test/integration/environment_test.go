@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,6 +39,8 @@ type environment struct {
 
 	// client reads and writes without a cache.
 	client client.Client
+	// crds does the same for CustomResourceDefinitions.
+	crds client.Client
 	// watches is a cache for those who must not miss an event.
 	watches cache.Cache
 
@@ -73,6 +77,10 @@ func (e *environment) startControlPlane(ctx context.Context) {
 	DeferCleanup(func() error { return e.control.Stop() })
 	e.config.QPS = -1 // no limit: specs look often
 	e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	crdScheme := runtime.NewScheme()
+	Expect(apiextensionsv1.AddToScheme(crdScheme)).To(Succeed())
+	e.crds, err = client.New(e.config, client.Options{Scheme: crdScheme})
 	Expect(err).NotTo(HaveOccurred())
 	e.watches, err = cache.New(e.config, cache.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
@@ -209,4 +210,11 @@ func (f *fixture) resource(ctx context.Context) *clusterv1.MachineDeployment {
 	resources := f.resources(ctx)
 	Expect(resources).To(HaveLen(1))
 	return &resources[0]
+}
+
+// condition reads the template and returns one of its conditions.
+func (f *fixture) condition(ctx context.Context, kind string) *status.Condition {
+	GinkgoHelper()
+	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.template), f.template)).To(Succeed())
+	return f.template.StatusConditions().Get(kind)
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+
+	"github.com/awslabs/operatorpkg/status"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+var _ = Describe("A claim whose template changes before its MachineDeployment is made", func() {
+	// launchHeld returns a claim that waits for its MachineDeployment, which is
+	// there no more and cannot be made yet, because one of that name is still going.
+	launchHeld := func(ctx context.Context, f *fixture) (claim *karpv1.NodeClaim, old *clusterv1.MachineDeployment, release func(context.Context)) {
+		GinkgoHelper()
+		first := f.launchOne(ctx)
+		env.waitMachine(ctx, first)
+		env.delete(ctx, first)
+		env.waitGone(ctx, first)
+		old = env.waitReplicas(ctx, f, 0)
+		release = env.hold(ctx, old)
+		env.delete(ctx, old)
+		claim = f.launchOne(ctx)
+		env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, old.Name))
+		return claim, old, release
+	}
+	change := func(ctx context.Context, f *fixture, change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
+		GinkgoHelper()
+		env.change(ctx, f.template, func() { change(&f.template.Spec) })
+		Eventually(ctx, func() bool {
+			return f.condition(ctx, status.ConditionReady).ObservedGeneration == f.template.Generation
+		}).Should(BeTrue(), "the change was seen")
+	}
+
+	It("moves to the MachineDeployment that its offering has now", func(ctx SpecContext) {
+		f := newFixture("moved").delays(0, 0, never).createReady(ctx)
+		claim, old, release := launchHeld(ctx, f)
+		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
+			spec.Template.Metadata.Labels = map[string]string{"team": "platform"}
+		})
+		release(ctx)
+		machine := env.waitMachine(ctx, claim)
+		Expect(machine.Labels).To(HaveKeyWithValue("team", "platform"))
+		resource := f.resource(ctx)
+		Expect(resource.Name).NotTo(Equal(old.Name))
+		Expect(env.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.Name))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.Labels[v1alpha1.TemplateHashLabel]))
+		Expect(env.machinesOf(ctx, claim)).To(HaveLen(1))
+	})
+
+	It("is deleted, with an event, if its offering is gone", func(ctx SpecContext) {
+		f := newFixture("gone").delays(0, 0, never).createReady(ctx)
+		machines := f.watchMachines(ctx)
+		claim, _, release := launchHeld(ctx, f)
+		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.InstanceTypes[0].Offerings[0].Zone = "zone-b" })
+		release(ctx)
+		env.waitGone(ctx, claim)
+		Eventually(ctx, func() []string {
+			events := &corev1.EventList{}
+			Expect(env.client.List(ctx, events)).To(Succeed())
+			return lo.FilterMap(events.Items, func(e corev1.Event, _ int) (string, bool) {
+				return e.Message, e.InvolvedObject.UID == claim.UID && e.Reason == "OfferingGone"
+			})
+		}).Should(ConsistOf(And(ContainSubstring("standard/zone-a/on-demand"), ContainSubstring("KarpenterMachineTemplate gone"))))
+		Expect(machines.everCreated()).To(HaveLen(1), "only the first claim's Machine")
+		Eventually(ctx, f.resources).Should(BeEmpty())
+	})
+})

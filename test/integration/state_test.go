@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+)
+
+// stateNodesOf returns the nodes of core's view that belong to a claim.
+func (e *environment) stateNodesOf(claim *karpv1.NodeClaim) []*state.StateNode {
+	return e.stateNodes(func(n *state.StateNode) bool { return n.NodeClaim != nil && n.NodeClaim.Name == claim.Name })
+}
+
+// stateNodes returns the nodes of core's view that match.
+func (e *environment) stateNodes(match func(*state.StateNode) bool) []*state.StateNode {
+	var found []*state.StateNode
+	for node := range e.state.Nodes() {
+		if match(node) {
+			found = append(found, node.ShallowCopy())
+		}
+	}
+	return found
+}
+
+// usedCPU returns how much CPU a NodePool has, as core counts it for its limits.
+func (e *environment) usedCPU(f *fixture) int64 {
+	resources := e.state.NodePoolResourcesFor(f.name)
+	return resources.Cpu().Value()
+}
+
+// stateWatch looks at core's view all the time.
+type stateWatch struct {
+	mu       sync.Mutex
+	maxNodes int
+	maxCPU   int64
+}
+
+// watchState looks, until the spec ends, at how many nodes a claim has in core's
+// view, and at what its NodePool is said to use.
+func (f *fixture) watchState(claim *karpv1.NodeClaim) *stateWatch {
+	w := &stateWatch{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	DeferCleanup(func() {
+		cancel()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(2 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				nodes, cpu := len(env.stateNodesOf(claim)), env.usedCPU(f)
+				w.mu.Lock()
+				w.maxNodes, w.maxCPU = max(w.maxNodes, nodes), max(w.maxCPU, cpu)
+				w.mu.Unlock()
+			}
+		}
+	}()
+	return w
+}
+
+// most returns the highest values that were seen.
+func (w *stateWatch) most() (nodes int, cpu int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.maxNodes, w.maxCPU
+}
+
+// claimStep is what a claim looked like after an event.
+type claimStep struct {
+	providerID string
+	registered bool
+}
+
+// claimWatch remembers the steps of claims, each once.
+type claimWatch struct {
+	mu    sync.Mutex
+	steps map[string][]claimStep
+}
+
+// watchClaims remembers what becomes of all claims until the spec ends.
+func (e *environment) watchClaims(ctx context.Context) *claimWatch {
+	GinkgoHelper()
+	w := &claimWatch{steps: map[string][]claimStep{}}
+	informer, err := e.watches.GetInformer(ctx, &karpv1.NodeClaim{})
+	Expect(err).NotTo(HaveOccurred())
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    w.add,
+		UpdateFunc: func(_, object any) { w.add(object) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return informer.RemoveEventHandler(registration) })
+	return w
+}
+
+func (w *claimWatch) add(object any) {
+	claim, ok := object.(*karpv1.NodeClaim)
+	if !ok {
+		return
+	}
+	step := claimStep{
+		providerID: claim.Status.ProviderID,
+		registered: claim.DeepCopy().StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue(),
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	steps := w.steps[claim.Name]
+	if len(steps) == 0 || steps[len(steps)-1] != step {
+		w.steps[claim.Name] = append(steps, step)
+	}
+}
+
+// of returns the steps of a claim.
+func (w *claimWatch) of(claim *karpv1.NodeClaim) []claimStep {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]claimStep{}, w.steps[claim.Name]...)
+}
+
+// createCalls returns how often core has called CloudProvider.Create.
+func createCalls() uint64 {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var calls uint64
+	for _, family := range families {
+		if family.GetName() != "karpenter_cloudprovider_duration_seconds" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "method" && label.GetValue() == "Create" {
+					calls += metric.GetHistogram().GetSampleCount()
+				}
+			}
+		}
+	}
+	return calls
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+var _ = Describe("The Machine of a deleted claim", func() {
+	It("is the only one that goes, is not replaced, and holds up nobody while it goes", func(ctx SpecContext) {
+		f := newFixture("victim").createReady(ctx)
+		machines := f.watchMachines(ctx)
+		claims := f.launch(ctx, 5)
+		names := make([]string, len(claims))
+		for i, claim := range claims {
+			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+			names[i] = env.waitMachine(ctx, claim).Name
+		}
+
+		By("deleting one of five claims")
+		env.delete(ctx, claims[2])
+		env.waitGone(ctx, claims[2])
+		env.waitReplicas(ctx, f, 4)
+		Consistently(ctx, machines.everCreated).Should(ConsistOf(names))
+		Expect(machines.everDeleted()).To(ConsistOf(names[2]))
+
+		By("deleting one whose Machine takes long to go, and launching another")
+		stuck := env.waitMachine(ctx, claims[4])
+		release := env.hold(ctx, stuck)
+		env.delete(ctx, claims[4])
+		Eventually(ctx, func() bool { return env.exists(ctx, stuck) && !stuck.DeletionTimestamp.IsZero() }).Should(BeTrue())
+		next := f.launchOne(ctx)
+		env.waitFor(ctx, next, karpv1.ConditionTypeInitialized)
+		Expect(env.exists(ctx, stuck)).To(BeTrue())
+		Eventually(ctx, func() int32 { return lo.FromPtr(f.resource(ctx).Spec.Replicas) }).Should(BeEquivalentTo(4))
+		Consistently(ctx, machines.everCreated).Should(HaveLen(6))
+
+		By("letting it go")
+		release(ctx)
+		env.waitGone(ctx, claims[4])
+		env.waitReplicas(ctx, f, 4)
+		Consistently(ctx, machines.everCreated).Should(HaveLen(6))
+		Expect(machines.everDeleted()).To(ConsistOf(names[2], names[4]))
+		for _, claim := range []*karpv1.NodeClaim{claims[0], claims[1], claims[3], next} {
+			Expect(env.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+			Expect(claim.DeletionTimestamp).To(BeNil())
+			Expect(claim.Status.ProviderID).To(Equal(env.waitMachine(ctx, claim).Spec.ProviderID))
+		}
+	})
+
+	It("is replaced if it was deleted by hand before its Node joined", func(ctx SpecContext) {
+		f := newFixture("byhand").delays(0, 0, never).createReady(ctx)
+		machines := f.watchMachines(ctx)
+		claim := f.launchOne(ctx)
+		first := env.waitMachine(ctx, claim)
+		Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
+		env.delete(ctx, first)
+		env.waitGone(ctx, first)
+		second := env.waitMachine(ctx, claim)
+		Expect(second.UID).NotTo(Equal(first.UID))
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(second), second)).To(Succeed())
+			g.Expect(second.Spec.ProviderID).NotTo(BeEmpty())
+			g.Expect(env.providerID(ctx, claim)).To(Equal(second.Spec.ProviderID))
+		}).Should(Succeed())
+		env.waitReplicas(ctx, f, 1)
+		Consistently(ctx, machines.everCreated).Should(HaveLen(2))
+		Expect(env.stateNodesOf(claim)).To(HaveLen(1))
+	})
+})
