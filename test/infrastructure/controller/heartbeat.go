@@ -69,7 +69,7 @@ type kubelet struct {
 // keepReady makes a Node Ready, if it is not, and frees it from the taint that a Node which is not Ready gets.
 // A Node without kwok's annotation is left alone: whoever took it off has taken over the Node's health.
 func (k kubelet) keepReady(ctx context.Context, node *corev1.Node) error {
-	if node.Annotations[KwokAnnotation] != KwokAnnotationValue || !node.DeletionTimestamp.IsZero() {
+	if node.Annotations[KwokAnnotation] != KwokAnnotationValue {
 		return nil
 	}
 	if readyStatus(node) != corev1.ConditionTrue {

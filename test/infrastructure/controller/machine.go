@@ -109,25 +109,29 @@ func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine
 		r.provision(machine, owner)
 	}
 	r.setReady(machine, due.fail)
+	var node *corev1.Node
 	var joinErr error
 	if due.joinNode {
-		joinErr = r.joinNode(ctx, machine, owner)
+		node, joinErr = r.joinNode(ctx, machine, owner)
 	}
 	if err := errors.Join(joinErr, patchStatus(ctx, r.Client, read, machine)); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.keepNode(ctx, machine, due.next)
+	return r.keepNode(ctx, machine, node, due.next)
 }
 
 // keepNode keeps the Node Ready where the provider is its kubelet, and returns when to come back.
-func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.SimulatedMachine, next time.Duration) (ctrl.Result, error) {
+// The Node is read when it is nil; a workload client with a cache may not know it yet when it has just joined.
+func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.SimulatedMachine, node *corev1.Node, next time.Duration) (ctrl.Result, error) {
 	result := ctrl.Result{RequeueAfter: next}
 	if !r.nodeReady || machine.Status.NodeName == "" {
 		return result, nil
 	}
-	node, err := r.nodeOf(ctx, machine)
-	if err != nil || node == nil {
-		return result, err
+	if node == nil {
+		var err error
+		if node, err = r.nodeOf(ctx, machine); err != nil || node == nil {
+			return result, err
+		}
 	}
 	// A kubelet looks at its Node all the time; without a watch on the workload cluster this stands for it.
 	if next == 0 || next > heartbeatInterval {
@@ -136,15 +140,16 @@ func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.Simul
 	return result, r.kubelet().keepReady(ctx, node)
 }
 
-// joinNode registers the Node as a starting kubelet does: once.
-func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) error {
-	// A cache that does not show yet that the Node has joined must not bring back a Node that was deleted since.
+// joinNode registers the Node as a starting kubelet does: once. It returns nil if it did before, or must not any more.
+func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (*corev1.Node, error) {
+	// A cache that does not show yet that the Node has joined, or that the machine goes, must not bring back a Node that
+	// was deleted since.
 	live := &infrav1.SimulatedMachine{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(machine), live); err != nil {
-		return err
+		return nil, err
 	}
-	if live.UID != machine.UID || live.Status.NodeName != "" {
-		return nil
+	if live.UID != machine.UID || live.Status.NodeName != "" || !live.DeletionTimestamp.IsZero() {
+		return nil, nil
 	}
 	node := newNode(machine, owner)
 	if r.nodeReady {
@@ -152,16 +157,18 @@ func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.Simul
 	}
 	if err := r.workload.Create(ctx, node); err != nil {
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return nil, err
 		}
 		// It is ours when a crash came between creating the Node and recording it.
-		if existing, getErr := r.nodeOf(ctx, machine); getErr != nil || existing == nil {
-			return errors.Join(err, getErr)
+		existing, getErr := r.nodeOf(ctx, machine)
+		if getErr != nil || existing == nil {
+			return nil, errors.Join(err, getErr)
 		}
+		node = existing
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Node joined", "Node", node.Name)
 	machine.Status.NodeName = node.Name
-	return nil
+	return node, nil
 }
 
 // nodeOf returns the Node of the machine, or nil when there is none: a Node of that name can be somebody else's.
