@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -55,7 +54,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(AddToScheme(scheme), corev1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(epoch)}
