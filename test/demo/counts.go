@@ -30,11 +30,11 @@ func (s *story) count(ctx context.Context) (counts, error) {
 	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
 	resources, machines := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineList{}
 	err := errors.Join(
-		s.workload.List(ctx, pods, client.MatchingLabels{"demo": "true"}),
-		s.workload.List(ctx, claims),
-		s.workload.List(ctx, nodes),
-		s.management.List(ctx, resources),
-		s.management.List(ctx, machines),
+		s.Workload.List(ctx, pods, client.MatchingLabels{"demo": "true"}),
+		s.Workload.List(ctx, claims),
+		s.Workload.List(ctx, nodes),
+		s.Management.List(ctx, resources),
+		s.Management.List(ctx, machines),
 	)
 	isRunning := func(pod corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -14,45 +15,99 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// diagnosis tells what is not as it should be, a line for each object.
-func (s *story) diagnosis(ctx context.Context) string {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(format, args...)) }
+// enough is how many objects of a kind are told of; the others are most likely in the same state.
+const enough = 5
 
-	templates := &v1alpha1.KarpenterMachineTemplateList{}
-	if err := s.workload.List(ctx, templates); err != nil {
-		return "no diagnosis: " + err.Error()
-	}
-	for i := range templates.Items {
-		if ready := templates.Items[i].StatusConditions().Root(); !ready.IsTrue() {
-			add("KarpenterMachineTemplate %s is not ready: %s", templates.Items[i].Name, ready.Message)
+// diagnosis tells what is not as it should be: a line for each object.
+func (s *story) diagnosis(ctx context.Context) string {
+	var text strings.Builder
+	for _, part := range []struct {
+		kind string
+		look func(context.Context) ([]string, error)
+	}{
+		{"KarpenterMachineTemplates that are not ready", s.unreadyTemplates},
+		{"Pods that do not run", s.waitingPods},
+		{"NodeClaims that are not ready", s.unreadyClaims},
+		{"Machines that do not run", s.unreadyMachines},
+	} {
+		found, err := part.look(ctx)
+		switch {
+		case err != nil:
+			fmt.Fprintf(&text, "%s: cannot be listed: %v\n", part.kind, err)
+		case len(found) > 0:
+			fmt.Fprintf(&text, "%s: %d\n", part.kind, len(found))
+			for _, line := range found[:min(enough, len(found))] {
+				fmt.Fprintf(&text, "  %s\n", line)
+			}
 		}
 	}
-	pods, claims, machines := &corev1.PodList{}, &karpv1.NodeClaimList{}, &clusterv1.MachineList{}
-	_ = s.workload.List(ctx, pods) // what cannot be listed is left out: the first error is what matters
-	_ = s.workload.List(ctx, claims)
-	_ = s.management.List(ctx, machines)
-	for _, pod := range pods.Items {
+	if text.Len() == 0 {
+		return "Nothing that is there is in a bad state."
+	}
+	return strings.TrimSpace(text.String())
+}
+
+func (s *story) unreadyTemplates(ctx context.Context) (found []string, err error) {
+	list := &v1alpha1.KarpenterMachineTemplateList{}
+	err = s.Workload.List(ctx, list)
+	for i := range list.Items {
+		if t := &list.Items[i]; !t.StatusConditions().Root().IsTrue() {
+			found = append(found, t.Name+unmet(t.GetConditions()))
+		}
+	}
+	return found, err
+}
+
+func (s *story) waitingPods(ctx context.Context) (found []string, err error) {
+	list := &corev1.PodList{}
+	err = s.Workload.List(ctx, list)
+	for _, pod := range list.Items {
 		if pod.Status.Phase == corev1.PodRunning {
 			continue
 		}
-		reason := ""
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled {
-				reason = condition.Message
+		line := fmt.Sprintf("%s: %s", pod.Name, pod.Status.Phase)
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+				line += ", " + c.Message
 			}
 		}
-		add("Pod %s is %s: %s", pod.Name, pod.Status.Phase, reason)
+		found = append(found, line)
 	}
-	for i := range claims.Items {
-		if ready := claims.Items[i].StatusConditions().Root(); !ready.IsTrue() {
-			add("NodeClaim %s (%s) is not ready: %s", claims.Items[i].Name, claims.Items[i].Status.ProviderID, ready.Message)
+	return found, err
+}
+
+func (s *story) unreadyClaims(ctx context.Context) (found []string, err error) {
+	list := &karpv1.NodeClaimList{}
+	err = s.Workload.List(ctx, list)
+	for i := range list.Items {
+		if claim := &list.Items[i]; !claim.StatusConditions().Root().IsTrue() {
+			found = append(found, fmt.Sprintf("%s (%s)%s", claim.Name, claim.Status.ProviderID, unmet(claim.GetConditions())))
 		}
 	}
-	for _, machine := range machines.Items {
+	return found, err
+}
+
+func (s *story) unreadyMachines(ctx context.Context) (found []string, err error) {
+	list := &clusterv1.MachineList{}
+	err = s.Management.List(ctx, list)
+	for _, machine := range list.Items {
 		if machine.Status.Phase != string(clusterv1.MachinePhaseRunning) {
-			add("Machine %s is %s, for NodeClaim %q", machine.Name, machine.Status.Phase, machine.Annotations[v1alpha1.NodeClaimAnnotation])
+			found = append(found, fmt.Sprintf("%s: %s, for NodeClaim %q",
+				machine.Name, machine.Status.Phase, machine.Annotations[v1alpha1.NodeClaimAnnotation]))
 		}
 	}
-	return strings.Join(lines, "\n")
+	return found, err
+}
+
+// unmet tells of the conditions that are not true. Ready only repeats them.
+func unmet(conditions []status.Condition) string {
+	var text string
+	for _, c := range conditions {
+		if c.IsFalse() || c.IsUnknown() {
+			if c.Type != status.ConditionReady {
+				text += fmt.Sprintf("; %s is %s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+			}
+		}
+	}
+	return text
 }

@@ -35,14 +35,17 @@ func run(ctx context.Context) error {
 	began := time.Now()
 	fmt.Println("==> a local stack: Kubernetes, Cluster API, simulated machines and the operator")
 	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Progress: os.Stdout})
+	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
+		return fmt.Errorf("%w\nstop it: %s", err, downCommand(running.Dir))
+	}
 	if err != nil {
 		return err
 	}
 	story := newStory(on)
 	err = story.tell(ctx)
-	if err != nil {
-		// The context may have ended, and the stack may be part of the problem.
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	if err != nil && ctx.Err() == nil {
+		// The stack may be part of the problem, and not answer.
+		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 		err = fmt.Errorf("%w\n%s\nThe logs are in %s", err, story.diagnosis(limited), on.LogDir())
 		cancel()
 	}
@@ -69,7 +72,11 @@ The stack is still up. To look around, from the root of the repository:
   kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes
   kubectl get machinedeployments,machines -A
 The logs are in %s. To take it down:
-  bin/stack down --state-dir %s
+  %s
 
-`, on.Kubeconfig(), on.LogDir(), on.Dir())
+`, on.Kubeconfig(), on.LogDir(), downCommand(on.Dir()))
+}
+
+func downCommand(dir string) string {
+	return "go run ./test/stack down --state-dir " + dir
 }

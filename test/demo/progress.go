@@ -10,56 +10,64 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows how a step goes: on a terminal as one line that changes, else as
-// a line each time something has changed, at most every few seconds.
+// progress shows how a step goes: on a terminal as one line that changes, else as a line now and then.
 type progress struct {
-	started  time.Time
+	began    time.Time
 	terminal bool
-	last     string
-	lastAt   time.Time
+
+	// What was shown last and when; empty when the step is told to its end.
+	last   string
+	lastAt time.Time
 }
 
-const quietFor = 2 * time.Second
+// Without a terminal, a line is written this long after the last one if something has changed, or else.
+const (
+	changedAfter   = 2 * time.Second
+	unchangedAfter = 15 * time.Second
+)
 
 func newProgress() *progress {
-	return &progress{started: time.Now(), terminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	return &progress{began: time.Now(), terminal: term.IsTerminal(int(os.Stdout.Fd()))}
 }
 
 // step begins a step of the story.
 func (p *progress) step(text string) {
-	p.end()
 	fmt.Printf("\n==> %s\n", text)
 }
 
-// show tells of the state.
+// show tells the state.
 func (p *progress) show(state string) {
-	line := fmt.Sprintf("    %4.0fs  %s", time.Since(p.started).Seconds(), state)
+	since := time.Since(p.lastAt)
 	switch {
 	case p.terminal:
-		fmt.Printf("\r\033[K%s", line)
-	case state != p.last && time.Since(p.lastAt) > quietFor:
-		fmt.Println(line)
+		fmt.Print("\r\033[K", p.fit(p.line(state)))
+	case p.last == "", since > unchangedAfter, state != p.last && since > changedAfter:
+		fmt.Println(p.line(state))
 		p.lastAt = time.Now()
-	default:
-		return
 	}
 	p.last = state
 }
 
-// end ends the changing line.
-func (p *progress) end() {
-	if p.terminal && p.last != "" {
-		fmt.Println()
-	}
-	p.last = ""
-}
-
-// done tells of the state with which a step ends.
+// done tells the state with which a step ends, once.
 func (p *progress) done(state string) {
-	line := fmt.Sprintf("    %4.0fs  %s", time.Since(p.started).Seconds(), state)
+	if p.last == "" {
+		return
+	}
 	if p.terminal {
 		fmt.Print("\r\033[K")
 	}
-	fmt.Println(line)
+	fmt.Println(p.line(state))
 	p.last = ""
+}
+
+func (p *progress) line(state string) string {
+	return fmt.Sprintf("    %4.0fs  %s", time.Since(p.began).Seconds(), state)
+}
+
+// fit cuts a line that the terminal would wrap: only the last row of that would be written over.
+func (p *progress) fit(line string) string {
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 && len(line) >= width {
+		return line[:width-1]
+	}
+	return line
 }

@@ -28,14 +28,14 @@ const (
 
 // story is the demo as it goes.
 type story struct {
-	workload, management client.Client
-	progress             *progress
+	*stack.Stack
+	progress *progress
 	// now is what there is, most is the most there was.
 	now, most counts
 }
 
 func newStory(on *stack.Stack) *story {
-	return &story{workload: on.Workload, management: on.Management, progress: newProgress()}
+	return &story{Stack: on, progress: newProgress()}
 }
 
 func (s *story) tell(ctx context.Context) error {
@@ -50,7 +50,7 @@ func (s *story) tell(ctx context.Context) error {
 	} {
 		s.progress.step(step.text)
 		if err := step.do(ctx); err != nil {
-			s.progress.end()
+			s.progress.done(s.now.String())
 			return fmt.Errorf("step %q: %w", step.text, err)
 		}
 		s.progress.done(s.now.String())
@@ -59,34 +59,28 @@ func (s *story) tell(ctx context.Context) error {
 }
 
 func (s *story) offer(ctx context.Context) error {
-	if err := apply(ctx, s.management, "1-machines.yaml"); err != nil {
-		return err
-	}
-	for _, manifest := range []string{"2-template.yaml", "3-nodepool.yaml"} {
-		if err := apply(ctx, s.workload, manifest); err != nil {
+	for _, manifest := range []string{"1-machines.yaml", "2-template.yaml", "3-nodepool.yaml"} {
+		if err := s.create(ctx, manifest); err != nil {
 			return err
 		}
 	}
-	return s.until(ctx, "the NodePool is ready", readyWithin, func(ctx context.Context) (bool, error) {
+	return s.until(ctx, "the NodePool to be ready", readyWithin, func(ctx context.Context) (bool, error) {
 		pool := &karpv1.NodePool{}
-		err := s.workload.Get(ctx, client.ObjectKey{Name: "general"}, pool)
+		err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, pool)
 		return pool.StatusConditions().IsTrue("Ready"), err
 	})
 }
 
 func (s *story) scaleOut(ctx context.Context) error {
-	if err := apply(ctx, s.workload, "4-deployments.yaml"); err != nil {
+	if err := s.create(ctx, "4-deployments.yaml"); err != nil {
 		return err
 	}
-	if err := s.until(ctx, fmt.Sprintf("%d pods run", manyPods), runWithin, func(context.Context) (bool, error) {
+	if err := s.until(ctx, fmt.Sprintf("%d pods to run", manyPods), runWithin, func(context.Context) (bool, error) {
 		return s.now.running == manyPods && s.now.pods == manyPods, nil
 	}); err != nil {
 		return err
 	}
-	if s.most.resources < 3 || s.most.resources >= s.most.nodes {
-		return fmt.Errorf("expected at least 3 MachineDeployments and fewer of them than nodes, for each serves many claims; found %d for %d nodes", s.most.resources, s.most.nodes)
-	}
-	return nil
+	return s.showResources(ctx)
 }
 
 func (s *story) scaleIn(ctx context.Context) error {
@@ -99,14 +93,23 @@ func (s *story) scaleIn(ctx context.Context) error {
 		deployment := &deployments[i]
 		stored := deployment.DeepCopy()
 		deployment.Spec.Replicas = new(*deployment.Spec.Replicas * fewPods / manyPods)
-		if err := s.workload.Patch(ctx, deployment, client.MergeFrom(stored)); err != nil {
+		if err := s.Workload.Patch(ctx, deployment, client.MergeFrom(stored)); err != nil {
 			return err
 		}
 	}
 	// A third of the pods fits on half of the nodes, whatever Karpenter chooses.
-	return s.until(ctx, fmt.Sprintf("%d pods run on half of the %d nodes or fewer", fewPods, before), consolidateWithin, func(context.Context) (bool, error) {
+	if err := s.until(ctx, fmt.Sprintf("%d pods to run on half of the %d nodes or fewer", fewPods, before), consolidateWithin, func(context.Context) (bool, error) {
 		return s.now.running == fewPods && s.now.pods == fewPods && s.now.nodes <= before/2 && s.now.machines == s.now.nodes && s.now.claims == s.now.nodes, nil
-	})
+	}); err != nil {
+		return err
+	}
+	if err := s.showResources(ctx); err != nil {
+		return err
+	}
+	if s.most.resources < 3 || s.most.resources >= s.most.nodes {
+		return fmt.Errorf("each MachineDeployment serves many claims, so there should be at least 3, and fewer than nodes; found %d for %d nodes", s.most.resources, s.most.nodes)
+	}
+	return nil
 }
 
 func (s *story) deleteAll(ctx context.Context) error {
@@ -115,37 +118,37 @@ func (s *story) deleteAll(ctx context.Context) error {
 		return err
 	}
 	for i := range deployments {
-		if err := s.workload.Delete(ctx, &deployments[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := s.Workload.Delete(ctx, &deployments[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
 	}
 	nothing := func() bool { return s.now.claims+s.now.nodes+s.now.machines+s.now.replicas+s.now.pods == 0 }
-	if err := s.until(ctx, "no Pod, claim, Node, Machine or replica is left", goneWithin, func(context.Context) (bool, error) {
+	if err := s.until(ctx, "no Pod, claim, Node, Machine or replica to be left", goneWithin, func(context.Context) (bool, error) {
 		return nothing(), nil
 	}); err != nil {
 		return err
 	}
 	named := metav1.ObjectMeta{Name: "general"}
 	for _, object := range []client.Object{&karpv1.NodePool{ObjectMeta: named}, &v1alpha1.KarpenterMachineTemplate{ObjectMeta: named}} {
-		if err := s.workload.Delete(ctx, object); err != nil {
+		if err := s.Workload.Delete(ctx, object); err != nil {
 			return err
 		}
 	}
 	// The empty MachineDeployments were kept for reuse; without their template they go.
-	return s.until(ctx, "no MachineDeployment is left", goneWithin, func(context.Context) (bool, error) {
+	return s.until(ctx, "no MachineDeployment to be left", goneWithin, func(context.Context) (bool, error) {
 		return s.now.resources == 0 && nothing(), nil
 	})
 }
 
 func (s *story) deployments(ctx context.Context) ([]appsv1.Deployment, error) {
 	list := &appsv1.DeploymentList{}
-	err := s.workload.List(ctx, list, client.MatchingLabels{"demo": "true"})
+	err := s.Workload.List(ctx, list, client.MatchingLabels{"demo": "true"})
 	return list.Items, err
 }
 
 // until waits for what a step is to lead to, and shows how it goes.
 func (s *story) until(ctx context.Context, what string, within time.Duration, reached func(context.Context) (bool, error)) error {
-	return stack.Await(ctx, within, what, func(ctx context.Context) (bool, string, error) {
+	return s.Await(ctx, within, what, func(ctx context.Context) (bool, string, error) {
 		now, err := s.count(ctx)
 		if err != nil {
 			return false, err.Error(), nil

@@ -81,7 +81,7 @@ func (s *Stack) createCluster(ctx context.Context) error {
 	}
 	for _, obj := range objects {
 		what := fmt.Sprintf("the API server to accept %T %s", obj, obj.GetName())
-		err := s.await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
+		err := s.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
 			err := s.Management.Create(ctx, obj)
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				return true, "", nil
@@ -93,7 +93,7 @@ func (s *Stack) createCluster(ctx context.Context) error {
 		}
 	}
 	what := fmt.Sprintf("the Cluster %s/%s to be ready", ClusterNamespace, ClusterName)
-	return s.await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
+	return s.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
 		cluster := &clusterv1.Cluster{}
 		err := s.Management.Get(ctx, client.ObjectKey{Namespace: ClusterNamespace, Name: ClusterName}, cluster)
 		if err != nil {

@@ -144,7 +144,7 @@ func (b *builder) start(ctx context.Context, c *Component) error {
 // awaitReady waits until components are ready.
 func (s *Stack) awaitReady(ctx context.Context, components ...*Component) error {
 	for _, c := range components {
-		err := s.await(ctx, readyTimeout, c.Name+" to be ready", func(ctx context.Context) (bool, string, error) {
+		err := s.Await(ctx, readyTimeout, c.Name+" to be ready", func(ctx context.Context) (bool, string, error) {
 			ready, found := c.probe(ctx)
 			return ready, found, nil
 		})
@@ -155,8 +155,8 @@ func (s *Stack) awaitReady(ctx context.Context, components ...*Component) error 
 	return nil
 }
 
-// await waits as Await does, but gives up as soon as a process of the stack is gone.
-func (s *Stack) await(ctx context.Context, timeout time.Duration, what string, check Check) error {
+// Await waits as the function Await does, but gives up as soon as a process of the stack is gone, and shows its log.
+func (s *Stack) Await(ctx context.Context, timeout time.Duration, what string, check Check) error {
 	return Await(ctx, timeout, what, func(ctx context.Context) (bool, string, error) {
 		if err := s.checkAlive(s.record.Components); err != nil {
 			return false, "", err

@@ -3,11 +3,9 @@
 package stack
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,17 +47,11 @@ func (w *webhooks) configure(ctx context.Context, c client.Client, m *modules) e
 	if err != nil {
 		return err
 	}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		obj := &unstructured.Unstructured{}
-		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("reading Cluster API's webhook configurations: %w", err)
-		}
-		if len(obj.Object) == 0 {
-			continue
-		}
+	objects, err := decode(data)
+	if err != nil {
+		return fmt.Errorf("reading Cluster API's webhook configurations: %w", err)
+	}
+	for _, obj := range objects {
 		config, err := w.withURLs(obj)
 		if err != nil {
 			return err
@@ -69,6 +60,7 @@ func (w *webhooks) configure(ctx context.Context, c client.Client, m *modules) e
 			return fmt.Errorf("creating the %s %s: %w", obj.GetKind(), config.GetName(), err)
 		}
 	}
+	return nil
 }
 
 func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, error) {

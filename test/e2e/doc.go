@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests the operator's binary on the local stack: real control planes, Cluster API's own controllers and
+// simulated machines. Each test has a stack of its own. Run them with make test-e2e.
+package e2e

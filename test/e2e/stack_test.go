@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"embed"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+//go:embed testdata/*.yaml
+var testdata embed.FS
+
+// How often what is awaited is asked for. Together with one-minute timeouts it is a matter of taste, not of the tests.
+const poll = 500 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// newStack starts a stack that ends with the test. A test that failed shows the end of each log.
+func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) {
+	t.Helper()
+	// An interrupt ends the waiting, not the process, so that the stack is stopped in order.
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	t.Cleanup(stop)
+	opts.Dir, opts.Progress = t.TempDir(), t.Output()
+	s, err := stack.Up(ctx, opts)
+	if err != nil {
+		t.Fatalf("the stack does not start: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, c := range s.Components() {
+				t.Logf("the end of %s:\n%s", c.LogFile, c.LogTail(40))
+			}
+		}
+		// The test's own context has ended by now.
+		if err := s.Down(context.Background()); err != nil {
+			t.Errorf("the stack does not stop: %v", err)
+		}
+	})
+	return ctx, s
+}
+
+// create creates the objects of a file in testdata.
+func create(ctx context.Context, g *WithT, s *stack.Stack, file string) {
+	manifests, err := testdata.ReadFile("testdata/" + file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.Create(ctx, manifests)).To(Succeed(), file)
+}
