@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,12 +22,7 @@ var _ = Describe("Deleting a claim", func() {
 	It("before a Machine was asked for leaves none", func(ctx SpecContext) {
 		f := newFixture("unasked").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
-		first := f.launchOne(ctx)
-		env.waitMachine(ctx, first)
-		env.delete(ctx, first)
-		env.waitGone(ctx, first)
-		env.waitReplicas(ctx, f, 0)
-
+		f.createResource(ctx)
 		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, new(""))
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
@@ -34,22 +30,20 @@ var _ = Describe("Deleting a claim", func() {
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
 		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, nil)
-		Consistently(ctx, machines.everCreated).Should(HaveLen(1), "only the first claim's Machine")
+		Consistently(ctx, machines.everCreated).Should(BeEmpty())
 		Expect(lo.FromPtr(f.resource(ctx).Spec.Replicas)).To(BeZero())
 	})
 
 	It("whose Machine was asked for and is not there yet takes no Machine from another claim", func(ctx SpecContext) {
 		f := newFixture("unborn").delays(0, 0, never).createReady(ctx)
-		first := f.launchOne(ctx)
-		env.waitMachine(ctx, first)
-		env.delete(ctx, first)
-		env.waitGone(ctx, first)
-		env.waitReplicas(ctx, f, 0)
+		f.createResource(ctx)
 
 		By("asking for two Machines that Cluster API does not make for now")
 		sets := &clusterv1.MachineSetList{}
-		Expect(env.client.List(ctx, sets, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: f.resource(ctx).Name})).To(Succeed())
-		Expect(sets.Items).To(HaveLen(1))
+		Eventually(ctx, func() []clusterv1.MachineSet {
+			Expect(env.client.List(ctx, sets, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: f.resource(ctx).Name})).To(Succeed())
+			return sets.Items
+		}).Should(HaveLen(1))
 		set := &sets.Items[0]
 		env.annotate(ctx, set, clusterv1.PausedAnnotation, new(""))
 		claims := f.launch(ctx, 2)
@@ -80,31 +74,52 @@ var _ = Describe("Deleting a claim", func() {
 		env.waitReplicas(ctx, f, 0)
 	})
 
-	DescribeTable("keeps it until its Machine is gone",
-		func(ctx SpecContext, name string, providerID, nodeJoin time.Duration, condition string) {
-			f := newFixture(name).delays(providerID, providerID, nodeJoin).createReady(ctx)
-			claim := f.launchOne(ctx)
+	It("keeps it until its Machine is gone, in whatever state that is", func(ctx SpecContext) {
+		var claims []*karpv1.NodeClaim
+		var machines []*clusterv1.Machine
+		var releases []func(context.Context)
+		launch := func(f *fixture, state string) {
+			claim := f.createReady(ctx).launchOne(ctx)
 			machine := env.waitMachine(ctx, claim)
-			if providerID == 0 {
+			switch state {
+			case karpv1.ConditionTypeInitialized:
+				env.waitFor(ctx, claim, state)
+			case "provider ID":
 				Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
+			default:
+				Expect(env.providerID(ctx, claim)).To(Equal(provisionalID(claim)))
 			}
-			env.waitFor(ctx, claim, condition)
-			release := env.hold(ctx, machine)
+			claims, machines, releases = append(claims, claim), append(machines, machine), append(releases, env.hold(ctx, machine))
+		}
+		fixtures := []*fixture{newFixture("noid").delays(never, never, 0), newFixture("nonode").delays(0, 0, never), newFixture("node")}
+		launch(fixtures[0], "no provider ID")
+		launch(fixtures[1], "provider ID")
+		launch(fixtures[2], karpv1.ConditionTypeInitialized)
 
+		for _, claim := range claims {
 			env.delete(ctx, claim)
+		}
+		for _, machine := range machines {
 			Eventually(ctx, func() bool {
 				return env.exists(ctx, machine) && !machine.DeletionTimestamp.IsZero()
-			}).Should(BeTrue(), "the Machine is being deleted")
-			Consistently(ctx, func() bool { return env.exists(ctx, claim) }).WithTimeout(deleteInterval+time.Second).Should(BeTrue(), "the claim, while its Machine is there")
+			}).Should(BeTrue(), "Machine %s is being deleted", machine.Name)
+		}
+		Consistently(ctx, func(g Gomega) {
+			for _, claim := range claims {
+				g.Expect(env.exists(ctx, claim)).To(BeTrue(), "NodeClaim %s, while its Machine is there", claim.Name)
+			}
+		}).WithTimeout(deleteInterval + time.Second).Should(Succeed())
 
+		for _, release := range releases {
 			release(ctx)
+		}
+		for i, claim := range claims {
 			env.waitGone(ctx, claim)
-			Expect(env.exists(ctx, machine)).To(BeFalse())
-			env.waitReplicas(ctx, f, 0)
-			Consistently(ctx, f.machines).Should(BeEmpty())
-		},
-		Entry("that has no provider ID", "noid", never, time.Duration(0), karpv1.ConditionTypeLaunched),
-		Entry("that has a provider ID and no Node", "nonode", time.Duration(0), never, karpv1.ConditionTypeLaunched),
-		Entry("that is a Node", "node", time.Duration(0), time.Duration(0), karpv1.ConditionTypeInitialized),
-	)
+			Expect(env.exists(ctx, machines[i])).To(BeFalse())
+			env.waitReplicas(ctx, fixtures[i], 0)
+		}
+		Consistently(ctx, func() int {
+			return len(fixtures[0].machines(ctx)) + len(fixtures[1].machines(ctx)) + len(fixtures[2].machines(ctx))
+		}).Should(BeZero())
+	})
 })

@@ -21,6 +21,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -129,9 +130,9 @@ func (f *fixture) createReady(ctx context.Context) *fixture {
 func (f *fixture) waitReady(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
-		g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.template), f.template)).To(Succeed())
+		g.Expect(env.get(ctx, f.template)).To(Succeed())
 		g.Expect(f.template.StatusConditions().Root().IsTrue()).To(BeTrue(), "%+v", f.template.Status.Conditions)
-		g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.pool), f.pool)).To(Succeed())
+		g.Expect(env.get(ctx, f.pool)).To(Succeed())
 		g.Expect(f.pool.StatusConditions().Root().IsTrue()).To(BeTrue(), "%+v", f.pool.Status.Conditions)
 	}).Should(Succeed())
 }
@@ -215,6 +216,18 @@ func (f *fixture) resource(ctx context.Context) *clusterv1.MachineDeployment {
 // condition reads the template and returns one of its conditions.
 func (f *fixture) condition(ctx context.Context, kind string) *status.Condition {
 	GinkgoHelper()
-	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.template), f.template)).To(Succeed())
+	Expect(env.get(ctx, f.template)).To(Succeed())
 	return f.template.StatusConditions().Get(kind)
+}
+
+// createResource makes the MachineDeployment of the fixture's offering, empty, as
+// one that was left by a claim of former times.
+func (f *fixture) createResource(ctx context.Context) *clusterv1.MachineDeployment {
+	GinkgoHelper()
+	resource, err := scalable.MachineDeployment(served, f.template,
+		scalable.Offering{InstanceType: instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand})
+	Expect(err).NotTo(HaveOccurred())
+	resource.Spec.Replicas = new(int32(0))
+	Expect(env.client.Create(ctx, resource)).To(Succeed())
+	return resource
 }

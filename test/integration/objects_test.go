@@ -4,7 +4,10 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"reflect"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -25,11 +29,22 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
+// get reads an object anew. What a plain Get does not find in the response it
+// would leave as it was.
+func (e *environment) get(ctx context.Context, object client.Object) error {
+	fresh := reflect.New(reflect.TypeOf(object).Elem())
+	if err := e.client.Get(ctx, client.ObjectKeyFromObject(object), fresh.Interface().(client.Object)); err != nil {
+		return err
+	}
+	reflect.ValueOf(object).Elem().Set(fresh.Elem())
+	return nil
+}
+
 // change reads an object, changes it and writes it.
 func (e *environment) change(ctx context.Context, object client.Object, change func()) {
 	GinkgoHelper()
 	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := e.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if err := e.get(ctx, object); err != nil {
 			return err
 		}
 		change()
@@ -53,7 +68,7 @@ func (e *environment) annotate(ctx context.Context, object client.Object, key st
 // setProviderID writes a claim's provider ID by hand.
 func (e *environment) setProviderID(ctx context.Context, claim *karpv1.NodeClaim, id string) {
 	GinkgoHelper()
-	Expect(e.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+	Expect(e.get(ctx, claim)).To(Succeed())
 	before := claim.DeepCopy()
 	claim.Status.ProviderID = id
 	Expect(e.client.Status().Patch(ctx, claim, client.MergeFrom(before))).To(Succeed())
@@ -62,7 +77,7 @@ func (e *environment) setProviderID(ctx context.Context, claim *karpv1.NodeClaim
 // exists tells whether an object exists, and reads it.
 func (e *environment) exists(ctx context.Context, object client.Object) bool {
 	GinkgoHelper()
-	err := e.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	err := e.get(ctx, object)
 	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 	return !apierrors.IsNotFound(err)
 }
@@ -70,7 +85,30 @@ func (e *environment) exists(ctx context.Context, object client.Object) bool {
 // waitGone waits until an object is gone.
 func (e *environment) waitGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	Eventually(ctx, func() bool { return e.exists(ctx, object) }).Should(BeFalse(), "%T %s is still there", object, object.GetName())
+	Eventually(ctx, func() bool {
+		exists := e.exists(ctx, object)
+		if claim, ok := object.(*karpv1.NodeClaim); ok && exists {
+			e.nudge(ctx, claim)
+		}
+		return exists
+	}).Should(BeFalse(), "%T %s is still there", object, object.GetName())
+}
+
+// nudge makes core look at once whether the Machine of a claim is gone. It would
+// look every five seconds, and after any event of the claim or its Node.
+func (e *environment) nudge(ctx context.Context, claim *karpv1.NodeClaim) {
+	GinkgoHelper()
+	if len(e.machinesOf(ctx, claim)) > 0 {
+		return
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"integration.test/nudge":%q}}}`, time.Now()))
+	objects := []client.Object{&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}}
+	if name := claim.Status.NodeName; name != "" {
+		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, object := range objects {
+		Expect(client.IgnoreNotFound(e.client.Patch(ctx, object, patch))).To(Succeed())
+	}
 }
 
 // delete deletes an object, without waiting until it is gone.
@@ -83,7 +121,7 @@ func (e *environment) delete(ctx context.Context, object client.Object) {
 func (e *environment) waitFor(ctx context.Context, claim *karpv1.NodeClaim, condition string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
-		g.Expect(e.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		g.Expect(e.get(ctx, claim)).To(Succeed())
 		g.Expect(claim.StatusConditions().Get(condition).IsTrue()).To(BeTrue(), "%s of NodeClaim %s", condition, claim.Name)
 	}).Should(Succeed())
 }
@@ -97,7 +135,7 @@ func (e *environment) waitProviderID(ctx context.Context, claim *karpv1.NodeClai
 // providerID reads a claim and returns its provider ID.
 func (e *environment) providerID(ctx context.Context, claim *karpv1.NodeClaim) string {
 	GinkgoHelper()
-	Expect(e.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+	Expect(e.get(ctx, claim)).To(Succeed())
 	return claim.Status.ProviderID
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -45,7 +44,7 @@ var _ = Describe("A claim", func() {
 		}
 		Expect(node.Spec.Taints).To(BeEmpty())
 		Eventually(ctx, func(g Gomega) {
-			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.template), f.template)).To(Succeed())
+			g.Expect(env.get(ctx, f.template)).To(Succeed())
 			g.Expect(f.template.Status.Machines).To(BeEquivalentTo(1))
 			g.Expect(f.template.Status.ScalableResources).To(ConsistOf(v1alpha1.ScalableResourceStatus{
 				Name: resource.Name, Kind: v1alpha1.ScalableResourceKindMachineDeployment,

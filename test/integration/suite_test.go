@@ -26,7 +26,7 @@ const (
 	// interval is how often it looks.
 	interval = 100 * time.Millisecond
 	// still is for how long it watches that something does not come.
-	still = 3 * time.Second
+	still = 2 * time.Second
 )
 
 // env is what all specs share.
