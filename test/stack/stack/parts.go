@@ -73,11 +73,11 @@ func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error
 	return b.awaitReady(ctx, components...)
 }
 
-// started returns the components that kwokctl has got to.
+// started returns the components that kwokctl has got to. It creates a pid file first, and writes the id then.
 func started(components []*Component) []*Component {
 	return lo.Filter(components, func(c *Component, _ int) bool {
-		_, err := os.Stat(c.PIDFile)
-		return err == nil
+		file, err := os.Stat(c.PIDFile)
+		return err == nil && file.Size() > 0
 	})
 }
 
