@@ -75,26 +75,25 @@ var _ = Describe("Deleting a claim", func() {
 	})
 
 	It("keeps it until its Machine is gone, in whatever state that is", func(ctx SpecContext) {
+		fixtures := []*fixture{newFixture("noid").delays(never, never, 0), newFixture("nonode").delays(0, 0, never), newFixture("node")}
+		reached := []func(*karpv1.NodeClaim){
+			func(claim *karpv1.NodeClaim) { env.waitProviderID(ctx, claim, provisionalID(claim)) },
+			func(claim *karpv1.NodeClaim) {
+				Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
+			},
+			func(claim *karpv1.NodeClaim) { env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized) },
+		}
 		var claims []*karpv1.NodeClaim
+		for _, f := range fixtures {
+			claims = append(claims, f.createReady(ctx).launchOne(ctx))
+		}
 		var machines []*clusterv1.Machine
 		var releases []func(context.Context)
-		launch := func(f *fixture, state string) {
-			claim := f.createReady(ctx).launchOne(ctx)
-			machine := env.waitMachine(ctx, claim)
-			switch state {
-			case karpv1.ConditionTypeInitialized:
-				env.waitFor(ctx, claim, state)
-			case "provider ID":
-				Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
-			default:
-				Expect(env.providerID(ctx, claim)).To(Equal(provisionalID(claim)))
-			}
-			claims, machines, releases = append(claims, claim), append(machines, machine), append(releases, env.hold(ctx, machine))
+		for i, claim := range claims {
+			machines = append(machines, env.waitMachine(ctx, claim))
+			reached[i](claim)
+			releases = append(releases, env.hold(ctx, machines[i]))
 		}
-		fixtures := []*fixture{newFixture("noid").delays(never, never, 0), newFixture("nonode").delays(0, 0, never), newFixture("node")}
-		launch(fixtures[0], "no provider ID")
-		launch(fixtures[1], "provider ID")
-		launch(fixtures[2], karpv1.ConditionTypeInitialized)
 
 		for _, claim := range claims {
 			env.delete(ctx, claim)
