@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -39,7 +40,30 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(ofMachine))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, named(client.Object.GetName))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
-			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) })))
+			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), PausedChanged()))
+}
+
+// PausedChanged lets through a Cluster that comes, goes, is paused or goes on. All
+// else, which Cluster API changes often, has no bearing on scalable resources.
+func PausedChanged() predicate.Predicate {
+	return clusterChanged(func(c *clusterv1.Cluster) any { return lo.FromPtr(c.Spec.Paused) })
+}
+
+// UsableChanged lets through what PausedChanged does, and a Cluster whose
+// infrastructure or control plane becomes ready.
+func UsableChanged() predicate.Predicate {
+	return clusterChanged(func(c *clusterv1.Cluster) any {
+		initialized := c.Status.Initialization
+		return [...]bool{lo.FromPtr(c.Spec.Paused), lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized)}
+	})
+}
+
+func clusterChanged(of func(*clusterv1.Cluster) any) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isCluster := e.ObjectOld.(*clusterv1.Cluster)
+		after, isStill := e.ObjectNew.(*clusterv1.Cluster)
+		return !isCluster || !isStill || of(before) != of(after)
+	}}
 }
 
 func ofClaim(object client.Object) string {

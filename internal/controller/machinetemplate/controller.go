@@ -30,6 +30,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -66,7 +67,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		Named("capi.machinetemplate").
 		For(&v1alpha1.KarpenterMachineTemplate{}).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, ofResource())).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate)).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate, enqueue.UsableChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, crd(), everyTemplate, contractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
 		Build(r)

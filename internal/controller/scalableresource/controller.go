@@ -39,10 +39,12 @@ const (
 	// concurrency is the number of scalable resources that are worked on at once.
 	concurrency = 10
 
-	// pace is the least time between two writes of one resource's replicas. Cluster
-	// API reconciles a MachineDeployment once a second at most (util/controller/
-	// controller.go), so more writes would only cost.
-	pace = time.Second
+	// Replicas of one resource are raised once in minPace at most, for Cluster API
+	// reconciles a MachineDeployment once a second (util/controller/controller.go).
+	// While they go on being raised the pace slows down, to once in maxPace, so that
+	// a large burst of claims is a handful of writes however long it takes.
+	minPace = time.Second
+	maxPace = 4 * time.Second
 )
 
 // Reconciler keeps the scalable resources of the served Cluster.
@@ -51,9 +53,15 @@ type Reconciler struct {
 	recorder events.Recorder
 	clock    clock.PassiveClock
 
-	// written is when the replicas of a resource were last written, for the pace
-	// only: nothing is decided from it.
-	written sync.Map
+	// raised is when the replicas of a resource were last raised, for the pace only:
+	// nothing else is decided from it.
+	raised sync.Map
+}
+
+// raise is one write that raised replicas, and the pace that it set.
+type raise struct {
+	at   time.Time
+	pace time.Duration
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
@@ -96,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	switch resource := observed.Resource; {
 	case resource == nil:
-		r.written.Delete(request.Name)
+		r.raised.Delete(request.Name)
 		return reconcile.Result{}, r.generate(ctx, request.Name, observed)
 	case !resource.DeletionTimestamp.IsZero() || resource.Labels[v1alpha1.TemplateLabel] == "":
 		// It is going, and its claims wait for the next one; or it is not ours.
@@ -130,7 +138,8 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 		return reconcile.Result{RequeueAfter: empty.expiresIn}, nil
 	}
 	// Lowering is never put off: a Machine that is gone before would be replaced.
-	if wait := r.untilNextWrite(resource.Name); wait > 0 && *after > lo.FromPtr(before) {
+	raises := *after > lo.FromPtr(before)
+	if wait := r.untilNextRaise(resource.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	// With the resourceVersion as precondition: replicas are lowered only from the
@@ -138,7 +147,9 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, ignoreConflict(fmt.Errorf("patching MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err))
 	}
-	r.written.Store(resource.Name, r.clock.Now())
+	if raises {
+		r.noteRaise(resource.Name)
+	}
 	if before == nil || *before != *after {
 		log.FromContext(ctx).Info("set replicas", "MachineDeployment", client.ObjectKeyFromObject(resource), "from", lo.FromPtr(before), "to", *after)
 	}
@@ -151,13 +162,23 @@ func equal(a, b *clusterv1.MachineDeployment) bool {
 		a.Annotations[v1alpha1.EmptySinceAnnotation] == b.Annotations[v1alpha1.EmptySinceAnnotation]
 }
 
-// untilNextWrite returns for how long replicas of a resource are not to be written.
-func (r *Reconciler) untilNextWrite(name string) time.Duration {
-	last, ok := r.written.Load(name)
+// untilNextRaise returns for how long replicas of a resource are not to be raised.
+func (r *Reconciler) untilNextRaise(name string) time.Duration {
+	last, ok := r.raised.Load(name)
 	if !ok {
 		return 0
 	}
-	return pace - r.clock.Since(last.(time.Time))
+	return last.(raise).pace - r.clock.Since(last.(raise).at)
+}
+
+// noteRaise remembers that replicas were raised: soon after the last time, the
+// pace doubles; else it starts anew.
+func (r *Reconciler) noteRaise(name string) {
+	pace := minPace
+	if last, ok := r.raised.Load(name); ok && r.clock.Since(last.(raise).at) < 2*maxPace {
+		pace = min(2*last.(raise).pace, maxPace)
+	}
+	r.raised.Store(name, raise{at: r.clock.Now(), pace: pace})
 }
 
 // ignoreConflict drops the error of an object that is not what it was: its event

@@ -84,7 +84,7 @@ func (r *Reconciler) create(ctx context.Context, resource *clusterv1.MachineDepl
 		}
 		return fmt.Errorf("creating MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err)
 	}
-	r.written.Store(resource.Name, r.clock.Now())
+	r.noteRaise(resource.Name)
 	log.FromContext(ctx).Info("created MachineDeployment", "MachineDeployment", client.ObjectKeyFromObject(resource),
 		"offering", scalable.OfferingOf(resource).String(), "replicas", *resource.Spec.Replicas)
 	return nil
