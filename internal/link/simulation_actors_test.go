@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// createClaim is core making a claim. Names are used again, UIDs are not.
+func (w *world) createClaim() {
+	used := map[string]bool{}
+	for _, c := range w.claims.now() {
+		used[c.name] = true
+	}
+	name := ""
+	for i := 0; name == "" || used[name]; i++ {
+		name = fmt.Sprintf("c%d", i)
+	}
+	w.made++
+	uid := types.UID(fmt.Sprintf("%s.%d", name, w.made))
+	c := simClaim{uid: uid, name: name, created: w.now(), version: w.wrote()}
+	w.claims = append(w.claims, append(slices.Clone(w.claims.now()), c))
+	w.tracef("creates claim %s", c.uid)
+}
+
+// deleteClaim is core, or a user, deleting a claim.
+func (w *world) deleteClaim(uid types.UID) {
+	w.updateClaim(uid, 0, func(c *simClaim) { c.deleting = true })
+}
+
+// reconcileClaim is core's work on one claim as its cache has it.
+func (w *world) reconcileClaim(c simClaim) {
+	switch {
+	case c.deleting:
+		if c.providerID == "" || w.cloudProviderDelete(c) {
+			w.finalizeClaim(c)
+		}
+	case !c.launched:
+		// Core patches without lock what Create returned, and the whole list of
+		// conditions, also on a stale read.
+		w.updateClaim(c.uid, 0, func(c *simClaim) { c.launched, c.registered, c.providerID = true, false, ProvisionalID(c.uid) })
+	case !c.registered && w.nodes[c.providerID]:
+		w.updateClaim(c.uid, 0, func(c *simClaim) { c.registered = true })
+	case c.registered && !w.nodes[c.providerID]:
+		w.deleteClaim(c.uid) // its Node is gone
+	}
+}
+
+// finalizeClaim removes a claim, with the version it was read in as precondition.
+func (w *world) finalizeClaim(c simClaim) {
+	if now, found := w.claim(c.uid); !found || now.version != c.version {
+		return
+	}
+	for _, m := range w.machines.now() {
+		if m.Claim == c.uid {
+			w.fail("claim %s goes before its Machine %s", c.uid, m.Name)
+		}
+	}
+	w.wrote()
+	w.claims = append(w.claims, slices.DeleteFunc(slices.Clone(w.claims.now()), func(other simClaim) bool { return other.uid == c.uid }))
+	w.tracef("claim %s is gone", c.uid)
+}
+
+// cloudProviderDelete is CloudProvider.Delete; true means NodeClaimNotFound.
+func (w *world) cloudProviderDelete(c simClaim) bool {
+	linked := func(machines []simMachine) (own []simMachine) {
+		for _, m := range machines {
+			if m.Claim == c.uid {
+				own = append(own, m)
+			}
+		}
+		return own
+	}
+	machines := linked(w.machines[w.views[core].machines])
+	if len(machines) == 0 {
+		machines = linked(w.machines.now())
+	}
+	for _, m := range machines {
+		w.removeMachine(m, false)
+	}
+	return len(machines) == 0
+}
+
+// removeMachine is scalable.RemoveMachine on a Machine as it was read.
+func (w *world) removeMachine(m simMachine, lock bool) {
+	if m.deleting {
+		return
+	}
+	version := 0
+	if lock {
+		version = m.version
+	}
+	harmless := func(now *simMachine) {
+		if claim, serves := w.serves(*now); serves {
+			w.fail("Machine %s is deleted and serves live claim %s", m.Name, claim)
+		}
+	}
+	if !m.chosen {
+		if w.crashed() || !w.updateMachine(m.Name, version, func(now *simMachine) { harmless(now); now.chosen = true }) {
+			return
+		}
+	}
+	if w.crashed() {
+		return
+	}
+	w.updateMachine(m.Name, 0, func(now *simMachine) { harmless(now); now.deleting = true })
+}
+
+// passReplicas is the MachineDeployment controller.
+func (w *world) passReplicas() {
+	md, ms := w.views[machineDeployment].md, &w.ms[w.ms.latest()]
+	if w.md[md].replicas == ms.replicas {
+		ms.from = md
+		return
+	}
+	w.ms = append(w.ms, simReplicas{replicas: w.md[md].replicas, from: md, abandoned: w.md[md].abandoned})
+	w.wrote()
+	w.tracef("MachineSet's replicas %d", w.ms.now().replicas)
+}
+
+// scaleMachineSet is the MachineSet controller's syncReplicas.
+func (w *world) scaleMachineSet() {
+	v := &w.views[machineSet]
+	if !w.laggingMachineSet {
+		v.machines = max(v.machines, w.md[w.ms[v.ms].from].decidedFrom)
+	}
+	if v.machines < w.ownWrites {
+		return
+	}
+	machines := slices.Clone(w.machines[v.machines])
+	diff := len(machines) - int(w.ms[v.ms].replicas)
+	for range -diff {
+		w.made++
+		// Its name is random, so names do not tell the order of creation.
+		name := fmt.Sprintf("m%c%d", 'a'+rune(w.random.Intn(4)), w.made)
+		w.machines = append(w.machines, append(slices.Clone(w.machines.now()),
+			simMachine{Machine: Machine{Name: name, Created: w.now()}, version: w.wrote()}))
+		w.tracef("creates Machine %s", name)
+		w.ownWrites = w.machines.latest()
+	}
+	if diff <= 0 {
+		return
+	}
+	slices.SortFunc(machines, deletionOrder)
+	for _, m := range machines[:diff] {
+		if m.deleting {
+			continue
+		}
+		w.updateMachine(m.Name, 0, func(now *simMachine) {
+			if claim, serves := w.serves(*now); serves {
+				if w.ms[v.ms].abandoned {
+					w.abandoned = append(w.abandoned, w.step)
+				} else {
+					w.victims = append(w.victims, w.step)
+				}
+				w.tracef("HARM: Machine %s, deleted for replicas %d, serves live claim %s", m.Name, w.ms[v.ms].replicas, claim)
+			}
+			now.deleting = true
+		})
+		w.ownWrites = w.machines.latest()
+	}
+}
+
+// deletionOrder is Cluster API's deletion order Newest.
+func deletionOrder(a, b simMachine) int {
+	priority := func(m simMachine) int {
+		switch {
+		case m.deleting:
+			return 100
+		case m.chosen:
+			return 80
+		case !m.Used:
+			return 50
+		}
+		return 0
+	}
+	if pa, pb := priority(a), priority(b); pa != pb {
+		return pb - pa
+	}
+	if priority(a) == 0 && !a.Created.Equal(b.Created) {
+		return b.Created.Compare(a.Created)
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// boot lets a Machine come one step further, also one that is being deleted.
+func (w *world) boot(m simMachine) {
+	switch {
+	case m.ProviderID == "":
+		w.updateMachine(m.Name, 0, func(m *simMachine) { m.ProviderID = "real://" + m.Name })
+	case !w.nodes[m.ProviderID]:
+		w.nodes[m.ProviderID] = true
+		w.wrote()
+		w.tracef("Node of Machine %s joins", m.Name)
+	case !m.Used:
+		w.updateMachine(m.Name, 0, func(m *simMachine) { m.Used = true })
+	}
+}
+
+// terminate lets a deleted Machine vanish; a slow one only when it is counted
+// neither in the replicas that the MachineSet has seen nor in newer ones.
+func (w *world) terminate(m simMachine) {
+	seen := w.md[w.ms[w.views[machineSet].ms].from].accounts
+	if !m.deleting || !w.fastTermination && seen < m.deletedIn {
+		return
+	}
+	delete(w.nodes, m.ProviderID)
+	w.wrote()
+	w.machines = append(w.machines, slices.DeleteFunc(slices.Clone(w.machines.now()), func(other simMachine) bool { return other.Name == m.Name }))
+	w.tracef("Machine %s is gone", m.Name)
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// simClaim is a NodeClaim in the API server.
+type simClaim struct {
+	uid                            types.UID
+	name                           string
+	created                        time.Time
+	version                        int
+	providerID                     string
+	launched, registered, deleting bool
+}
+
+func (c simClaim) forDecide() Claim {
+	return Claim{UID: c.uid, Name: c.name, Created: c.created, ProviderID: c.providerID,
+		NeedsMachine: c.launched && !c.registered && !c.deleting}
+}
+
+// simMachine is a Machine in the API server.
+type simMachine struct {
+	Machine          // without Leaving, which is computed
+	claimName        string
+	version          int
+	chosen, deleting bool
+	// deletedIn is the version of the Machines in which it was first seen deleting.
+	deletedIn int
+}
+
+func (m simMachine) forDecide() Machine {
+	m.Leaving = m.chosen || m.deleting
+	return m.Machine
+}
+
+// simReplicas are a MachineDeployment's or a MachineSet's.
+type simReplicas struct {
+	replicas int32
+	// from is, in a MachineSet, the newest version of the MachineDeployment whose
+	// replicas it has.
+	from int
+	// decidedFrom is, in a MachineDeployment, the newest version of the Machines from
+	// which its replicas were decided, and accounts the newest from which they were
+	// decided without counting the Machines that leave.
+	decidedFrom, accounts int
+	// abandoned replicas were lowered before all Machines that were asked for had
+	// appeared, as no claim was left.
+	abandoned bool
+}
+
+// history holds all versions of one kind's objects; a cache is an index into it.
+type history[T any] []T
+
+func (h history[T]) latest() int { return len(h) - 1 }
+func (h history[T]) now() T      { return h[len(h)-1] }
+
+// The actors. Those up to numCaches read from caches of their own.
+const (
+	core = iota
+	machineDeployment
+	machineSet
+	linker
+	scaler
+	numCaches
+	infrastructure = iota - 1
+	user
+)
+
+var actorNames = []string{"core", "MachineDeployment", "MachineSet", "linker", "scaler", "infrastructure", "user"}
+
+// view is what one actor's caches have.
+type view struct{ claims, machines, md, ms int }
+
+// options of a world.
+type options struct {
+	// fastTermination lets a deleted Machine vanish before the MachineSet has seen
+	// the replicas that were decided with the Machine leaving.
+	fastTermination bool
+	// laggingMachineSet lets the MachineSet controller see new replicas with Machines
+	// that are older than those which the replicas were decided from.
+	laggingMachineSet bool
+	// trace records what happens.
+	trace bool
+}
+
+// world is everything there is in one simulation.
+type world struct {
+	options
+	random *rand.Rand
+
+	claims   history[[]simClaim]
+	machines history[[]simMachine]
+	md, ms   history[simReplicas]
+	nodes    map[string]bool // provider IDs of the Nodes that joined
+	views    [numCaches]view
+	// ownWrites is the version of Machines that holds all writes of the MachineSet
+	// controller: it waits until its cache has them.
+	ownWrites int
+
+	actor   int // whose step it is
+	step    int
+	version int
+	writes  int
+	crash   int // writes until the actor crashes; negative: never
+	made    int // objects made
+	// owner is the claim that a provider ID's Machine was linked to last.
+	owner map[string]types.UID
+
+	failure string
+	// The steps in which the MachineSet deleted a serving Machine, in abandoned the
+	// ones because of abandoned replicas, to which a new claim's Machine fell.
+	victims, abandoned []int
+	log                []string
+}
+
+func newWorld(seed int64, opts options) *world {
+	return &world{options: opts, random: rand.New(rand.NewSource(seed)), crash: -1,
+		claims: history[[]simClaim]{nil}, machines: history[[]simMachine]{nil},
+		md: history[simReplicas]{{}}, ms: history[simReplicas]{{}},
+		nodes: map[string]bool{}, owner: map[string]types.UID{}}
+}
+
+func (w *world) now() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
+
+func (w *world) tracef(format string, args ...any) {
+	if w.trace {
+		w.log = append(w.log, fmt.Sprintf("%3d %s: ", w.step, actorNames[w.actor])+fmt.Sprintf(format, args...))
+	}
+}
+
+// fail records the first broken invariant.
+func (w *world) fail(format string, args ...any) {
+	if w.failure == "" {
+		w.failure = fmt.Sprintf("step %d, %s: ", w.step, actorNames[w.actor]) + fmt.Sprintf(format, args...)
+		w.tracef("BROKEN: "+format, args...)
+	}
+}
+
+// crashed tells whether the actor crashes before its next write.
+func (w *world) crashed() bool {
+	if w.crash == 0 {
+		return true
+	}
+	w.crash--
+	return false
+}
+
+func (w *world) wrote() int {
+	w.writes++
+	w.version++
+	return w.version
+}
+
+func (w *world) claim(uid types.UID) (simClaim, bool) {
+	for _, c := range w.claims.now() {
+		if c.uid == uid {
+			return c, true
+		}
+	}
+	return simClaim{}, false
+}
+
+// updateClaim changes a claim if it is there and, unless the version is 0, in that
+// version. It returns false for not found or a conflict.
+func (w *world) updateClaim(uid types.UID, version int, change func(*simClaim)) bool {
+	for i, c := range w.claims.now() {
+		if c.uid != uid {
+			continue
+		}
+		if version != 0 && version != c.version {
+			w.tracef("conflict on claim %s", uid)
+			return false
+		}
+		changed := c
+		change(&changed)
+		if changed != c {
+			changed.version = w.wrote()
+			next := slices.Clone(w.claims.now())
+			next[i] = changed
+			w.claims = append(w.claims, next)
+			w.tracef("claim %s launched=%t registered=%t deleting=%t %s", uid, changed.launched, changed.registered, changed.deleting, changed.providerID)
+		}
+		return true
+	}
+	return false
+}
+
+// updateMachine is updateClaim for a Machine.
+func (w *world) updateMachine(name string, version int, change func(*simMachine)) bool {
+	for i, m := range w.machines.now() {
+		if m.Name != name {
+			continue
+		}
+		if version != 0 && version != m.version {
+			w.tracef("conflict on Machine %s", name)
+			return false
+		}
+		changed := m
+		change(&changed)
+		if changed != m {
+			if changed.deleting && !m.deleting {
+				changed.deletedIn = len(w.machines)
+			}
+			changed.version = w.wrote()
+			next := slices.Clone(w.machines.now())
+			next[i] = changed
+			w.machines = append(w.machines, next)
+			if changed.ProviderID != "" {
+				w.owner[changed.ProviderID] = changed.Claim
+			}
+			w.tracef("Machine %s claim=%s id=%q used=%t chosen=%t deleting=%t", name, changed.Claim, changed.ProviderID, changed.Used, changed.chosen, changed.deleting)
+		}
+		return true
+	}
+	return false
+}
+
+// serves returns the live claim that a Machine serves: the claim it is linked to,
+// unless another Machine is the one that the claim keeps.
+func (w *world) serves(m simMachine) (types.UID, bool) {
+	c, found := w.claim(m.Claim)
+	if !found || c.deleting || m.deleting || m.chosen {
+		return "", false
+	}
+	for _, other := range w.machines.now() {
+		if other.Name == m.Name || other.Claim != m.Claim || other.deleting || other.chosen || m.ProviderID != "" && m.ProviderID == c.providerID {
+			continue
+		}
+		older := other.Created.Before(m.Created) || other.Created.Equal(m.Created) && other.Name < m.Name
+		if older || other.ProviderID != "" && other.ProviderID == c.providerID {
+			return "", false
+		}
+	}
+	return c.uid, true
+}
+
+// check checks what must hold at every moment.
+func (w *world) check() {
+	claimOf := map[string]types.UID{}
+	for _, c := range w.claims.now() {
+		if other, shared := claimOf[c.providerID]; shared && c.providerID != "" {
+			w.fail("claims %s and %s share provider ID %s", other, c.uid, c.providerID)
+		}
+		claimOf[c.providerID] = c.uid
+		if c.providerID != "" && c.providerID != ProvisionalID(c.uid) && w.owner[c.providerID] != c.uid {
+			w.fail("claim %s has provider ID %s of a Machine that is linked to claim %q", c.uid, c.providerID, w.owner[c.providerID])
+		}
+	}
+}
+
+// checkSettled checks what must hold when all has settled.
+func (w *world) checkSettled() {
+	claims, machines := w.claims.now(), w.machines.now()
+	for _, c := range claims {
+		var own []string
+		for _, m := range machines {
+			if m.Claim == c.uid && !m.deleting && !m.chosen {
+				own = append(own, m.Name)
+				if m.ProviderID != c.providerID {
+					w.fail("settled: claim %s has provider ID %s, its Machine %s has %s", c.uid, c.providerID, m.Name, m.ProviderID)
+				}
+			}
+		}
+		if len(own) != 1 || c.deleting || !c.registered {
+			w.fail("settled: claim %s, deleting=%t registered=%t, has Machines %v", c.uid, c.deleting, c.registered, own)
+		}
+	}
+	if len(machines) != len(claims) || int(w.md.now().replicas) != len(claims) || int(w.ms.now().replicas) != len(claims) {
+		w.fail("settled: %d claims, %d Machines, replicas %d, of the MachineSet %d", len(claims), len(machines), w.md.now().replicas, w.ms.now().replicas)
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import "slices"
+
+// observed is scalable.Observe for one of our reconcilers.
+func (w *world) observed(actor int) (claims []simClaim, machines map[string]simMachine, plan Plan) {
+	v := w.views[actor]
+	state := State{Replicas: w.md[v.md].replicas}
+	claims, machines = w.claims[v.claims], map[string]simMachine{}
+	for _, c := range claims {
+		state.Claims = append(state.Claims, c.forDecide())
+	}
+	for _, m := range w.machines[v.machines] {
+		state.Machines = append(state.Machines, m.forDecide())
+		machines[m.Name] = m
+	}
+	return claims, machines, Decide(state)
+}
+
+// link is the nodeclaim controller.
+func (w *world) link() {
+	claims, machines, plan := w.observed(linker)
+	for _, l := range plan.Links {
+		if w.crashed() {
+			return
+		}
+		linked := w.updateMachine(l.Machine, machines[l.Machine].version, func(m *simMachine) {
+			if claim, serves := w.serves(*m); serves && claim != l.Claim.UID {
+				w.fail("Machine %s serves live claim %s and is linked to claim %s", m.Name, claim, l.Claim.UID)
+			}
+			if m.deleting || m.chosen || m.Used && m.Claim != "" {
+				w.fail("Machine %s, leaving or used, is linked to claim %s", m.Name, l.Claim.UID)
+			}
+			m.Claim, m.claimName = l.Claim.UID, l.Claim.Name
+		})
+		if !linked {
+			delete(plan.Served, l.Claim.UID)
+		}
+	}
+	for _, c := range claims {
+		want := w.wantProviderID(c, machines, plan)
+		if want == c.providerID || slices.ContainsFunc(claims, func(other simClaim) bool { return other.uid != c.uid && other.providerID == want }) {
+			continue
+		}
+		if w.crashed() {
+			return
+		}
+		w.updateClaim(c.uid, c.version, func(c *simClaim) { c.providerID = want })
+	}
+}
+
+// wantProviderID is providerID of the nodeclaim controller.
+func (w *world) wantProviderID(c simClaim, machines map[string]simMachine, plan Plan) string {
+	if !c.launched {
+		return c.providerID
+	}
+	if name, served := plan.Served[c.uid]; served {
+		if id := machines[name].ProviderID; id != "" {
+			return id
+		}
+		return ProvisionalID(c.uid)
+	}
+	if !c.deleting && !c.registered {
+		return ProvisionalID(c.uid)
+	}
+	return c.providerID
+}
+
+// scale is the scalableresource controller.
+func (w *world) scale() {
+	v := w.views[scaler]
+	claims, machines, plan := w.observed(scaler)
+	for _, name := range plan.Removals {
+		if !w.servesAfterAll(machines[name]) {
+			w.removeMachine(machines[name], true)
+		}
+	}
+	for _, m := range w.machines[v.machines] { // in order, not as in a map
+		if m.chosen || m.deleting {
+			w.removeMachine(m, false)
+		}
+	}
+	if w.crashed() || v.md != w.md.latest() { // the lock on the MachineDeployment's version
+		return
+	}
+	md := &w.md[w.md.latest()]
+	if plan.Replicas != md.replicas {
+		abandoned := len(claims) == 0 && int(md.replicas) > len(machines)
+		w.md = append(w.md, simReplicas{replicas: plan.Replicas, abandoned: abandoned})
+		md = &w.md[w.md.latest()]
+		w.wrote()
+		w.tracef("replicas %d, decided from version %d of the Machines, which are at %d", plan.Replicas, v.machines, w.machines.latest())
+	}
+	md.decidedFrom = v.machines
+	live := 0
+	for _, m := range machines {
+		if !m.chosen && !m.deleting {
+			live++
+		}
+	}
+	if int(plan.Replicas) <= live {
+		md.accounts = v.machines
+	}
+}
+
+// servesAfterAll is the live check before a linked Machine is deleted.
+func (w *world) servesAfterAll(m simMachine) bool {
+	if m.Claim == "" || m.claimName == "" {
+		return false
+	}
+	for _, c := range w.claims.now() {
+		if c.name == m.claimName {
+			return c.uid == m.Claim
+		}
+	}
+	return false
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// interleavings is the number of seeds that TestSimulation runs.
+const interleavings = 20000
+
+// simulate runs one interleaving, then lets everything settle.
+func simulate(seed int64, opts options) *world {
+	w := newWorld(seed, opts)
+	w.chaos()
+	if w.failure == "" {
+		w.settle()
+	}
+	return w
+}
+
+// traceOf runs an interleaving again and returns what happened up to a step.
+func traceOf(seed int64, opts options, last int) string {
+	opts.trace = true
+	var lines []string
+	for _, line := range simulate(seed, opts).log {
+		var step int
+		if _, err := fmt.Sscan(line, &step); err == nil && step <= last {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestSimulation runs random interleavings in which no serving Machine may be
+// deleted, neither by us nor by the MachineSet. The one exception is counted: when
+// no claim is left, replicas are lowered although Machines may be on their way, and
+// such a Machine may be linked to a new claim before the lower number arrives.
+func TestSimulation(t *testing.T) {
+	steps, harmed := 0, harm{}
+	for seed := range int64(interleavings) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			w := simulate(seed, options{})
+			steps += w.step
+			harmed.add(seed, w.abandoned)
+			if w.failure != "" {
+				t.Errorf("%s\n%s", w.failure, traceOf(seed, options{}, w.step))
+			} else if len(w.victims) > 0 {
+				t.Errorf("replicas made the MachineSet delete a serving Machine\n%s", traceOf(seed, options{}, w.victims[0]))
+			}
+		})
+	}
+	t.Logf("simulated %d interleavings, %d steps; lowered for want of claims: %s", interleavings, steps, harmed.report(options{}))
+}
+
+// TestSimulationCounts counts the serving Machines that a MachineSet deletes when
+// its world is less kind; what must hold at every moment and in the end, does.
+func TestSimulationCounts(t *testing.T) {
+	for name, opts := range map[string]options{
+		"fast terminations":    {fastTermination: true},
+		"a lagging MachineSet": {laggingMachineSet: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harmed := harm{}
+			for seed := range int64(interleavings / 4) {
+				w := simulate(seed, opts)
+				harmed.add(seed, w.victims)
+				if w.failure != "" {
+					t.Errorf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts, w.step))
+				}
+			}
+			t.Logf("simulated %d interleavings with %s: %s", interleavings/4, name, harmed.report(opts))
+		})
+	}
+}
+
+// harm counts deleted serving Machines and remembers where it took fewest steps.
+type harm struct {
+	machines, runs int
+	seed           int64
+	step           int
+}
+
+func (h *harm) add(seed int64, steps []int) {
+	if len(steps) == 0 {
+		return
+	}
+	h.machines += len(steps)
+	h.runs++
+	if h.step == 0 || steps[0] < h.step {
+		h.seed, h.step = seed, steps[0]
+	}
+}
+
+func (h *harm) report(opts options) string {
+	text := fmt.Sprintf("%d serving Machines were deleted, in %d runs", h.machines, h.runs)
+	if h.runs == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s; the shortest, seed %d:\n%s", text, h.seed, traceOf(h.seed, opts, h.step))
+}
+
+// TestSimulationDefaultOrder runs actors in their default order on fresh caches.
+func TestSimulationDefaultOrder(t *testing.T) {
+	w := newWorld(0, options{trace: true})
+	scale := func(name string, made int, change func()) {
+		before := w.made
+		w.actor = core
+		change()
+		w.settle()
+		// Each claim that came has cost itself and one Machine, and nothing else was made.
+		if got := w.made - before; got != made || w.failure != "" || len(w.victims) > 0 {
+			t.Fatalf("%s: %d objects made, want %d; %d serving Machines deleted; %s\n%s", name, got, made, len(w.victims), w.failure, strings.Join(w.log, "\n"))
+		}
+	}
+	create := func(n int) {
+		for range n {
+			w.createClaim()
+		}
+	}
+	scale("out by 10", 20, func() { create(10) })
+	scale("3 of 10 go while 2 arrive", 4, func() {
+		for _, c := range w.claims.now()[2:5] {
+			w.deleteClaim(c.uid)
+		}
+		create(2)
+	})
+	scale("a user deletes a Machine", 0, func() {
+		w.updateMachine(w.machines.now()[4].Name, 0, func(m *simMachine) { m.deleting = true })
+	})
+	scale("in to nothing", 0, func() {
+		for _, c := range w.claims.now() {
+			w.deleteClaim(c.uid)
+		}
+	})
+}
