@@ -25,7 +25,9 @@
 // there are, the MachineSet may have made the missing ones a moment ago. Lowered
 // then, it could delete a booting Machine that serves a claim, for all Machines
 // without a Node have the same delete priority. So replicas stay until what was
-// asked for has appeared, and it then goes as a spare; or until no claim is left.
+// asked for has appeared, and it then goes as a spare. That holds also when no
+// claim is left: the next one could be given such a Machine while the lower
+// number is still on its way.
 //
 // Nothing is ever incremented. The same claims and Machines give the same
 // answer, so a crash between any two writes leaves behind only a state from

@@ -104,7 +104,7 @@ func Decide(state State) Plan {
 			leaving++
 		}
 	}
-	plan.Replicas = replicas(state.Replicas, len(machines)-leaving, leaving, waiting, len(claims))
+	plan.Replicas = replicas(state.Replicas, len(machines)-leaving, leaving, waiting)
 	return plan
 }
 
@@ -170,13 +170,12 @@ func (plan *Plan) keepOwn(claims []Claim, machines []Machine) map[string]bool {
 }
 
 // replicas is the equation of the package's document, with its rule for lowering.
-func replicas(current int32, live, leaving, waiting, claims int) int32 {
+func replicas(current int32, live, leaving, waiting int) int32 {
 	want := live + waiting
 	if waiting > 0 {
 		want += leaving
 	}
-	appeared := int(current) <= live+leaving
-	if want < int(current) && !appeared && claims > 0 {
+	if appeared := int(current) <= live+leaving; want < int(current) && !appeared {
 		return current
 	}
 	return int32(want)

@@ -137,8 +137,12 @@ func TestDecide(t *testing.T) {
 			state:        State{Replicas: 3, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a")}},
 			wantReplicas: 3,
 		},
-		"they are lowered when no claim is left to be harmed": {
+		"also when no claim is left, for the next one may be given them": {
 			state:        State{Replicas: 3},
+			wantReplicas: 3,
+		},
+		"they are lowered when all have appeared, and left": {
+			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).leaving()}},
 			wantReplicas: 0,
 		},
 		"a young spare goes before an old one": {

@@ -117,7 +117,7 @@ func (w *world) passReplicas() {
 		ms.from = md
 		return
 	}
-	w.ms = append(w.ms, simReplicas{replicas: w.md[md].replicas, from: md, abandoned: w.md[md].abandoned})
+	w.ms = append(w.ms, simReplicas{replicas: w.md[md].replicas, from: md})
 	w.wrote()
 	w.tracef("MachineSet's replicas %d", w.ms.now().replicas)
 }
@@ -152,11 +152,7 @@ func (w *world) scaleMachineSet() {
 		}
 		w.updateMachine(m.Name, 0, func(now *simMachine) {
 			if claim, serves := w.serves(*now); serves {
-				if w.ms[v.ms].abandoned {
-					w.abandoned = append(w.abandoned, w.step)
-				} else {
-					w.victims = append(w.victims, w.step)
-				}
+				w.victims = append(w.victims, w.step)
 				w.tracef("HARM: Machine %s, deleted for replicas %d, serves live claim %s", m.Name, w.ms[v.ms].replicas, claim)
 			}
 			now.deleting = true

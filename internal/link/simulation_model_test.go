@@ -51,9 +51,6 @@ type simReplicas struct {
 	// which its replicas were decided, and accounts the newest from which they were
 	// decided without counting the Machines that leave.
 	decidedFrom, accounts int
-	// abandoned replicas were lowered before all Machines that were asked for had
-	// appeared, as no claim was left.
-	abandoned bool
 }
 
 // history holds all versions of one kind's objects; a cache is an index into it.
@@ -115,10 +112,8 @@ type world struct {
 	owner map[string]types.UID
 
 	failure string
-	// The steps in which the MachineSet deleted a serving Machine, in abandoned the
-	// ones because of abandoned replicas, to which a new claim's Machine fell.
-	victims, abandoned []int
-	log                []string
+	victims []int // the steps in which the MachineSet deleted a serving Machine
+	log     []string
 }
 
 func newWorld(seed int64, opts options) *world {

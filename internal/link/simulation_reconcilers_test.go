@@ -71,9 +71,9 @@ func (w *world) wantProviderID(c simClaim, machines map[string]simMachine, plan 
 // scale is the scalableresource controller.
 func (w *world) scale() {
 	v := w.views[scaler]
-	claims, machines, plan := w.observed(scaler)
+	_, machines, plan := w.observed(scaler)
 	for _, name := range plan.Removals {
-		if !w.servesAfterAll(machines[name]) {
+		if !w.servesAfterAll(plan, machines[name]) {
 			w.removeMachine(machines[name], true)
 		}
 	}
@@ -87,8 +87,7 @@ func (w *world) scale() {
 	}
 	md := &w.md[w.md.latest()]
 	if plan.Replicas != md.replicas {
-		abandoned := len(claims) == 0 && int(md.replicas) > len(machines)
-		w.md = append(w.md, simReplicas{replicas: plan.Replicas, abandoned: abandoned})
+		w.md = append(w.md, simReplicas{replicas: plan.Replicas})
 		md = &w.md[w.md.latest()]
 		w.wrote()
 		w.tracef("replicas %d, decided from version %d of the Machines, which are at %d", plan.Replicas, v.machines, w.machines.latest())
@@ -105,15 +104,26 @@ func (w *world) scale() {
 	}
 }
 
-// servesAfterAll is the live check before a linked Machine is deleted.
-func (w *world) servesAfterAll(m simMachine) bool {
+// servesAfterAll is the live check before a linked Machine is deleted: its claim
+// exists, and it is not the second Machine of that claim.
+func (w *world) servesAfterAll(plan Plan, m simMachine) bool {
 	if m.Claim == "" || m.claimName == "" {
 		return false
 	}
 	for _, c := range w.claims.now() {
-		if c.name == m.claimName {
+		if c.name != m.claimName {
+			continue
+		}
+		other, served := plan.Served[c.uid]
+		if c.uid != m.Claim || !served || (m.ProviderID != "" && m.ProviderID == c.providerID) {
 			return c.uid == m.Claim
 		}
+		for _, first := range w.machines.now() {
+			if first.Name == other {
+				return first.Claim != c.uid || first.chosen || first.deleting
+			}
+		}
+		return true
 	}
 	return false
 }

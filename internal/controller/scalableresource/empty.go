@@ -24,9 +24,10 @@ type emptiness struct {
 
 // setEmptySince sets or removes the annotation that says since when a resource
 // has had neither claims nor Machines. It is on the object so that a restart of
-// the operator does not begin anew.
+// the operator does not begin anew. Replicas do not matter: those that Cluster
+// API cannot make Machines for would keep the resource for ever.
 func (r *Reconciler) setEmptySince(ctx context.Context, resource *clusterv1.MachineDeployment, observed *scalable.Observed) (emptiness, error) {
-	if len(observed.Claims) > 0 || len(observed.Machines) > 0 || *resource.Spec.Replicas > 0 {
+	if len(observed.Claims) > 0 || len(observed.Machines) > 0 {
 		delete(resource.Annotations, v1alpha1.EmptySinceAnnotation)
 		return emptiness{}, nil
 	}

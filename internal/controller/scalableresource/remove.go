@@ -24,7 +24,7 @@ func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) er
 	var errs []error
 	for _, name := range observed.Plan.Removals {
 		machine := observed.Machines[name]
-		serves, err := r.servesAfterAll(ctx, machine)
+		serves, err := r.servesAfterAll(ctx, observed, machine)
 		if err != nil || serves {
 			errs = append(errs, err)
 			continue
@@ -47,9 +47,13 @@ func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) er
 // exists, though the cache does not have it. A Machine may hold Pods, so a cache
 // is not enough to delete it; and the question is asked once for each Machine
 // that goes this way.
-func (r *Reconciler) servesAfterAll(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
-	name := machine.Annotations[v1alpha1.NodeClaimAnnotation]
-	if scalable.ClaimUID(machine) == "" || name == "" {
+//
+// If the claim exists, the Machine goes only if it is the claim's second one: it
+// is not the one the claim knows by provider ID, and the API server says that the
+// other is linked to the claim and is to stay.
+func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine) (bool, error) {
+	uid, name := scalable.ClaimUID(machine), machine.Annotations[v1alpha1.NodeClaimAnnotation]
+	if uid == "" || name == "" {
 		return false, nil
 	}
 	claim := &karpv1.NodeClaim{}
@@ -59,5 +63,16 @@ func (r *Reconciler) servesAfterAll(ctx context.Context, machine *clusterv1.Mach
 		}
 		return false, fmt.Errorf("getting NodeClaim %s of Machine %s: %w", name, client.ObjectKeyFromObject(machine), err)
 	}
-	return claim.UID == scalable.ClaimUID(machine), nil
+	if claim.UID != uid {
+		return false, nil
+	}
+	other, served := observed.Plan.Served[uid]
+	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) {
+		return true, nil
+	}
+	first := &clusterv1.Machine{}
+	if err := r.clusters.Management.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: machine.Namespace, Name: other}, first); err != nil {
+		return true, client.IgnoreNotFound(fmt.Errorf("getting Machine %s/%s of NodeClaim %s: %w", machine.Namespace, other, name, err))
+	}
+	return scalable.ClaimUID(first) != uid || scalable.Leaving(first), nil
 }
