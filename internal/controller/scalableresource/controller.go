@@ -106,8 +106,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case resource == nil:
 		r.raised.Delete(request.Name)
 		return reconcile.Result{}, r.generate(ctx, request.Name, observed)
-	case !resource.DeletionTimestamp.IsZero() || resource.Labels[v1alpha1.TemplateLabel] == "":
-		// It is going, and its claims wait for the next one; or it is not ours.
+	case !resource.DeletionTimestamp.IsZero():
+		// It is going, and its claims wait for the next one.
 		return reconcile.Result{}, nil
 	}
 	removed := r.remove(ctx, observed)
