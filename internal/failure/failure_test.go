@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package failure
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+const noCapacity = "failed to create AWSMachine instance: failed to run instance: InsufficientInstanceCapacity: There is no Spot capacity available that matches your request."
+
+func TestOf(t *testing.T) {
+	ready := func(status metav1.ConditionStatus, reason, message string) clusterv1.Machine {
+		return clusterv1.Machine{Status: clusterv1.MachineStatus{Conditions: []metav1.Condition{
+			{Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: "QuotaExceeded", Message: "bootstrap is not looked at"},
+			{Type: clusterv1.MachineInfrastructureReadyCondition, Status: status, Reason: reason, Message: message},
+		}}}
+	}
+	terminal := func(reason, message string) (machine clusterv1.Machine) {
+		failure, err := json.Marshal(map[string]string{"failureReason": reason, "failureMessage": message})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Go's names of these fields are deprecated.
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"status":{"deprecated":{"v1beta1":%s}}}`, failure), &machine); err != nil {
+			t.Fatal(err)
+		}
+		return machine
+	}
+	and := func(machine clusterv1.Machine, change func(*clusterv1.Machine)) clusterv1.Machine {
+		change(&machine)
+		return machine
+	}
+	hasProviderID := func(m *clusterv1.Machine) { m.Spec.ProviderID = "aws:///zone/i-1" }
+	hasNode := func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }
+
+	for name, test := range map[string]struct {
+		machine clusterv1.Machine
+		want    *Failure
+	}{
+		"a new one": {},
+		"without capacity": {
+			machine: ready("False", "InstanceProvisionFailed", noCapacity),
+			want:    &Failure{InsufficientCapacity, "InstanceProvisionFailed: " + noCapacity},
+		},
+		"without quota, by the reason alone": {
+			machine: ready("False", "QuotaExceeded", ""),
+			want:    &Failure{QuotaExceeded, "QuotaExceeded"},
+		},
+		"with a provider that gave up": {
+			machine: ready("False", "NotReady", "* ServerCreated: Server creation failed with an irrecoverable error: invalid input (invalid_input)."),
+			want:    &Failure{MachineFailed, "NotReady: * ServerCreated: Server creation failed with an irrecoverable error: invalid input (invalid_input)."},
+		},
+		"without capacity, but launched":         {machine: and(ready("False", "Failed", noCapacity), hasProviderID)},
+		"without capacity, but with a Node":      {machine: and(ready("False", "Failed", noCapacity), hasNode)},
+		"without capacity, but ready":            {machine: ready("True", "Ready", noCapacity)},
+		"without capacity, in unknown state":     {machine: ready("Unknown", "InternalError", noCapacity)},
+		"waiting":                                {machine: ready("False", "NotReady", "AWSMachine status.initialization.provisioned is false")},
+		"with a failure that is tried again":     {machine: ready("False", "InstanceProvisionFailed", "0 of 2 completed")},
+		"whose infrastructure object is not yet": {machine: ready("False", clusterv1.MachineInfrastructureDoesNotExistReason, "AWSMachine does not exist")},
+		"with a terminal failure": {
+			machine: terminal("CreateError", "Failure detected from referenced resource: disk not found"),
+			want:    &Failure{MachineFailed, "CreateError: Failure detected from referenced resource: disk not found"},
+		},
+		"with a terminal failure for lack of capacity": {
+			machine: terminal("CreateError", `Failure detected from referenced resource: Code="SkuNotAvailable" Message="…"`),
+			want:    &Failure{InsufficientCapacity, `CreateError: Failure detected from referenced resource: Code="SkuNotAvailable" Message="…"`},
+		},
+		"with nothing but a terminal reason": {
+			machine: terminal("InsufficientResources", ""),
+			want:    &Failure{InsufficientCapacity, "InsufficientResources"},
+		},
+		"with nothing but a terminal message": {
+			machine: terminal("", "VM was deleted"),
+			want:    &Failure{MachineFailed, "VM was deleted"},
+		},
+		"with a terminal failure after launch": {
+			machine: and(terminal("UpdateError", `EC2 instance state "terminated" is unexpected`), hasProviderID),
+			want:    &Failure{MachineFailed, `UpdateError: EC2 instance state "terminated" is unexpected`},
+		},
+		"with a terminal failure and a Node": {machine: and(terminal("UpdateError", "lost"), hasNode)},
+		"that recovered from a terminal failure": {
+			machine: and(terminal("CreateError", "timeout"), func(m *clusterv1.Machine) { m.Status.Conditions = ready("True", "Ready", "").Status.Conditions }),
+		},
+		"with no terminal failure in the deprecated status": {machine: terminal("", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Of(&test.machine)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfInfrastructure(t *testing.T) {
+	condition := func(kind, status, reason, message string) any {
+		return map[string]any{"type": kind, "status": status, "reason": reason, "message": message}
+	}
+	object := func(providerID string, conditions ...any) map[string]any {
+		return map[string]any{"spec": map[string]any{"providerID": providerID}, "status": map[string]any{"conditions": conditions}}
+	}
+	// This is how cluster-api-provider-aws shows it: Ready does not say why.
+	onAWS := []any{
+		condition("Ready", "False", "InstanceProvisionFailed", "0 of 2 completed"),
+		condition("InstanceReady", "False", "InstanceProvisionFailed", noCapacity),
+	}
+	for name, test := range map[string]struct {
+		object map[string]any
+		want   *Failure
+	}{
+		"empty":                   {object: map[string]any{}},
+		"not what it should be":   {object: map[string]any{"status": map[string]any{"conditions": []any{"none"}}}},
+		"no capacity":             {object: object("", onAWS...), want: &Failure{InsufficientCapacity, "InstanceProvisionFailed: " + noCapacity}},
+		"no capacity, later more": {object: object("aws:///zone/i-1", onAWS...)},
+		"True conditions":         {object: object("", condition("InstanceReady", "True", "QuotaExceeded", ""))},
+		"waiting":                 {object: object("", condition("InstanceReady", "False", "WaitingForBootstrapData", ""))},
+		"capacity and quota, whichever is first": {
+			object: object("", onAWS[1], condition("Disk", "False", "DiskFailed", "VolumeLimit: QuotaExceeded")),
+			want:   &Failure{QuotaExceeded, "DiskFailed: VolumeLimit: QuotaExceeded"},
+		},
+		"conditions of v1beta2 on an object of v1beta1": {
+			object: map[string]any{"status": map[string]any{"v1beta2": map[string]any{"conditions": []any{
+				condition("ServerCreated", "False", "CreationFailed", "error during placement (resource_unavailable, 8a6b)"),
+			}}}},
+			want: &Failure{InsufficientCapacity, "CreationFailed: error during placement (resource_unavailable, 8a6b)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, OfInfrastructure(&unstructured.Unstructured{Object: test.object})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

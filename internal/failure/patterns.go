@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package failure
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// order says which kind counts if several match: asking for more quota helps for
+// sure, waiting for capacity may.
+var order = []Kind{QuotaExceeded, InsufficientCapacity, MachineFailed}
+
+// pattern is words that an infrastructure uses for one kind of failure and for
+// nothing that passes by itself.
+type pattern struct {
+	kind  Kind
+	words string
+}
+
+// patterns are those of each provider, with the source of each.
+var patterns = map[string][]pattern{
+	// cluster-api: api/deprecated/errors/consts.go, MachineStatusError.
+	"Cluster API": {
+		{InsufficientCapacity, "InsufficientResources"},
+	},
+	// Codes of the EC2 API, as in aws/karpenter-provider-aws: pkg/errors/errors.go,
+	// aws/aws-parallelcluster-node: src/slurm_plugin/slurm_resources.py (which has
+	// "Unsupported" too; here its message, for the word is too common) and
+	// gardener/machine-controller-manager-provider-aws: pkg/aws/errors/codes.go.
+	"AWS": {
+		{QuotaExceeded, "VcpuLimitExceeded"},
+		{QuotaExceeded, "InstanceLimitExceeded"},
+		{QuotaExceeded, "MaxSpotInstanceCountExceeded"},
+		{InsufficientCapacity, "InsufficientInstanceCapacity"},
+		{InsufficientCapacity, "InsufficientHostCapacity"},
+		{InsufficientCapacity, "InsufficientReservedInstanceCapacity"},
+		{InsufficientCapacity, "ReservationCapacityExceeded"},
+		{InsufficientCapacity, "UnfulfillableCapacity"},
+		{InsufficientCapacity, "InsufficientFreeAddressesInSubnet"},
+		{InsufficientCapacity, "SpotMaxPriceTooLow"},
+		{InsufficientCapacity, "is not supported in your requested Availability Zone"},
+	},
+	// Codes and messages of Azure Resource Manager, as in
+	// Azure/karpenter-provider-azure: pkg/fake/aksmachinesapi.go and
+	// pkg/providers/instance/offerings.
+	"Azure": {
+		{QuotaExceeded, "QuotaExceeded"},
+		{QuotaExceeded, "results in exceeding approved"},
+		{InsufficientCapacity, "SkuNotAvailable"},
+		{InsufficientCapacity, "AllocationFailed"},
+		{InsufficientCapacity, "ZonalAllocationFailed"},
+		{InsufficientCapacity, "OverconstrainedAllocationRequest"},
+		{InsufficientCapacity, "OverconstrainedZonalAllocationRequest"},
+	},
+	// Codes of Compute Engine, as in kubernetes/autoscaler:
+	// cluster-autoscaler/cloudprovider/gce/autoscaling_gce_client.go.
+	"Google Cloud": {
+		{QuotaExceeded, "QUOTA_EXCEEDED"},
+		{InsufficientCapacity, "RESOURCE_POOL_EXHAUSTED"},
+		{InsufficientCapacity, "ZONE_RESOURCE_POOL_EXHAUSTED"},
+		{InsufficientCapacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"},
+	},
+	// hetznercloud/hcloud-go: hcloud/error.go; syself/cluster-api-provider-hetzner:
+	// pkg/services/hcloud/server/server.go, which stops after the last one.
+	"Hetzner": {
+		{QuotaExceeded, "resource_limit_exceeded"},
+		{InsufficientCapacity, "resource_unavailable"},
+		{MachineFailed, "failed with an irrecoverable error"},
+	},
+	// kubernetes-sigs/cluster-api-provider-ibmcloud:
+	// internal/controllers/powervs/ibmpowervsmachine_controller.go, which does not
+	// ask again.
+	"IBM Cloud": {
+		{MachineFailed, "InstanceErrored"},
+	},
+	// Linode API, as in pulumi/templates issue 184;
+	// linode/cluster-api-provider-linode: internal/controller/linodemachine_controller.go
+	// makes a terminal failure of status 400.
+	"Linode": {
+		{QuotaExceeded, "Account Limit reached"},
+	},
+	// metal3-io/cluster-api-provider-metal3: baremetal/metal3machine_manager.go.
+	"Metal3": {
+		{InsufficientCapacity, "no available host found"},
+	},
+	// https://docs.oracle.com/en-us/iaas/Content/API/References/apierrors.htm has
+	// LimitExceeded and QuotaExceeded, which is Azure's word, too;
+	// oracle/cluster-api-provider-oci: cloud/ociutil/ociutil.go has the last one.
+	"Oracle Cloud": {
+		{QuotaExceeded, "LimitExceeded"},
+		{InsufficientCapacity, "Out of host capacity"},
+	},
+	// openstack/nova: nova/exception.py (TooManyInstances, NoValidHost) and
+	// openstack/neutron-lib: neutron_lib/exceptions/__init__.py (OverQuota, for ports);
+	// kubernetes-sigs/cluster-api-provider-openstack:
+	// controllers/openstackmachine_controller.go for the last one: Nova never leaves
+	// that state, and the reason InstanceStateError is also used while it tries again.
+	"OpenStack": {
+		{QuotaExceeded, "Quota exceeded for cores"},
+		{QuotaExceeded, "Quota exceeded for instances"},
+		{QuotaExceeded, "Quota exceeded for ram"},
+		{QuotaExceeded, "Quota exceeded for resources"},
+		{InsufficientCapacity, "No valid host was found"},
+		{MachineFailed, "Instance is in ERROR state"},
+	},
+	// ionos-cloud/cluster-api-provider-proxmox:
+	// internal/service/scheduler/vmscheduler.go, InsufficientMemoryError; the provider
+	// does not try again (internal/controller/proxmoxmachine_controller.go, HasFailed).
+	"Proxmox": {
+		{InsufficientCapacity, "available memory left"},
+	},
+}
+
+// Classify returns which kind of failure a reason and message mean, if any.
+//
+// They match a pattern if they contain its words, in any case, not as a part of
+// longer words.
+func Classify(reason, message string) (Kind, bool) {
+	reason, message = strings.ToLower(reason), strings.ToLower(message)
+	best := len(order)
+	for _, ofProvider := range patterns {
+		for _, p := range ofProvider {
+			words := strings.ToLower(p.words)
+			if rank(p.kind) < best && (containsWords(reason, words) || containsWords(message, words)) {
+				best = rank(p.kind)
+			}
+		}
+	}
+	if best == len(order) {
+		return "", false
+	}
+	return order[best], true
+}
+
+func rank(kind Kind) int { return slices.Index(order, kind) }
+
+// containsWords tells whether text contains words that no letter, digit or
+// underscore continues on either side.
+func containsWords(text, words string) bool {
+	for {
+		before, after, found := strings.Cut(text, words)
+		if !found {
+			return false
+		}
+		last, _ := utf8.DecodeLastRuneInString(before)
+		first, _ := utf8.DecodeRuneInString(after)
+		if !isWord(last) && !isWord(first) {
+			return true
+		}
+		text = after
+	}
+}
+
+func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
