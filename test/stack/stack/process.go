@@ -37,9 +37,29 @@ func startProcess(command, env []string, logFile, pidFile string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	// So that the process does not stay as a zombie; that it is gone is seen in process.alive.
-	go cmd.Wait() //nolint:errcheck // How it ended is in its log.
+	ended := make(chan struct{})
+	go func() {
+		// So that the process does not stay as a zombie. How it ended is in its log; that it is gone is seen in process.alive.
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	awaitArguments(cmd.Process.Pid, ended)
 	return os.WriteFile(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
+}
+
+// awaitArguments returns when the process shows its arguments, by which process.alive knows it, or has ended. The new
+// program runs before the kernel has set them, so for a moment they look like those of a zombie.
+func awaitArguments(pid int, ended <-chan struct{}) {
+	for hasProc() {
+		if arguments, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")); err != nil || len(arguments) > 0 {
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // process is a process of the stack in a folder: one that may be gone, and whose id may be another's by now.

@@ -38,6 +38,28 @@ func TestStop(t *testing.T) {
 	g.Expect(p.stop(t.Context())).To(Succeed(), "it is gone already")
 }
 
+// A process that has just been started must not be taken for one that has ended: the stack would be given up. It takes a
+// large program, as this test's own, to show it.
+func TestStartedProcessIsFound(t *testing.T) {
+	g := NewWithT(t)
+	state := folder(t.TempDir())
+	if os.Getenv(helperEnv) != "" {
+		time.Sleep(time.Minute) // It is killed.
+	}
+	for range 50 {
+		helper := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", string(state))
+		helper.Env = append(os.Environ(), helperEnv+"=1")
+		g.Expect(helper.Start()).To(Succeed())
+		awaitArguments(helper.Process.Pid, nil)
+		g.Expect(process{pid: helper.Process.Pid, state: state}.alive()).To(BeTrue(), "the process runs")
+		g.Expect(helper.Process.Kill()).To(Succeed())
+		_ = helper.Wait()
+	}
+}
+
+// helperEnv makes the test's program a process that does nothing.
+const helperEnv = "STACK_TEST_HELPER"
+
 // A process id is given again after a while, and another program must not be stopped for it.
 func TestForeignProcessIsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
