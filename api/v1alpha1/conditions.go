@@ -23,6 +23,22 @@ const (
 	ConditionInstanceTypesReady = "InstanceTypesReady"
 )
 
+// ConditionOfferingsAvailable tells whether no offering of a template failed not
+// long ago. Ready does not depend on it: the other offerings can be launched.
+const ConditionOfferingsAvailable = "OfferingsAvailable"
+
+// ReasonOfferingsUnavailable says that status.unavailableOfferings names some that
+// Karpenter does not choose for now.
+const ReasonOfferingsUnavailable = "OfferingsUnavailable"
+
+// ConditionMachineAvailable is, on a NodeClaim, False once the infrastructure could
+// not give it a machine, with the reason of UnavailableOffering, and Unknown when it
+// has moved to another offering. A NodeClaim without it has had no failure.
+const ConditionMachineAvailable = "MachineAvailable"
+
+// ReasonMoved says that the NodeClaim has moved to another offering.
+const ReasonMoved = "Moved"
+
 // Reasons of the conditions above while they are not True.
 const (
 	// ReasonClusterNotFound: the served Cluster does not exist.

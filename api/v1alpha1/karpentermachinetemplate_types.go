@@ -61,6 +61,31 @@ type KarpenterMachineTemplateSpec struct {
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
 
+	// launchTimeout is how long a machine may take to come up, from the creation of
+	// its Machine: a Go duration in hours, minutes and seconds. One that has no
+	// provider ID by then has failed: its offering counts as unavailable for a
+	// while and Karpenter chooses another. One that is older without being a Node
+	// is not given to another NodeClaim. Raise it for hardware that takes long;
+	// Karpenter itself gives up on a NodeClaim after 15 minutes, and its machine is
+	// then passed on to the next one. Default: 10m. Example: 40m.
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	LaunchTimeout *metav1.Duration `json:"launchTimeout,omitempty"`
+
+	// spareTTL is how long a machine is kept whose NodeClaim went before it became
+	// a Node, for the next NodeClaim that can use it: a Go duration in hours,
+	// minutes and seconds. With 0s such a machine is deleted with its NodeClaim.
+	// Default: 2m. Example: 5m.
+	// +optional
+	// +kubebuilder:default="2m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	SpareTTL *metav1.Duration `json:"spareTTL,omitempty"`
+
 	// instanceTypes are the shapes of machine on offer, at most 1000. A template
 	// without any offers nothing and is not Ready.
 	// +optional
@@ -165,7 +190,8 @@ type MachineTemplateSpec struct {
 // KarpenterMachineTemplateStatus is what the operator observes.
 type KarpenterMachineTemplateStatus struct {
 	// conditions are ClusterReady, InfrastructureReady, BootstrapReady,
-	// InstanceTypesReady and, True when all of these are, Ready.
+	// InstanceTypesReady and, True when all of these are, Ready. OfferingsAvailable
+	// tells whether offerings failed not long ago, and has no bearing on Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -184,6 +210,14 @@ type KarpenterMachineTemplateStatus struct {
 	// that are going.
 	// +optional
 	Machines int32 `json:"machines"`
+
+	// unavailableOfferings are the offerings that failed not long ago. Karpenter does
+	// not choose them until the time that each names; they stay listed for another
+	// half hour, so that an offering that fails again is left alone for longer.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	UnavailableOfferings []UnavailableOffering `json:"unavailableOfferings,omitempty"`
 
 	// scalableResources are the objects generated from this template, sorted by
 	// name; the first 1000 if there are more.
@@ -220,6 +254,11 @@ type ScalableResourceStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
+	// paused tells that the object is paused in Cluster API: it is not touched, and
+	// its offering is unavailable.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
 	// replicas is the number of Machines asked for.
 	// +optional
 	Replicas int32 `json:"replicas"`
@@ -227,6 +266,43 @@ type ScalableResourceStatus struct {
 	// readyReplicas is the number of Machines that are Ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
+}
+
+// UnavailableOffering tells why an offering is not to be had, and for how long.
+type UnavailableOffering struct {
+	// instanceType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType"`
+
+	// zone of the offering.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// capacityType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	CapacityType string `json:"capacityType"`
+
+	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed or LaunchTimeout.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Reason string `json:"reason"`
+
+	// message is what the infrastructure said, cut to 1024 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// failures is how many times in a row it failed; each doubles the time for which
+	// it is left alone, from 3 minutes to at most 30.
+	// +required
+	Failures int32 `json:"failures"`
+
+	// until is when it can be chosen again.
+	// +required
+	Until metav1.Time `json:"until"`
 }
 
 // KarpenterMachineTemplateList is a list of KarpenterMachineTemplates.
@@ -239,5 +315,11 @@ type KarpenterMachineTemplateList struct {
 	Items []KarpenterMachineTemplate `json:"items"`
 }
 
-// DefaultEmptyTTL is the default of scalableResource.emptyTTL.
-const DefaultEmptyTTL = 30 * time.Minute
+const (
+	// DefaultEmptyTTL is the default of scalableResource.emptyTTL.
+	DefaultEmptyTTL = 30 * time.Minute
+	// DefaultSpareTTL is the default of spareTTL.
+	DefaultSpareTTL = 2 * time.Minute
+	// DefaultLaunchTimeout is the default of launchTimeout.
+	DefaultLaunchTimeout = 10 * time.Minute
+)

@@ -2,6 +2,8 @@
 
 package v1alpha1
 
+import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 // Labels on generated scalable resources, on their Machines and on what Cluster
 // API makes for these. Cluster API propagates a MachineDeployment's
 // spec.template.metadata.labels to MachineSet, Machine, InfraMachine and
@@ -45,9 +47,19 @@ const (
 	// which it has had neither claims nor Machines.
 	EmptySinceAnnotation = Group + "/empty-since"
 
-	// DeleteMachineValue is what this operator writes as value of Cluster API's
-	// cluster.x-k8s.io/delete-machine annotation, so that its own choice can be
-	// told from a user's. Cluster API ignores the value
-	// (core/reconcilers/machineset/machineset_deletion_order.go).
-	DeleteMachineValue = Group
+	// SpareSinceAnnotation is, on a Machine without a link, the time (RFC 3339) since
+	// which it has been spare. A Machine that was never linked is spare since it
+	// was created.
+	SpareSinceAnnotation = Group + "/spare-since"
+
+	// LeavingSinceAnnotation is, on a Machine, the time (RFC 3339) at which this
+	// operator chose it to go. It then counts as leaving and is never linked.
+	LeavingSinceAnnotation = Group + "/leaving-since"
+
+	// DrainHookAnnotation is, on every generated Machine, Cluster API's pre-drain
+	// hook: a Machine with a Node that somebody else deletes, by hand or by a
+	// health check, waits with it until Karpenter has drained the Node. It does not
+	// hold up the deletion of a whole Cluster
+	// (core/reconcilers/machine/machine_controller.go, isDeleteNodeAllowed).
+	DrainHookAnnotation = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/karpenter"
 )

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -262,19 +263,20 @@ func TestCatalogComputesOnlyWhenATemplateChanges(t *testing.T) {
 	c := &Catalog{}
 	input := template(m5large())
 	input.UID, input.Generation = "1", 1
-	first, _ := c.InstanceTypes(input)
-	again, _ := c.InstanceTypes(input.DeepCopy())
+	now := time.Now()
+	first, _ := c.InstanceTypes(input, now)
+	again, _ := c.InstanceTypes(input.DeepCopy(), now)
 	if &first[0] != &again[0] {
 		t.Error("computed again though nothing has changed")
 	}
 	input.Generation = 2
 	input.Spec.InstanceTypes = nil
-	if changed, _ := c.InstanceTypes(input); len(changed) != 0 {
+	if changed, _ := c.InstanceTypes(input, now); len(changed) != 0 {
 		t.Error("not computed again though the spec has changed")
 	}
 	recreated := template(m5large())
 	recreated.UID, recreated.Generation = "2", 2
-	if got, _ := c.InstanceTypes(recreated); len(got) != 1 {
+	if got, _ := c.InstanceTypes(recreated, now); len(got) != 1 {
 		t.Error("not computed again for another template of the same name")
 	}
 	c.Forget("general")

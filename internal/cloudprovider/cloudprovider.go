@@ -5,7 +5,7 @@
 // what Karpenter core then persists on the NodeClaim, and only what is persisted
 // there has effects, through the reconcilers of internal/controller. So a crash
 // before core has persisted the decision costs nothing. The one method that
-// writes is Delete, which deletes the claim's Machine.
+// writes is Delete, which lets the claim's Machine go.
 package cloudprovider
 
 import (
@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -49,11 +50,12 @@ func init() {
 type CloudProvider struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
+	clock    clock.PassiveClock
 }
 
 // New returns the CloudProvider for the served Cluster.
-func New(clusters *operator.Clusters, catalog *catalog.Catalog) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog}
+func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock}
 }
 
 // Create decides with which offering a claim is launched. It reads from caches
@@ -76,7 +78,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))
 	}
 	// What is wrong with single instance types is on the template's conditions.
-	instanceTypes, _ := c.catalog.InstanceTypes(template)
+	instanceTypes, _ := c.catalog.InstanceTypes(template, c.clock.Now())
 	decision, err := decide(claim, instanceTypes)
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
@@ -91,34 +93,6 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 		v1alpha1.TemplateHashAnnotation:     resource.Labels[v1alpha1.TemplateHashLabel],
 	})
 	return created, nil
-}
-
-// Delete deletes the claim's Machine, in whatever state it is. It returns
-// NodeClaimNotFoundError once there is none. A Machine that is still to come for
-// a claim that is going will be a spare of its scalable resource.
-func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
-	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
-	if err != nil {
-		return err
-	}
-	if len(machines) == 0 {
-		// A link that was written a moment ago may not be in the cache. Asked once
-		// for each claim that goes, before its finalizer may: nothing may be left
-		// that costs money.
-		machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
-			client.MatchingLabels{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
-		if err != nil {
-			return err
-		}
-	}
-	if len(machines) == 0 {
-		return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
-	}
-	var errs []error
-	for i := range machines {
-		errs = append(errs, client.IgnoreNotFound(scalable.RemoveMachine(ctx, c.clusters.Management.GetClient(), &machines[i])))
-	}
-	return errors.Join(errs...)
 }
 
 // Get returns the claim of a provider ID, of a Machine's or a provisional one.
@@ -168,7 +142,7 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 		return nil, err
 	}
 	// What is wrong with single instance types is on the template's conditions.
-	instanceTypes, _ := c.catalog.InstanceTypes(template)
+	instanceTypes, _ := c.catalog.InstanceTypes(template, c.clock.Now())
 	return instanceTypes, nil
 }
 

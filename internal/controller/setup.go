@@ -10,6 +10,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/controller"
 	"github.com/awslabs/operatorpkg/status"
+	corecloudprovider "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers"
@@ -32,7 +33,7 @@ import (
 // the workload cluster.
 func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	catalog := &catalog.Catalog{}
-	undecorated := metrics.Decorate(cloudprovider.New(op.Clusters, catalog))
+	undecorated := metrics.Decorate(cloudprovider.New(op.Clusters, catalog, op.Clock))
 	cloudProvider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
 	repairPolicies, err := health.NewRepairPolicyMatcher(ctx, cloudProvider)
 	if err != nil {
@@ -42,7 +43,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	all := append(
 		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
 			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore),
-		newControllers(op, catalog)...)
+		newControllers(op, catalog, undecorated, cluster)...)
 	for _, c := range all {
 		if err := c.Register(ctx, op.Manager); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
@@ -54,11 +55,11 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // newControllers returns this operator's own controllers.
-func newControllers(op *operator.Operator, catalog *catalog.Catalog) []controller.Controller {
+func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
 	return []controller.Controller{
-		machinetemplate.NewReconciler(op.Clusters, catalog),
+		machinetemplate.NewReconciler(op.Clusters, catalog, op.Clock),
 		scalableresource.NewReconciler(op.Clusters, op.EventRecorder, op.Clock),
-		nodeclaim.NewReconciler(op.Clusters),
+		nodeclaim.NewReconciler(op.Clusters, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		// Events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
 			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg takes this kind only.

@@ -29,14 +29,26 @@
 // claim is left: the next one could be given such a Machine while the lower
 // number is still on its way.
 //
+// A Machine goes in steps: it is chosen, which is an annotation, and counts as
+// leaving; replicas follow; and only when the MachineSet has the lower number is it
+// deleted. So it is not replaced, however fast it vanishes, and the MachineSet picks
+// no other. A Machine that somebody else deletes is held up by its pre-drain hook
+// if it has a Node, and goes the same way. If it has none it may vanish at any
+// moment: should that be while a lower number is on its way, the MachineSet makes
+// another and then deletes one too many, which can be a booting Machine of a live
+// claim; that claim gets another.
+//
+// A spare Machine is kept for a while, for the next claim. A Machine with a link is
+// no spare: if its claim is gone, the link is removed first.
+//
 // Nothing is ever incremented. The same claims and Machines give the same
 // answer, so a crash between any two writes leaves behind only a state from
 // which the next reconcile computes what was still to be done:
 //
 //   - between raising replicas and linking: the Machines appear and are linked.
 //   - between two links: the rest is linked; what is linked stays.
-//   - between choosing a Machine and deleting it: a chosen Machine is deleted.
-//   - between deleting a Machine and lowering replicas: replicas are lowered;
-//     had the Machine gone before, the MachineSet's replacement is a spare, which
-//     serves the next claim or goes.
+//   - between releasing a Machine and its claim's end: the claim has none, and ends.
+//   - between choosing a Machine and lowering replicas: they are lowered, and the
+//     MachineSet deletes the chosen one.
+//   - between lowering replicas and deleting it: a chosen Machine is deleted.
 package link

@@ -22,6 +22,8 @@ type Claim struct {
 	// NeedsMachine tells whether the claim is to be given a Machine if it has none:
 	// it is launched, is not being deleted, and no Node has registered for it.
 	NeedsMachine bool
+	// Leaving tells whether the claim is being deleted.
+	Leaving bool
 }
 
 // Machine is what the decision needs to know of a Machine.
@@ -38,6 +40,11 @@ type Machine struct {
 	Leaving bool
 	// Used tells whether the Machine has become a Node.
 	Used bool
+	// Unfit tells whether the Machine has failed, or has taken too long to become a
+	// Node, so that no claim is to be given it.
+	Unfit bool
+	// Expired tells whether the Machine has been spare for its grace period.
+	Expired bool
 }
 
 // State is one scalable resource as it was observed.
@@ -58,11 +65,16 @@ type Link struct {
 
 // Plan is what to do for one scalable resource.
 type Plan struct {
-	// Links are to be written, in order. A link that a Machine has already, to a
-	// claim that is gone or is served by another Machine, is overwritten.
+	// Links are to be written, in order, on Machines that have none.
 	Links []Link
-	// Removals are Machines to delete: they serve no claim and none waits for them.
+	// Releases are Machines whose link is to be removed, so that they are spare:
+	// their claim is gone or has another Machine.
+	Releases []string
+	// Removals are Machines to delete: they serve no claim, and none can use them.
 	Removals []string
+	// Spares are Machines without a link that no claim waits for. They are kept for
+	// their grace period.
+	Spares []string
 	// Replicas the resource is to have.
 	Replicas int32
 	// Served maps each claim that has a live Machine, with Links done, to its name.
@@ -84,16 +96,21 @@ func Decide(state State) Plan {
 		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
 			continue
 		}
-		if len(spare) == 0 {
+		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.Used })
+		if next < 0 {
 			waiting++
 			continue
 		}
-		plan.Links = append(plan.Links, Link{Machine: spare[0].Name, Claim: claim})
-		plan.Served[claim.UID] = spare[0].Name
-		spare = spare[1:]
+		plan.Links = append(plan.Links, Link{Machine: spare[next].Name, Claim: claim})
+		plan.Served[claim.UID] = spare[next].Name
+		spare = slices.Delete(spare, next, next+1)
 	}
 	for _, machine := range spare {
-		plan.Removals = append(plan.Removals, machine.Name)
+		if machine.Expired {
+			plan.Removals = append(plan.Removals, machine.Name)
+		} else {
+			plan.Spares = append(plan.Spares, machine.Name)
+		}
 	}
 
 	// A Machine to remove counts as live until it is seen to leave: the removal may
@@ -104,6 +121,8 @@ func Decide(state State) Plan {
 			leaving++
 		}
 	}
+	// One that is to be released is as good as spare for a claim that still waits.
+	waiting = max(0, waiting-len(plan.Releases))
 	plan.Replicas = replicas(state.Replicas, len(machines)-leaving, leaving, waiting)
 	return plan
 }
@@ -121,7 +140,9 @@ func byAge(state State) ([]Claim, []Machine) {
 }
 
 // observe tells, of the live Machines, which serve a claim already, which can
-// serve none any more (both in the plan), and which are spare.
+// serve none any more (both in the plan), and which are spare. A Machine with a
+// link is never spare: the link is removed first, which takes a look at the API
+// server, and a cache that lags behind cannot give it to another claim.
 func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
 	plan.Served = map[types.UID]string{}
 	own := plan.keepOwn(claims, machines)
@@ -134,9 +155,11 @@ func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
 		case machine.Leaving || own[machine.Name]:
 		case exists[machine.Claim] && plan.Served[machine.Claim] == "":
 			plan.Served[machine.Claim] = machine.Name
-		case machine.Claim != "" && machine.Used:
+		case machine.Unfit || (machine.Used && machine.Claim != ""):
 			// It may hold Pods of the claim it served, so no other claim gets it.
 			plan.Removals = append(plan.Removals, machine.Name)
+		case machine.Claim != "":
+			plan.Releases = append(plan.Releases, machine.Name)
 		default:
 			spare = append(spare, machine)
 		}
@@ -146,7 +169,8 @@ func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
 
 // keepOwn lets each claim keep the Machine that it knows by provider ID, whatever
 // older Machine was linked to it by mistake, and also if a user removed the link,
-// which is then restored. It returns these Machines.
+// which is then restored. It returns these Machines. A claim that is being deleted
+// gets no link back: its Machine may have been released.
 func (plan *Plan) keepOwn(claims []Claim, machines []Machine) map[string]bool {
 	byProviderID := map[string]Claim{}
 	for _, claim := range claims {
@@ -157,12 +181,14 @@ func (plan *Plan) keepOwn(claims []Claim, machines []Machine) map[string]bool {
 	own := map[string]bool{}
 	for _, machine := range machines {
 		claim, known := byProviderID[machine.ProviderID]
-		if machine.Leaving || !known || plan.Served[claim.UID] != "" || (machine.Claim != "" && machine.Claim != claim.UID) {
-			continue
-		}
-		own[machine.Name] = true
-		plan.Served[claim.UID] = machine.Name
-		if machine.Claim == "" {
+		switch {
+		case machine.Leaving || !known || plan.Served[claim.UID] != "":
+		case machine.Claim == claim.UID:
+			own[machine.Name] = true
+			plan.Served[claim.UID] = machine.Name
+		case machine.Claim == "" && !claim.Leaving:
+			own[machine.Name] = true
+			plan.Served[claim.UID] = machine.Name
 			plan.Links = append(plan.Links, Link{Machine: machine.Name, Claim: claim})
 		}
 	}

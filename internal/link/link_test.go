@@ -5,6 +5,7 @@ package link
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 	"testing/quick"
 	"time"
@@ -21,7 +22,7 @@ func claim(name string, second int) Claim {
 	return Claim{UID: types.UID(name), Name: name, Created: start.Add(time.Duration(second) * time.Second), ProviderID: "provisional://" + name, NeedsMachine: true}
 }
 
-func (c Claim) gone() Claim                { c.NeedsMachine = false; return c }
+func (c Claim) gone() Claim                { c.NeedsMachine, c.Leaving = false, true; return c }
 func (c Claim) registered(id string) Claim { c.NeedsMachine, c.ProviderID = false, id; return c }
 
 // machine is a live Machine without a link.
@@ -31,6 +32,8 @@ func machine(name string, second int) Machine {
 
 func (m Machine) serves(claim string) Machine { m.Claim = types.UID(claim); return m }
 func (m Machine) leaving() Machine            { m.Leaving = true; return m }
+func (m Machine) unfit() Machine              { m.Unfit = true; return m }
+func (m Machine) expired() Machine            { m.Expired = true; return m }
 func (m Machine) node(id string) Machine      { m.Used, m.ProviderID = true, id; return m }
 
 func TestDecide(t *testing.T) {
@@ -38,6 +41,8 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state        State
 		wantLinks    links
+		wantReleases []string
+		wantSpares   []string
 		wantRemovals []string
 		wantReplicas int32
 	}{
@@ -79,7 +84,38 @@ func TestDecide(t *testing.T) {
 		},
 		"a deleted claim's place goes to the next": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).serves("a")}},
+			wantReleases: []string{"m"}, // and then it is spare
+			wantReplicas: 1,
+		},
+		"a released Machine goes to the next, expired or not": {
+			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).expired()}},
 			wantLinks:    links{"m": "b"},
+			wantReplicas: 1,
+		},
+		"a Machine that has failed is given to nobody": {
+			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).unfit()}},
+			wantRemovals: []string{"m"},
+			wantReplicas: 2, // live 1, until it is seen to leave, + new 1
+		},
+		"a Machine that has failed stays as long as its claim does": {
+			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
+			wantReplicas: 1,
+		},
+		"a Machine that has failed and whose claim is gone goes": {
+			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
+			wantRemovals: []string{"m"},
+			wantReplicas: 1, // until m is seen to leave
+		},
+		"a Node that nobody knows is given to nobody, and goes in the end": {
+			state:        State{Replicas: 2, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).node("real://m"), machine("n", 1).node("real://n").expired()}},
+			wantSpares:   []string{"m"},
+			wantRemovals: []string{"n"},
+			wantReplicas: 3, // live 2 + new 1
+		},
+		"a Machine that was released by a claim that is going is not linked to it again": {
+			state: State{Replicas: 1, Claims: []Claim{{UID: "a", Name: "a", ProviderID: "real://m", Leaving: true}},
+				Machines: []Machine{{Name: "m", ProviderID: "real://m"}}},
+			wantSpares:   []string{"m"},
 			wantReplicas: 1,
 		},
 		"a Machine that was a Node serves no second claim": {
@@ -87,21 +123,26 @@ func TestDecide(t *testing.T) {
 			wantRemovals: []string{"m"},
 			wantReplicas: 2, // live 1, until it is seen to leave, + new 1
 		},
-		"a Machine nobody waits for goes": {
+		"a Machine nobody waits for is spare": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 2)}},
+			wantSpares:   []string{"n"},
+			wantReplicas: 2,
+		},
+		"a Machine nobody has waited for goes": {
+			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 2).expired()}},
 			wantRemovals: []string{"n"},
 			wantReplicas: 2, // until n is seen to leave
 		},
 		"of two Machines for one claim the older stays": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("n", 2).serves("a"), machine("m", 1).serves("a")}},
-			wantRemovals: []string{"n"},
-			wantReplicas: 2, // until n is seen to leave
+			wantReleases: []string{"n"},
+			wantReplicas: 2,
 		},
 		"of two Machines for one claim the one it knows stays": {
 			state: State{Replicas: 2, Claims: []Claim{claim("a", 0).registered("real://n")},
 				Machines: []Machine{machine("n", 2).serves("a").node("real://n"), machine("m", 1).serves("a")}},
-			wantRemovals: []string{"m"},
-			wantReplicas: 2, // until m is seen to leave
+			wantReleases: []string{"m"},
+			wantReplicas: 2,
 		},
 		"a link that a user removed is restored": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0).registered("real://m")}, Machines: []Machine{machine("m", 1).node("real://m")}},
@@ -114,8 +155,8 @@ func TestDecide(t *testing.T) {
 		},
 		"a claim that is being deleted gets no Machine": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0).gone()}, Machines: []Machine{machine("m", 1)}},
-			wantRemovals: []string{"m"},
-			wantReplicas: 1, // until m is seen to leave
+			wantSpares:   []string{"m"},
+			wantReplicas: 1,
 		},
 		"a registered claim whose Machine is gone waits for none": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0).registered("real://m")}},
@@ -148,8 +189,8 @@ func TestDecide(t *testing.T) {
 		"a young spare goes before an old one": {
 			state:        State{Replicas: 3, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("p", 3), machine("n", 2), machine("m", 1)}},
 			wantLinks:    links{"m": "a"},
-			wantRemovals: []string{"n", "p"},
-			wantReplicas: 3, // until n and p are seen to leave
+			wantSpares:   []string{"n", "p"},
+			wantReplicas: 3,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +201,12 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.wantLinks, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("links (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantReleases, plan.Releases, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("releases (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantSpares, plan.Spares, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("spares (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.wantRemovals, plan.Removals, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("removals (-want +got):\n%s", diff)
@@ -193,7 +240,7 @@ func randomState(random *rand.Rand) State {
 			m.ProviderID = "real://" + m.Name
 			m.Used = random.Intn(2) == 0
 		}
-		m.Leaving = random.Intn(4) == 0
+		m.Leaving, m.Unfit, m.Expired = random.Intn(4) == 0, random.Intn(8) == 0, random.Intn(2) == 0
 		state.Machines = append(state.Machines, m)
 	}
 	state.Replicas = int32(random.Intn(12))
@@ -211,8 +258,9 @@ func apply(state State, plan Plan) State {
 		if uid, ok := linked[m.Name]; ok {
 			m.Claim = uid
 		}
-		for _, name := range plan.Removals {
-			m.Leaving = m.Leaving || m.Name == name
+		m.Leaving = m.Leaving || slices.Contains(plan.Removals, m.Name)
+		if slices.Contains(plan.Releases, m.Name) {
+			m.Claim = ""
 		}
 		next.Machines = append(next.Machines, m)
 	}
@@ -249,16 +297,22 @@ func TestProperties(t *testing.T) {
 				return false
 			}
 		}
-		for _, name := range plan.Removals {
+		for _, name := range slices.Concat(plan.Removals, plan.Releases, plan.Spares) {
 			if uid, serves := usedBy[name]; serves {
-				t.Logf("Machine %s is removed and serves %s", name, uid)
+				t.Logf("Machine %s is removed, released or spare and serves %s", name, uid)
+				return false
+			}
+		}
+		for _, link := range plan.Links {
+			if m := machines[link.Machine]; m.Claim != "" || m.Unfit && m.ProviderID != link.Claim.ProviderID {
+				t.Logf("Machine %s, which has a link or has failed, is linked", link.Machine)
 				return false
 			}
 		}
 		for _, c := range claims {
 			if plan.Served[c.UID] == "" && c.NeedsMachine && len(plan.Removals) > 0 {
 				for _, name := range plan.Removals {
-					if m := machines[name]; !m.Used || m.Claim == "" {
+					if m := machines[name]; !m.Used && !m.Unfit {
 						t.Logf("Machine %s is removed while %s waits", name, c.Name)
 						return false
 					}
@@ -271,11 +325,14 @@ func TestProperties(t *testing.T) {
 			return false
 		}
 
-		// Done once, there is nothing to link and nothing to remove any more, and
-		// replicas stay once the removed Machines are seen to leave.
+		// Done a few times, as what is released may then be linked or go, there is
+		// nothing to do any more, and replicas stay.
 		next := apply(state, plan)
+		for range 3 {
+			next = apply(next, Decide(next))
+		}
 		again := Decide(next)
-		if len(again.Links)+len(again.Removals) != 0 {
+		if len(again.Links)+len(again.Removals)+len(again.Releases) != 0 {
 			t.Logf("a second time: %+v", again)
 			return false
 		}

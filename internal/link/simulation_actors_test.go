@@ -79,35 +79,48 @@ func (w *world) cloudProviderDelete(c simClaim) bool {
 	if len(machines) == 0 {
 		machines = linked(w.machines.now())
 	}
+	left := false
 	for _, m := range machines {
-		w.removeMachine(m, false)
+		now, found := w.claim(c.uid)
+		if m.Used || m.Unfit || m.chosen || m.deleting || !found || now.registered {
+			w.choose(m)
+			left = true
+		} else if !w.takeProviderID(now) || !w.release(m) {
+			left = true
+		}
 	}
-	return len(machines) == 0
+	return !left
 }
 
-// removeMachine is scalable.RemoveMachine on a Machine as it was read.
-func (w *world) removeMachine(m simMachine, lock bool) {
-	if m.deleting {
+// takeProviderID puts a claim's provisional ID back before its Machine is released.
+func (w *world) takeProviderID(c simClaim) bool {
+	return !w.crashed() && w.updateClaim(c.uid, c.version, func(c *simClaim) { c.providerID = ProvisionalID(c.uid) })
+}
+
+// choose is scalable.Choose on a Machine as it was read.
+func (w *world) choose(m simMachine) {
+	if m.chosen || w.crashed() {
 		return
 	}
-	version := 0
-	if lock {
-		version = m.version
-	}
-	harmless := func(now *simMachine) {
+	w.updateMachine(m.Name, m.version, func(now *simMachine) {
 		if claim, serves := w.serves(*now); serves {
-			w.fail("Machine %s is deleted and serves live claim %s", m.Name, claim)
+			w.fail("Machine %s is to go and serves live claim %s", m.Name, claim)
 		}
-	}
-	if !m.chosen {
-		if w.crashed() || !w.updateMachine(m.Name, version, func(now *simMachine) { harmless(now); now.chosen = true }) {
-			return
-		}
-	}
+		now.chosen = true
+	})
+}
+
+// release is scalable.Release on a Machine as it was read.
+func (w *world) release(m simMachine) bool {
 	if w.crashed() {
-		return
+		return false
 	}
-	w.updateMachine(m.Name, 0, func(now *simMachine) { harmless(now); now.deleting = true })
+	return w.updateMachine(m.Name, m.version, func(now *simMachine) {
+		if claim, serves := w.serves(*now); serves {
+			w.fail("Machine %s is released and serves live claim %s", m.Name, claim)
+		}
+		now.Claim, now.claimName, now.spareSince = "", "", w.step
+	})
 }
 
 // passReplicas is the MachineDeployment controller.
@@ -125,6 +138,12 @@ func (w *world) passReplicas() {
 // scaleMachineSet is the MachineSet controller's syncReplicas.
 func (w *world) scaleMachineSet() {
 	v := &w.views[machineSet]
+	defer func() {
+		if v.machines >= w.ownWrites && !w.ms[v.ms].observed {
+			w.ms[v.ms].observed = true
+			w.wrote()
+		}
+	}()
 	if !w.laggingMachineSet {
 		v.machines = max(v.machines, w.md[w.ms[v.ms].from].decidedFrom)
 	}
@@ -138,7 +157,7 @@ func (w *world) scaleMachineSet() {
 		// Its name is random, so names do not tell the order of creation.
 		name := fmt.Sprintf("m%c%d", 'a'+rune(w.random.Intn(4)), w.made)
 		w.machines = append(w.machines, append(slices.Clone(w.machines.now()),
-			simMachine{Machine: Machine{Name: name, Created: w.now()}, version: w.wrote()}))
+			simMachine{Machine: Machine{Name: name, Created: w.now()}, version: w.wrote(), hook: true, spareSince: w.step}))
 		w.tracef("creates Machine %s", name)
 		w.ownWrites = w.machines.latest()
 	}
@@ -186,6 +205,7 @@ func deletionOrder(a, b simMachine) int {
 // boot lets a Machine come one step further, also one that is being deleted.
 func (w *world) boot(m simMachine) {
 	switch {
+	case m.Unfit:
 	case m.ProviderID == "":
 		w.updateMachine(m.Name, 0, func(m *simMachine) { m.ProviderID = "real://" + m.Name })
 	case !w.nodes[m.ProviderID]:
@@ -197,11 +217,16 @@ func (w *world) boot(m simMachine) {
 	}
 }
 
-// terminate lets a deleted Machine vanish; a slow one only when it is counted
-// neither in the replicas that the MachineSet has seen nor in newer ones.
+// breakDown lets a Machine fail for good.
+func (w *world) breakDown(m simMachine) {
+	if m.ProviderID == "" {
+		w.updateMachine(m.Name, 0, func(m *simMachine) { m.Unfit = true })
+	}
+}
+
+// terminate lets a deleted Machine vanish, however fast, unless its hook holds it.
 func (w *world) terminate(m simMachine) {
-	seen := w.md[w.ms[w.views[machineSet].ms].from].accounts
-	if !m.deleting || !w.fastTermination && seen < m.deletedIn {
+	if !m.deleting || m.hook && m.Used {
 		return
 	}
 	delete(w.nodes, m.ProviderID)

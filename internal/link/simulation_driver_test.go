@@ -2,6 +2,8 @@
 
 package link
 
+import "slices"
+
 // refresh lets an actor's caches catch up.
 func (w *world) refresh(actor int) {
 	if actor < numCaches {
@@ -60,23 +62,25 @@ func (w *world) round() {
 }
 
 // settle runs rounds until one writes nothing, then checks what must hold then.
-// Terminations are slow now: were each faster than a round, the MachineSet would
-// replace every spare Machine that goes, for ever.
 func (w *world) settle() {
 	w.crash = -1
-	w.fastTermination = false
 	for range 100 {
 		before := w.writes
 		w.round()
 		if w.failure != "" {
 			return
 		}
-		if w.writes == before {
+		if w.writes == before && !w.hasSpare() {
 			w.checkSettled()
 			return
 		}
 	}
 	w.fail("it does not settle")
+}
+
+// hasSpare tells whether a Machine waits to be used or to go.
+func (w *world) hasSpare() bool {
+	return slices.ContainsFunc(w.machines.now(), func(m simMachine) bool { return m.Claim == "" && !m.chosen && !m.deleting })
 }
 
 // chaos runs actors in random order on stale caches.
@@ -106,11 +110,16 @@ func (w *world) randomStep(maxClaims, fresh int) {
 		w.deleteClaim(claims[w.random.Intn(len(claims))].uid)
 	case choice < 13 && len(machines) > 0:
 		w.actor = user
-		w.updateMachine(machines[w.random.Intn(len(machines))].Name, 0, func(m *simMachine) { m.deleting = true })
-	case choice < 23 && len(machines) > 0:
+		w.updateMachine(machines[w.random.Intn(len(machines))].Name, 0, func(m *simMachine) {
+			m.deleting = m.deleting || m.Used || w.deletedBooting
+		})
+	case choice < 14 && len(machines) > 0:
+		w.actor = infrastructure
+		w.breakDown(machines[w.random.Intn(len(machines))])
+	case choice < 24 && len(machines) > 0:
 		w.actor = infrastructure
 		w.boot(machines[w.random.Intn(len(machines))])
-	case choice < 31 && len(machines) > 0:
+	case choice < 32 && len(machines) > 0:
 		w.actor = infrastructure
 		w.terminate(machines[w.random.Intn(len(machines))])
 	default:

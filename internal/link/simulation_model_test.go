@@ -23,21 +23,27 @@ type simClaim struct {
 
 func (c simClaim) forDecide() Claim {
 	return Claim{UID: c.uid, Name: c.name, Created: c.created, ProviderID: c.providerID,
-		NeedsMachine: c.launched && !c.registered && !c.deleting}
+		NeedsMachine: c.launched && !c.registered && !c.deleting, Leaving: c.deleting}
 }
 
 // simMachine is a Machine in the API server.
 type simMachine struct {
-	Machine          // without Leaving, which is computed
+	Machine          // without Leaving and Expired, which are computed
 	claimName        string
 	version          int
 	chosen, deleting bool
-	// deletedIn is the version of the Machines in which it was first seen deleting.
-	deletedIn int
+	// hook holds it up, if it has a Node, while it is being deleted.
+	hook bool
+	// spareSince is the step since which it serves no claim.
+	spareSince int
 }
 
-func (m simMachine) forDecide() Machine {
+// spareSteps is for how many steps a spare Machine is kept.
+const spareSteps = 20
+
+func (w *world) forDecide(m simMachine) Machine {
 	m.Leaving = m.chosen || m.deleting
+	m.Expired = w.step-m.spareSince >= spareSteps
 	return m.Machine
 }
 
@@ -45,12 +51,12 @@ func (m simMachine) forDecide() Machine {
 type simReplicas struct {
 	replicas int32
 	// from is, in a MachineSet, the newest version of the MachineDeployment whose
-	// replicas it has.
-	from int
+	// replicas it has; observed tells whether its controller has acted on it.
+	from     int
+	observed bool
 	// decidedFrom is, in a MachineDeployment, the newest version of the Machines from
-	// which its replicas were decided, and accounts the newest from which they were
-	// decided without counting the Machines that leave.
-	decidedFrom, accounts int
+	// which its replicas were decided.
+	decidedFrom int
 }
 
 // history holds all versions of one kind's objects; a cache is an index into it.
@@ -78,12 +84,12 @@ type view struct{ claims, machines, md, ms int }
 
 // options of a world.
 type options struct {
-	// fastTermination lets a deleted Machine vanish before the MachineSet has seen
-	// the replicas that were decided with the Machine leaving.
-	fastTermination bool
 	// laggingMachineSet lets the MachineSet controller see new replicas with Machines
 	// that are older than those which the replicas were decided from.
 	laggingMachineSet bool
+	// deletedBooting lets a user delete also Machines without a Node, which nothing
+	// holds up: they vanish at any moment.
+	deletedBooting bool
 	// trace records what happens.
 	trace bool
 }
@@ -201,9 +207,6 @@ func (w *world) updateMachine(name string, version int, change func(*simMachine)
 		changed := m
 		change(&changed)
 		if changed != m {
-			if changed.deleting && !m.deleting {
-				changed.deletedIn = len(w.machines)
-			}
 			changed.version = w.wrote()
 			next := slices.Clone(w.machines.now())
 			next[i] = changed
@@ -245,7 +248,8 @@ func (w *world) check() {
 			w.fail("claims %s and %s share provider ID %s", other, c.uid, c.providerID)
 		}
 		claimOf[c.providerID] = c.uid
-		if c.providerID != "" && c.providerID != ProvisionalID(c.uid) && w.owner[c.providerID] != c.uid {
+		// A claim that is being deleted may have released its Machine.
+		if c.providerID != "" && c.providerID != ProvisionalID(c.uid) && w.owner[c.providerID] != c.uid && !c.deleting {
 			w.fail("claim %s has provider ID %s of a Machine that is linked to claim %q", c.uid, c.providerID, w.owner[c.providerID])
 		}
 	}

@@ -13,7 +13,7 @@ func (w *world) observed(actor int) (claims []simClaim, machines map[string]simM
 		state.Claims = append(state.Claims, c.forDecide())
 	}
 	for _, m := range w.machines[v.machines] {
-		state.Machines = append(state.Machines, m.forDecide())
+		state.Machines = append(state.Machines, w.forDecide(m))
 		machines[m.Name] = m
 	}
 	return claims, machines, Decide(state)
@@ -30,13 +30,13 @@ func (w *world) link() {
 			if claim, serves := w.serves(*m); serves && claim != l.Claim.UID {
 				w.fail("Machine %s serves live claim %s and is linked to claim %s", m.Name, claim, l.Claim.UID)
 			}
-			if m.deleting || m.chosen || m.Used && m.Claim != "" {
-				w.fail("Machine %s, leaving or used, is linked to claim %s", m.Name, l.Claim.UID)
+			if m.deleting || m.chosen || m.Used && m.Claim != "" || m.Unfit {
+				w.fail("Machine %s, leaving, used or failed, is linked to claim %s", m.Name, l.Claim.UID)
 			}
 			m.Claim, m.claimName = l.Claim.UID, l.Claim.Name
 		})
 		if !linked {
-			delete(plan.Served, l.Claim.UID)
+			return // the cache is behind
 		}
 	}
 	for _, c := range claims {
@@ -49,11 +49,28 @@ func (w *world) link() {
 		}
 		w.updateClaim(c.uid, c.version, func(c *simClaim) { c.providerID = want })
 	}
+	for _, c := range claims {
+		served, isServed := machines[plan.Served[c.uid]]
+		failed := isServed && served.Unfit && c.launched && !c.registered
+		if (failed || w.lost(c, machines)) && !c.deleting && !w.crashed() {
+			w.deleteClaim(c.uid)
+		}
+	}
+}
+
+// lost is lost of the nodeclaim controller.
+func (w *world) lost(c simClaim, machines map[string]simMachine) bool {
+	for _, m := range machines {
+		if c.registered && m.Claim == c.uid && m.ProviderID == c.providerID && m.deleting {
+			return true
+		}
+	}
+	return false
 }
 
 // wantProviderID is providerID of the nodeclaim controller.
 func (w *world) wantProviderID(c simClaim, machines map[string]simMachine, plan Plan) string {
-	if !c.launched {
+	if !c.launched || c.deleting {
 		return c.providerID
 	}
 	if name, served := plan.Served[c.uid]; served {
@@ -62,7 +79,7 @@ func (w *world) wantProviderID(c simClaim, machines map[string]simMachine, plan 
 		}
 		return ProvisionalID(c.uid)
 	}
-	if !c.deleting && !c.registered {
+	if !c.registered {
 		return ProvisionalID(c.uid)
 	}
 	return c.providerID
@@ -71,15 +88,30 @@ func (w *world) wantProviderID(c simClaim, machines map[string]simMachine, plan 
 // scale is the scalableresource controller.
 func (w *world) scale() {
 	v := w.views[scaler]
-	_, machines, plan := w.observed(scaler)
+	claims, machines, plan := w.observed(scaler)
 	for _, name := range plan.Removals {
 		if !w.servesAfterAll(plan, machines[name]) {
-			w.removeMachine(machines[name], true)
+			w.choose(machines[name])
 		}
 	}
+	for _, name := range plan.Releases {
+		if !w.servesAfterAll(plan, machines[name]) {
+			w.release(machines[name])
+		}
+	}
+	live := 0
+	for _, m := range machines {
+		if !m.chosen && !m.deleting {
+			live++
+		}
+	}
+	set := w.ms[v.ms]
 	for _, m := range w.machines[v.machines] { // in order, not as in a map
-		if m.chosen || m.deleting {
-			w.removeMachine(m, false)
+		switch {
+		case m.chosen && set.observed && int(set.replicas) <= live:
+			w.letGo(m)
+		case m.deleting && !m.chosen && m.hook && m.Used:
+			w.chooseDeleted(m, claims, plan)
 		}
 	}
 	if w.crashed() || v.md != w.md.latest() { // the lock on the MachineDeployment's version
@@ -93,14 +125,30 @@ func (w *world) scale() {
 		w.tracef("replicas %d, decided from version %d of the Machines, which are at %d", plan.Replicas, v.machines, w.machines.latest())
 	}
 	md.decidedFrom = v.machines
-	live := 0
-	for _, m := range machines {
-		if !m.chosen && !m.deleting {
-			live++
+}
+
+// letGo takes the hook away and deletes a chosen Machine.
+func (w *world) letGo(m simMachine) {
+	if m.hook && !w.crashed() {
+		w.updateMachine(m.Name, 0, func(now *simMachine) { now.hook = false })
+	}
+	if !m.deleting && !w.crashed() {
+		w.updateMachine(m.Name, 0, func(now *simMachine) { now.deleting = true })
+	}
+}
+
+// chooseDeleted chooses a Machine that a user deletes, unless Karpenter drains it.
+func (w *world) chooseDeleted(m simMachine, claims []simClaim, plan Plan) {
+	for _, c := range claims {
+		if c.uid == m.Claim {
+			if !c.registered || c.providerID != m.ProviderID {
+				w.choose(m)
+			}
+			return
 		}
 	}
-	if int(plan.Replicas) <= live {
-		md.accounts = v.machines
+	if !w.servesAfterAll(plan, m) {
+		w.choose(m)
 	}
 }
 

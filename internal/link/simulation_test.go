@@ -59,8 +59,8 @@ func TestSimulation(t *testing.T) {
 // its world is less kind; what must hold at every moment and in the end, does.
 func TestSimulationCounts(t *testing.T) {
 	for name, opts := range map[string]options{
-		"fast terminations":    {fastTermination: true},
-		"a lagging MachineSet": {laggingMachineSet: true},
+		"a lagging MachineSet":            {laggingMachineSet: true},
+		"deleted Machines without a Node": {deletedBooting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			harmed := harm{}

@@ -21,8 +21,10 @@ const (
 	NodeClaimResourceField = "metadata.annotations.scalable-resource"
 	// NodeClaimProviderIDField is the provider ID of a NodeClaim; core uses it too.
 	NodeClaimProviderIDField = "status.providerID"
-	// MachineResourceField is the scalable resource that made a Machine.
-	MachineResourceField = "metadata.labels.deployment-name"
+	// NodeClaimTemplateField is the template of a NodeClaim; core uses it too.
+	NodeClaimTemplateField = "spec.nodeClassRef.name"
+	// ResourceField is the scalable resource that made a MachineSet or Machine.
+	ResourceField = "metadata.labels.deployment-name"
 	// MachineClaimField is the UID of the NodeClaim that a Machine serves.
 	MachineClaimField = "metadata.labels.node-claim-uid"
 	// MachineProviderIDField is the provider ID of a Machine.
@@ -44,7 +46,7 @@ var coreFields = []field{
 	{&karpv1.NodeClaim{}, NodeClaimProviderIDField, func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }},
 	{&karpv1.NodeClaim{}, "spec.nodeClassRef.group", func(o client.Object) string { return nodeClassOf(o).Group }},
 	{&karpv1.NodeClaim{}, "spec.nodeClassRef.kind", func(o client.Object) string { return nodeClassOf(o).Kind }},
-	{&karpv1.NodeClaim{}, "spec.nodeClassRef.name", func(o client.Object) string { return nodeClassOf(o).Name }},
+	{&karpv1.NodeClaim{}, NodeClaimTemplateField, func(o client.Object) string { return nodeClassOf(o).Name }},
 	{&karpv1.NodePool{}, "spec.template.spec.nodeClassRef.group", func(o client.Object) string { return nodeClassOf(o).Group }},
 	{&karpv1.NodePool{}, "spec.template.spec.nodeClassRef.kind", func(o client.Object) string { return nodeClassOf(o).Kind }},
 	{&karpv1.NodePool{}, "spec.template.spec.nodeClassRef.name", func(o client.Object) string { return nodeClassOf(o).Name }},
@@ -55,10 +57,13 @@ var workloadFields = []field{
 }
 
 var managementFields = []field{
-	{&clusterv1.Machine{}, MachineResourceField, func(o client.Object) string { return o.GetLabels()[clusterv1.MachineDeploymentNameLabel] }},
+	{&clusterv1.Machine{}, ResourceField, resourceOf},
+	{&clusterv1.MachineSet{}, ResourceField, resourceOf},
 	{&clusterv1.Machine{}, MachineClaimField, func(o client.Object) string { return o.GetLabels()[v1alpha1.NodeClaimUIDLabel] }},
 	{&clusterv1.Machine{}, MachineProviderIDField, func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }},
 }
+
+func resourceOf(o client.Object) string { return o.GetLabels()[clusterv1.MachineDeploymentNameLabel] }
 
 func index(ctx context.Context, indexer client.FieldIndexer, fields ...field) error {
 	for _, f := range fields {

@@ -5,8 +5,6 @@ package scalable
 import (
 	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 )
 
 // OfferingOfClaim returns the offering that a launched claim was given.
@@ -26,15 +24,4 @@ func NeedsMachine(claim *karpv1.NodeClaim) bool {
 	return claim.DeletionTimestamp.IsZero() &&
 		conditions.Get(karpv1.ConditionTypeLaunched).IsTrue() &&
 		!conditions.Get(karpv1.ConditionTypeRegistered).IsTrue()
-}
-
-// claimForLink returns what a link decision needs to know of a claim.
-func claimForLink(claim *karpv1.NodeClaim) link.Claim {
-	return link.Claim{
-		UID:          claim.UID,
-		Name:         claim.Name,
-		Created:      claim.CreationTimestamp.Time,
-		ProviderID:   claim.Status.ProviderID,
-		NeedsMachine: NeedsMachine(claim),
-	}
 }

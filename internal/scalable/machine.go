@@ -5,6 +5,7 @@ package scalable
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 )
 
 // ClaimUID returns the UID of the claim a Machine is linked to; empty without a link.
@@ -20,51 +20,86 @@ func ClaimUID(machine *clusterv1.Machine) types.UID {
 	return types.UID(machine.Labels[v1alpha1.NodeClaimUIDLabel])
 }
 
-// Leaving tells whether a Machine is being deleted or was chosen to be.
+// Chosen tells whether this operator chose a Machine to go.
+func Chosen(machine *clusterv1.Machine) bool {
+	_, chosen := machine.Annotations[v1alpha1.LeavingSinceAnnotation]
+	return chosen
+}
+
+// Leaving tells whether a Machine is being deleted or was chosen to go.
 func Leaving(machine *clusterv1.Machine) bool {
-	return !machine.DeletionTimestamp.IsZero() ||
-		machine.Annotations[clusterv1.DeleteMachineAnnotation] == v1alpha1.DeleteMachineValue
+	return !machine.DeletionTimestamp.IsZero() || Chosen(machine)
 }
 
-// machineForLink returns what a link decision needs to know of a Machine.
-func machineForLink(machine *clusterv1.Machine) link.Machine {
-	return link.Machine{
-		Name:       machine.Name,
-		Created:    machine.CreationTimestamp.Time,
-		Claim:      ClaimUID(machine),
-		ProviderID: machine.Spec.ProviderID,
-		Leaving:    Leaving(machine),
-		Used:       machine.Status.NodeRef.IsDefined(),
-	}
+// Used tells whether a Machine has become a Node.
+func Used(machine *clusterv1.Machine) bool {
+	return machine.Status.NodeRef.IsDefined()
 }
 
-// RemoveMachine deletes exactly this Machine. With client.MergeFromWithOptimisticLock
-// it does so only in the state it was read in: if the Machine has changed since,
-// for example because a claim was linked to it, nothing happens and a conflict is
-// returned.
+// Choose marks a Machine as one that goes. It is the first step of every removal:
+// from now on the Machine counts as leaving and is never linked, a MachineSet that
+// scales down takes it and no other (core/reconcilers/machineset/
+// machineset_deletion_order.go), and replicas follow. The reconciler of scalable
+// resources deletes it once the MachineSet has the lower number, so that it is not
+// replaced however fast it goes.
 //
-// It first marks the Machine as chosen, so that a MachineSet that scales down
-// meanwhile takes this one and no other (core/reconcilers/machineset/
-// machineset_deletion_order.go), and tells Cluster API not to drain it nor to
-// wait for its volumes: Karpenter has done that, with its own rules, or there is
-// nothing to drain. A chosen Machine is never linked, so it can be deleted then.
-func RemoveMachine(ctx context.Context, management client.Client, machine *clusterv1.Machine, options ...client.MergeFromOption) error {
-	if !machine.DeletionTimestamp.IsZero() {
+// With drained, Cluster API does not drain the Node nor wait for its volumes:
+// Karpenter has done that, with its own rules, or there is nothing to drain. If the
+// Machine has changed since it was read, for example because another claim was
+// linked to it, nothing happens and a conflict is returned.
+func Choose(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time, drained bool) error {
+	if Chosen(machine) {
 		return nil
 	}
-	if !Leaving(machine) {
-		chosen := machine.DeepCopy()
-		chosen.Annotations = lo.Assign(chosen.Annotations, map[string]string{
-			clusterv1.DeleteMachineAnnotation:                  v1alpha1.DeleteMachineValue,
-			clusterv1.ExcludeNodeDrainingAnnotation:            "",
-			clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: "",
-		})
-		if err := management.Patch(ctx, chosen, client.MergeFromWithOptions(machine, options...)); err != nil {
-			return fmt.Errorf("choosing Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)
-		}
+	chosen := machine.DeepCopy()
+	chosen.Annotations = lo.Assign(chosen.Annotations, map[string]string{
+		v1alpha1.LeavingSinceAnnotation:   timestamp(now),
+		clusterv1.DeleteMachineAnnotation: "",
+	})
+	if drained {
+		chosen.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
+		chosen.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	}
-	if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
-		return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	if err := management.Patch(ctx, chosen, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("choosing Machine %s to go: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
+}
+
+// Release removes the link of a Machine that has not become a Node, so that it is
+// spare and the next claim can have it. If the Machine has changed since it was
+// read, nothing happens and a conflict is returned.
+func Release(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
+	released := machine.DeepCopy()
+	delete(released.Labels, v1alpha1.NodeClaimUIDLabel)
+	delete(released.Annotations, v1alpha1.NodeClaimAnnotation)
+	released.Annotations = lo.Assign(released.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp(now)})
+	if err := management.Patch(ctx, released, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("releasing Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// LeavingSince returns when a Machine began to leave; not before now if somebody
+// has edited the time.
+func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
+	if since, err := time.Parse(time.RFC3339, machine.Annotations[v1alpha1.LeavingSinceAnnotation]); err == nil {
+		return since
+	}
+	if !machine.DeletionTimestamp.IsZero() {
+		return machine.DeletionTimestamp.Time
+	}
+	return now
+}
+
+// spareSince returns since when a Machine without a link has been spare.
+func spareSince(machine *clusterv1.Machine) time.Time {
+	if since, err := time.Parse(time.RFC3339, machine.Annotations[v1alpha1.SpareSinceAnnotation]); err == nil {
+		return since
+	}
+	return machine.CreationTimestamp.Time
+}
+
+func timestamp(t time.Time) string {
+	return t.UTC().Format(time.RFC3339)
 }

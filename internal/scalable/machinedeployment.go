@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/samber/lo"
@@ -108,7 +107,7 @@ func MachineDeployment(cluster types.NamespacedName, template *v1alpha1.Karpente
 			Template: clusterv1.MachineTemplateSpec{
 				ObjectMeta: clusterv1.ObjectMeta{
 					Labels:      lo.Assign(template.Spec.Template.Metadata.Labels, labels, selector),
-					Annotations: maps.Clone(template.Spec.Template.Metadata.Annotations),
+					Annotations: lo.Assign(template.Spec.Template.Metadata.Annotations, map[string]string{v1alpha1.DrainHookAnnotation: ""}),
 				},
 				Spec: machine,
 			},

@@ -12,6 +12,7 @@ import (
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	core "sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -24,7 +25,7 @@ import (
 
 var _ = Describe("CloudProvider", func() {
 	It("finds claims by provisional and by real provider IDs", func(ctx SpecContext) {
-		provider := cloudprovider.New(env.operator.Clusters, &catalog.Catalog{})
+		provider := cloudprovider.New(env.operator.Clusters, &catalog.Catalog{}, clock.RealClock{})
 		slow := newFixture("get-slow").delays(never, never, 0).createReady(ctx)
 		fast := newFixture("get-fast").delays(0, 0, never).createReady(ctx)
 		booting, running, waiting := slow.launchOne(ctx), fast.launchOne(ctx), slow.newClaim()
@@ -103,7 +104,7 @@ var _ = Describe("CloudProvider", func() {
 		env.start(running, op)
 		_, err := op.GetCache().GetInformer(ctx, &v1alpha1.KarpenterMachineTemplate{})
 		Expect(err).NotTo(HaveOccurred())
-		provider := cloudprovider.New(op.Clusters, &catalog.Catalog{})
+		provider := cloudprovider.New(op.Clusters, &catalog.Catalog{}, clock.RealClock{})
 
 		calls := func() {
 			fits := f.newClaim()

@@ -57,6 +57,7 @@ func newFixture(name string) *fixture {
 	f.template = &v1alpha1.KarpenterMachineTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
+			SpareTTL: &metav1.Duration{}, // specs that are about spare Machines set it
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
 				InfrastructureRef: infrastructureRef(name),

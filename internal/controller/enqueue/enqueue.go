@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
@@ -32,12 +33,13 @@ import (
 const window = 100 * time.Millisecond
 
 // Resources adds the watches for everything that a scalable resource's state
-// depends on: its claims, its Machines, itself, and its Cluster.
+// depends on: its claims, its Machines and MachineSet, itself, and its Cluster.
 func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder {
 	management := clusters.Management.GetCache()
 	return b.
 		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(ofMachine))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(ofMachine))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, named(client.Object.GetName))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), PausedChanged()))
@@ -58,6 +60,25 @@ func UsableChanged() predicate.Predicate {
 	})
 }
 
+// UnavailableChanged lets through a template whose unavailable offerings change.
+func UnavailableChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isTemplate := e.ObjectOld.(*v1alpha1.KarpenterMachineTemplate)
+		after, isStill := e.ObjectNew.(*v1alpha1.KarpenterMachineTemplate)
+		return !isTemplate || !isStill || !equality.Semantic.DeepEqual(before.Status.UnavailableOfferings, after.Status.UnavailableOfferings)
+	}}
+}
+
+// ResourcesOfTemplate enqueues the scalable resources of a template, those that
+// exist and those that only claims name yet.
+func ResourcesOfTemplate(clusters *operator.Clusters) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, template client.Object) []reconcile.Request {
+		return list(ctx, clusters,
+			[]client.ListOption{client.MatchingLabels{v1alpha1.TemplateLabel: template.GetName()}},
+			[]client.ListOption{client.MatchingFields{operator.NodeClaimTemplateField: template.GetName()}})
+	})
+}
+
 func clusterChanged(of func(*clusterv1.Cluster) any) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isCluster := e.ObjectOld.(*clusterv1.Cluster)
@@ -74,19 +95,24 @@ func ofMachine(object client.Object) string {
 	return object.GetLabels()[clusterv1.MachineDeploymentNameLabel]
 }
 
-// all returns every scalable resource that exists or that a claim names. An error
-// of a cache is no reason to lose the others: each resource is also enqueued by
-// its own events.
+// all returns every scalable resource that exists or that a claim names.
 func all(ctx context.Context, clusters *operator.Clusters) []reconcile.Request {
+	return list(ctx, clusters, []client.ListOption{client.HasLabels{v1alpha1.TemplateLabel}}, nil)
+}
+
+// list returns the scalable resources that exist or that a claim names. An error of
+// a cache is no reason to lose the others: each resource is also enqueued by its
+// own events.
+func list(ctx context.Context, clusters *operator.Clusters, ofResources, ofClaims []client.ListOption) []reconcile.Request {
 	names := sets.New[string]()
 	resources := &clusterv1.MachineDeploymentList{}
-	if err := clusters.Management.GetClient().List(ctx, resources, client.HasLabels{v1alpha1.TemplateLabel}); err == nil {
+	if err := clusters.Management.GetClient().List(ctx, resources, ofResources...); err == nil {
 		for i := range resources.Items {
 			names.Insert(resources.Items[i].Name)
 		}
 	}
 	claims := &karpv1.NodeClaimList{}
-	if err := clusters.Workload.GetClient().List(ctx, claims); err == nil {
+	if err := clusters.Workload.GetClient().List(ctx, claims, ofClaims...); err == nil {
 		for i := range claims.Items {
 			names.Insert(ofClaim(&claims.Items[i]))
 		}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,12 +52,13 @@ const (
 type Reconciler struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
+	clock    clock.PassiveClock
 	watches  *watches
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock}
 }
 
 // Register adds the reconciler to a manager.
@@ -101,14 +103,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setBootstrapReady,
 		r.setInstanceTypesReady,
 		r.setReady,
+		r.setOfferingsAvailable,
 		r.setScalableResources,
 	} {
 		if err := set(ctx, template); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
+	result := reconcile.Result{RequeueAfter: catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now())}
 	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
-		return reconcile.Result{}, nil
+		return result, nil
 	}
 	// With the resourceVersion as precondition, since lists are replaced as a whole.
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
@@ -118,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
-	return reconcile.Result{}, nil
+	return result, nil
 }
 
 // everyTemplate enqueues all templates; there are few of them.

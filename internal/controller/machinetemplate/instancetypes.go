@@ -17,7 +17,7 @@ const maxMessage = 4096
 // setInstanceTypesReady counts what is on offer, and tells what cannot be.
 func (r *Reconciler) setInstanceTypesReady(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
-	instanceTypes, err := r.catalog.InstanceTypes(template)
+	instanceTypes, err := r.catalog.InstanceTypes(template, r.clock.Now())
 	template.Status.InstanceTypes = int32(len(instanceTypes))
 	template.Status.Offerings = int32(lo.SumBy(instanceTypes, func(it *cloudprovider.InstanceType) int { return len(it.Offerings) }))
 	switch {

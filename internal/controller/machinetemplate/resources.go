@@ -37,6 +37,7 @@ func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha
 			InstanceType:  offering.InstanceType,
 			Zone:          offering.Zone,
 			CapacityType:  offering.CapacityType,
+			Paused:        scalable.ResourcePaused(resource),
 			Replicas:      lo.FromPtr(resource.Spec.Replicas),
 			ReadyReplicas: lo.FromPtr(resource.Status.ReadyReplicas),
 		})

@@ -9,17 +9,26 @@
 // two claims. The provider ID follows whenever the Machine has it; should
 // Karpenter core put the provisional ID back (its launch cache can, on a stale
 // read), it is replaced again.
+//
+// A claim whose machine could not be had is deleted, so that Karpenter makes
+// another for the same Pods, with another offering; see failure.go.
 package nodeclaim
 
 import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -30,32 +39,51 @@ const concurrency = 10
 
 // Reconciler links the claims of one scalable resource to its Machines.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters      *operator.Clusters
+	cloudProvider cloudprovider.CloudProvider
+	recorder      events.Recorder
+	clock         clock.PassiveClock
+	podsOf        func(claim string) []types.NamespacedName
 }
 
-// NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters) *Reconciler {
-	return &Reconciler{clusters: clusters}
+// NewReconciler returns the reconciler for the served Cluster. podsOf returns the
+// Pods that Karpenter has decided to put on a claim's node.
+func NewReconciler(clusters *operator.Clusters, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
+	return &Reconciler{clusters: clusters, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
 }
 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters).
+		// A failure is told on the template first, and handled once that is seen here.
+		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(r)
 }
 
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
 
 // Reconcile works on the scalable resource of the given name. One claim's
 // failure does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, request.Name)
+	observed, err := scalable.Observe(ctx, r.clusters, request.Name, r.clock.Now())
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, errors.Join(r.link(ctx, observed), r.propagate(ctx, observed))
+	linked, err := r.link(ctx, observed)
+	if err == nil && !linked {
+		return reconcile.Result{}, nil // somebody else has written: its event brings the next reconcile
+	}
+	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed))
+	again, failed := r.fail(ctx, observed)
+	due := observed.DueIn()
+	if again > 0 && (due == 0 || again < due) {
+		due = again
+	}
+	return reconcile.Result{RequeueAfter: due}, errors.Join(err, failed)
 }

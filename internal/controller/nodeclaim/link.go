@@ -16,26 +16,29 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// link writes the links of the plan on the Machines.
-func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) error {
+// link writes the links of the plan on the Machines. It returns false if a Machine
+// is not what it was: the plan was made from a cache that is behind, and nothing
+// else is to be concluded from it.
+func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (bool, error) {
+	current := true
 	var errs []error
 	for _, link := range observed.Plan.Links {
 		machine := observed.Machines[link.Machine]
 		linked := machine.DeepCopy()
 		linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(link.Claim.UID)})
 		linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: link.Claim.Name})
+		delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
 		err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
 		switch {
 		case err == nil:
 			observed.Machines[link.Machine] = linked
 			log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", link.Claim.Name)
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-			// The Machine is not what it was: its event brings the next reconcile.
-			delete(observed.Plan.Served, link.Claim.UID)
+			current = false
 		default:
 			delete(observed.Plan.Served, link.Claim.UID)
 			errs = append(errs, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), link.Claim.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return current, errors.Join(errs...)
 }

@@ -32,8 +32,10 @@ func (r *Reconciler) propagate(ctx context.Context, observed *scalable.Observed)
 
 // providerID returns the provider ID a claim is to have.
 func providerID(claim *karpv1.NodeClaim, observed *scalable.Observed) string {
-	if !claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue() {
-		return claim.Status.ProviderID // core has not persisted the launch yet
+	// Core has not persisted the launch yet, or its Machine is about to go, or to be
+	// released: then nobody else may know it by the same ID.
+	if !claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue() || !claim.DeletionTimestamp.IsZero() {
+		return claim.Status.ProviderID
 	}
 	if name, served := observed.Plan.Served[claim.UID]; served {
 		if id := observed.Machines[name].Spec.ProviderID; id != "" {
@@ -41,7 +43,7 @@ func providerID(claim *karpv1.NodeClaim, observed *scalable.Observed) string {
 		}
 		return link.ProvisionalID(claim.UID)
 	}
-	if claim.DeletionTimestamp.IsZero() && !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return link.ProvisionalID(claim.UID) // it waits, perhaps for a second Machine
 	}
 	// Its Machine is going or gone: core tells by the ID that is there.
@@ -58,8 +60,11 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 		return fmt.Errorf("listing NodeClaims with provider ID %s: %w", want, err)
 	}
 	for i := range others.Items {
-		if others.Items[i].UID != claim.UID {
-			return fmt.Errorf("NodeClaim %s cannot have provider ID %s: NodeClaim %s has it", claim.Name, want, others.Items[i].Name)
+		if other := &others.Items[i]; other.UID != claim.UID {
+			if !other.DeletionTimestamp.IsZero() {
+				return nil // it has released the Machine: its going brings the next reconcile
+			}
+			return fmt.Errorf("NodeClaim %s cannot have provider ID %s: NodeClaim %s has it", claim.Name, want, other.Name)
 		}
 	}
 	changed := claim.DeepCopy()

@@ -2,7 +2,7 @@
 
 // Package scalableresource keeps the generated MachineDeployments: it makes one
 // when the first claim names it, sets its replicas to the value of the equation
-// in internal/link, deletes Machines that serve no claim, and deletes the
+// in internal/link, lets Machines go that serve no claim, and deletes the
 // MachineDeployment when it has long been empty.
 package scalableresource
 
@@ -15,14 +15,12 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -72,47 +70,48 @@ func NewReconciler(clusters *operator.Clusters, recorder events.Recorder, clock 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters).
-		Watches(&v1alpha1.KarpenterMachineTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// A template's times, or its being gone, decide how long its resources and their
+		// spare Machines are kept.
+		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(r)
-}
-
-// ofTemplate enqueues the resources of a template: its emptyTTL, or the template
-// being gone, decides how long they are kept.
-func (r *Reconciler) ofTemplate(ctx context.Context, template client.Object) []reconcile.Request {
-	resources := &clusterv1.MachineDeploymentList{}
-	if err := r.clusters.Management.GetClient().List(ctx, resources, client.MatchingLabels{v1alpha1.TemplateLabel: template.GetName()}); err != nil {
-		log.FromContext(ctx).Error(err, "listing MachineDeployments", "KarpenterMachineTemplate", template.GetName())
-		return nil
-	}
-	return lo.Map(resources.Items, func(resource clusterv1.MachineDeployment, _ int) reconcile.Request {
-		return reconcile.Request{NamespacedName: types.NamespacedName{Name: resource.Name}}
-	})
 }
 
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 
 // Reconcile works on the scalable resource of the given name.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, request.Name)
+	observed, err := scalable.Observe(ctx, r.clusters, request.Name, r.clock.Now())
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
+	removed := r.remove(ctx, observed)
+	waits, left := r.leave(ctx, observed)
+	result, err := r.scale(ctx, observed)
+	for _, due := range []time.Duration{waits, observed.DueIn()} {
+		if due > 0 && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
+			result.RequeueAfter = due
+		}
+	}
+	return result, errors.Join(removed, left, err)
+}
+
+// scale makes the resource, or keeps it as it is to be.
+func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (reconcile.Result, error) {
 	switch resource := observed.Resource; {
 	case resource == nil:
-		r.raised.Delete(request.Name)
-		return reconcile.Result{}, r.generate(ctx, request.Name, observed)
+		r.raised.Delete(observed.Name)
+		return reconcile.Result{}, r.generate(ctx, observed)
 	case !resource.DeletionTimestamp.IsZero():
 		// It is going, and its claims wait for the next one.
 		return reconcile.Result{}, nil
 	}
-	removed := r.remove(ctx, observed)
-	result, err := r.update(ctx, observed)
-	return result, errors.Join(removed, err)
+	return r.update(ctx, observed)
 }
 
 // update sets replicas and the time since which the resource is empty, and
@@ -121,10 +120,7 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	resource := observed.Resource
 	changed := resource.DeepCopy()
 	changed.Spec.Replicas = new(observed.Plan.Replicas)
-	empty, err := r.setEmptySince(ctx, changed, observed)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
+	empty := setEmptySince(changed, observed)
 	if empty.expired {
 		precondition := client.Preconditions{UID: &resource.UID, ResourceVersion: &resource.ResourceVersion}
 		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource, precondition))

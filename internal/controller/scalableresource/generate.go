@@ -9,7 +9,6 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,7 +22,7 @@ import (
 // have changed since Karpenter decided for it: then the resource they name can
 // never be, and each claim moves to the one that its offering has now, or, if the
 // template offers that no more, is deleted so that Karpenter decides anew.
-func (r *Reconciler) generate(ctx context.Context, name string, observed *scalable.Observed) error {
+func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) error {
 	var errs []error
 	for i := range observed.Claims {
 		claim := &observed.Claims[i]
@@ -34,7 +33,7 @@ func (r *Reconciler) generate(ctx context.Context, name string, observed *scalab
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
-		case resource.Name != name:
+		case resource.Name != observed.Name:
 			errs = append(errs, r.move(ctx, claim, resource))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
@@ -58,13 +57,13 @@ func waits(claim *karpv1.NodeClaim, observed *scalable.Observed) bool {
 // resourceOf returns the scalable resource that a claim's offering has now. A
 // notOffered error says that there is none.
 func (r *Reconciler) resourceOf(ctx context.Context, claim *karpv1.NodeClaim) (*clusterv1.MachineDeployment, error) {
-	template := &v1alpha1.KarpenterMachineTemplate{}
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
-	if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, template); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
-		}
-		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
+	template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), name)
+	if err != nil {
+		return nil, err
+	}
+	if template == nil {
+		return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
 	}
 	resource, err := scalable.MachineDeployment(r.clusters.Cluster, template, scalable.OfferingOfClaim(claim))
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -18,35 +20,45 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// remove deletes the Machines that are to go: those of the plan, and those that
-// were chosen before but are not being deleted yet.
+// remove chooses the Machines that are to go, and releases those whose claim has
+// gone before they became a Node.
 func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) error {
+	management := r.clusters.Management.GetClient()
 	var errs []error
-	for _, name := range observed.Plan.Removals {
+	for _, name := range slices.Concat(observed.Plan.Removals, observed.Plan.Releases, unmarked(observed)) {
 		machine := observed.Machines[name]
 		serves, err := r.servesAfterAll(ctx, observed, machine)
 		if err != nil || serves {
 			errs = append(errs, err)
 			continue
 		}
-		err = scalable.RemoveMachine(ctx, r.clusters.Management.GetClient(), machine, client.MergeFromWithOptimisticLock{})
-		if err == nil {
-			log.FromContext(ctx).Info("deleted Machine that serves no NodeClaim", "Machine", client.ObjectKeyFromObject(machine))
+		logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine))
+		if slices.Contains(observed.Plan.Removals, name) {
+			// If it has a Node, nobody has drained that: then Cluster API does.
+			if err = scalable.Choose(ctx, management, machine, observed.Now, !scalable.Used(machine)); err == nil {
+				logger.Info("chose Machine that serves no NodeClaim, to be deleted")
+			}
+		} else if err = scalable.Release(ctx, management, machine, observed.Now); err == nil {
+			logger.Info("released Machine whose NodeClaim is gone")
 		}
 		errs = append(errs, ignoreConflict(client.IgnoreNotFound(err)))
-	}
-	for _, machine := range observed.Machines {
-		if scalable.Leaving(machine) {
-			errs = append(errs, client.IgnoreNotFound(scalable.RemoveMachine(ctx, r.clusters.Management.GetClient(), machine)))
-		}
 	}
 	return errors.Join(errs...)
 }
 
+// unmarked returns the spare Machines that have a Node and no note of since when
+// they serve nobody. Others are spare since they were created or released.
+func unmarked(observed *scalable.Observed) []string {
+	return lo.Filter(observed.Plan.Spares, func(name string, _ int) bool {
+		machine := observed.Machines[name]
+		return scalable.Used(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == ""
+	})
+}
+
 // servesAfterAll asks the API server whether the claim of a Machine's link
 // exists, though the cache does not have it. A Machine may hold Pods, so a cache
-// is not enough to delete it; and the question is asked once for each Machine
-// that goes this way.
+// is not enough to part it from its claim; and the question is asked once for each
+// Machine that goes this way.
 //
 // If the claim exists, the Machine goes only if it is the claim's second one: it
 // is not the one the claim knows by provider ID, and the API server says that the
@@ -63,8 +75,8 @@ func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Obse
 		}
 		return false, fmt.Errorf("getting NodeClaim %s of Machine %s: %w", name, client.ObjectKeyFromObject(machine), err)
 	}
-	if claim.UID != uid {
-		return false, nil
+	if claim.UID != uid || claim.Annotations[v1alpha1.ScalableResourceAnnotation] != observed.Name {
+		return false, nil // another of that name, or it has moved to another resource
 	}
 	other, served := observed.Plan.Served[uid]
 	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) {

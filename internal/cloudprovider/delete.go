@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// Delete lets the claim's Machine go, in whatever state it is, and returns
+// NodeClaimNotFoundError once the claim has none. Core calls it when the Node is
+// drained, or when there never was one, and then again every 5 seconds.
+//
+// A Machine that may still become a Node is not deleted but released: it is kept
+// for spareTTL, for the claim that Karpenter makes next for the same Pods. So is
+// a Machine that is still to come. A paused Cluster or resource is not touched:
+// the claim waits.
+func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
+	machines, err := c.machinesOf(ctx, claim)
+	if err != nil {
+		return err
+	}
+	left := false
+	var errs []error
+	for i := range machines {
+		released, err := c.letGo(ctx, claim, &machines[i])
+		errs = append(errs, client.IgnoreNotFound(err))
+		left = left || !released
+	}
+	if left || errors.Join(errs...) != nil {
+		return errors.Join(errs...)
+	}
+	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
+}
+
+// machinesOf returns the Machines of a claim: those that are linked to it, and the
+// one with its provider ID if a user has removed the link.
+func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([]clusterv1.Machine, error) {
+	cached := c.clusters.Management.GetClient()
+	machines, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
+	if err != nil || len(machines) > 0 {
+		return machines, err
+	}
+	// A link that was written a moment ago may not be in the cache. Asked once for
+	// each claim that goes, before its finalizer may: nothing may be left that costs
+	// money.
+	machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
+		client.MatchingLabels{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
+	if err != nil || len(machines) > 0 {
+		return machines, err
+	}
+	if _, provisional := link.ParseProvisionalID(claim.Status.ProviderID); provisional || claim.Status.ProviderID == "" {
+		return nil, nil
+	}
+	byID, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineProviderIDField: claim.Status.ProviderID})
+	for _, machine := range byID {
+		if scalable.ClaimUID(&machine) == "" && scalable.Used(&machine) && machine.Labels[v1alpha1.TemplateLabel] != "" {
+			machines = append(machines, machine)
+		}
+	}
+	return machines, err
+}
+
+// letGo releases a Machine, and returns true, or chooses it to go.
+func (c *CloudProvider) letGo(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (released bool, err error) {
+	paused, err := scalable.MachinePaused(ctx, c.clusters, machine)
+	if err != nil {
+		return false, err
+	}
+	logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name)
+	if paused {
+		logger.Info("the NodeClaim waits, for its Machine is paused")
+		return false, nil
+	}
+	management, now := c.clusters.Management.GetClient(), c.clock.Now()
+	spare, err := c.canBeSpare(ctx, machine)
+	if err != nil {
+		return false, err
+	}
+	if !spare {
+		return false, scalable.Choose(ctx, management, machine, now, true)
+	}
+	if err := c.takeProviderID(ctx, claim); err != nil {
+		return false, err
+	}
+	if err := scalable.Release(ctx, management, machine, now); err != nil {
+		return false, err
+	}
+	logger.Info("released Machine, for the next NodeClaim")
+	return true, nil
+}
+
+// canBeSpare tells whether the Machine of a claim that goes can serve another: no
+// Node has come of it, and one still may.
+func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
+	if scalable.Used(machine) || scalable.Leaving(machine) || scalable.FailureOf(ctx, c.clusters, machine) != nil {
+		return false, nil
+	}
+	template, err := scalable.GetTemplate(ctx, c.clusters.Workload.GetClient(), machine.Labels[v1alpha1.TemplateLabel])
+	if err != nil {
+		return false, err
+	}
+	settings, age := scalable.SettingsOf(template), c.clock.Since(machine.CreationTimestamp.Time)
+	if settings.SpareTTL == 0 || age >= settings.LaunchTimeout {
+		return false, nil
+	}
+	return true, nil
+}
+
+// takeProviderID puts the claim's provisional ID back, so that it never shares the
+// Machine's with the next claim: two claims with one ID make Karpenter core fail
+// (pkg/controllers/state/cluster.go, cleanupNodeClaim). It asks the API server,
+// for core may have registered the Node a moment ago, and Pods may run on it: then
+// the Machine is not released, and an error says so.
+func (c *CloudProvider) takeProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {
+	live := &karpv1.NodeClaim{}
+	if err := c.clusters.Workload.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(claim), live); err != nil {
+		return fmt.Errorf("getting NodeClaim %s: %w", claim.Name, err)
+	}
+	if live.UID != claim.UID || live.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+		return fmt.Errorf("NodeClaim %s has changed: this is tried again", claim.Name)
+	}
+	if live.Status.ProviderID == link.ProvisionalID(live.UID) {
+		return nil
+	}
+	changed := live.DeepCopy()
+	changed.Status.ProviderID = link.ProvisionalID(live.UID)
+	if err := c.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("putting the provisional ID of NodeClaim %s back: %w", claim.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+)
+
+// maxNamed is the number of offerings that the condition's message names.
+const maxNamed = 5
+
+// setOfferingsAvailable forgets failures of long ago, and tells which offerings
+// cannot be chosen for now.
+func (r *Reconciler) setOfferingsAvailable(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	now := r.clock.Now()
+	template.Status.UnavailableOfferings = catalog.PruneUnavailable(template.Status.UnavailableOfferings, now)
+	unavailable := catalog.Unavailable(template.Status.UnavailableOfferings, now)
+	conditions := template.StatusConditions()
+	if len(unavailable) == 0 {
+		conditions.SetTrue(v1alpha1.ConditionOfferingsAvailable)
+		return nil
+	}
+	texts := lo.Map(unavailable[:min(len(unavailable), maxNamed)], func(o v1alpha1.UnavailableOffering, _ int) string {
+		return fmt.Sprintf("%s until %s, for %s: %s", strings.Join(lo.Compact([]string{o.InstanceType, o.Zone, o.CapacityType}), "/"),
+			o.Until.UTC().Format(time.RFC3339), o.Reason, o.Message)
+	})
+	if more := len(unavailable) - maxNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	conditions.SetFalse(v1alpha1.ConditionOfferingsAvailable, v1alpha1.ReasonOfferingsUnavailable,
+		lo.Substring("Karpenter chooses other offerings for now: "+strings.Join(texts, "; "), 0, maxMessage))
+	return nil
+}

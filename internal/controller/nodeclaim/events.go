@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// offeringUnavailable tells on the template that an offering is left alone.
+func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering scalable.Offering, failed *failure.Failure) events.Event {
+	return events.Event{
+		InvolvedObject: template,
+		Type:           corev1.EventTypeWarning,
+		Reason:         string(failed.Kind),
+		Message:        fmt.Sprintf("Offering %s is left alone for a while: %s", offering, failed.Message),
+		DedupeValues:   []string{string(template.UID), offering.String()},
+	}
+}
+
+// claimFailed tells on a claim why its machine could not be had.
+func claimFailed(claim *karpv1.NodeClaim, offering scalable.Offering, failed *failure.Failure) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeWarning,
+		Reason:         string(failed.Kind),
+		Message:        fmt.Sprintf("No machine from offering %s, so that Karpenter chooses another: %s", offering, failed.Message),
+		DedupeValues:   []string{string(claim.UID)},
+	}
+}
+
+// podWaits tells on a Pod why it goes on waiting.
+func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering scalable.Offering, failed *failure.Failure) events.Event {
+	return events.Event{
+		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
+		Type:           corev1.EventTypeWarning,
+		Reason:         string(failed.Kind),
+		Message:        fmt.Sprintf("NodeClaim %s got no machine from offering %s, and Karpenter tries another: %s", claim.Name, offering, failed.Message),
+		DedupeValues:   []string{pod.String(), string(claim.UID)},
+	}
+}
+
+// claimMoved tells on a claim without a NodePool that it has another offering.
+func claimMoved(claim *karpv1.NodeClaim, to, from scalable.Offering, failed *failure.Failure) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeNormal,
+		Reason:         v1alpha1.ReasonMoved,
+		Message:        fmt.Sprintf("Moved to offering %s, for %s could not be had: %s", to, from, failed.Message),
+		DedupeValues:   []string{string(claim.UID), from.String(), to.String()},
+	}
+}
+
+// machineLost tells on a claim that it is deleted with its Machine.
+func machineLost(claim *karpv1.NodeClaim, reason string) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeWarning,
+		Reason:         "MachineLost",
+		Message:        fmt.Sprintf("Deleted so that Karpenter drains the Node and replaces it: %s", reason),
+		DedupeValues:   []string{string(claim.UID)},
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// fail handles the claims whose machine could not be had, in steps that each follow
+// from what the API server has, so that it can stop after any of them:
+//
+//  1. The offering is marked as unavailable, in the template's status.
+//  2. When the cache shows the mark, so that no new claim gets the same offering,
+//     the failure is told: a condition on the claim, events.
+//  3. The claim is deleted, and Karpenter makes another for its Pods. A claim
+//     without a NodePool, which nobody would make again, moves to another offering.
+//
+// It returns after what time to look again; zero for no time.
+func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
+	var errs []error
+	var again time.Duration
+	for i := range observed.Claims {
+		claim := &observed.Claims[i]
+		failed := observed.Failure(claim)
+		if failed == nil {
+			continue
+		}
+		until, marked := r.markedUntil(claim, observed)
+		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
+		switch {
+		case !marked && (pooled || !wasTold(claim)):
+			// One mark is enough for all claims of the offering.
+			return again, errors.Join(append(errs, r.mark(ctx, claim, failed, observed))...)
+		case pooled:
+			errs = append(errs, r.replace(ctx, claim, failed))
+		default:
+			moved, err := r.move(ctx, claim, failed, observed)
+			errs = append(errs, err)
+			if left := until.Sub(observed.Now); !moved && left > 0 && (again == 0 || left < again) {
+				again = left
+			}
+		}
+	}
+	return again, errors.Join(errs...)
+}
+
+// wasTold tells whether a failure of a claim has been handled as far as it could be.
+func wasTold(claim *karpv1.NodeClaim) bool {
+	return claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
+}
+
+// replace tells of a failure and deletes the claim.
+func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
+	told, err := r.tell(ctx, claim, failed)
+	if err != nil || !told {
+		return err
+	}
+	return r.delete(ctx, claim, failed.Message)
+}
+
+// markedUntil returns until when a claim's offering is marked as unavailable. Of a
+// template that is gone nothing can be launched, which is as good.
+func (r *Reconciler) markedUntil(claim *karpv1.NodeClaim, observed *scalable.Observed) (time.Time, bool) {
+	if observed.Template == nil {
+		return time.Time{}, true
+	}
+	offering := scalable.OfferingOfClaim(claim)
+	return catalog.UnavailableUntil(observed.Template.Status.UnavailableOfferings, offering.InstanceType, offering.Zone, offering.CapacityType, observed.Now)
+}
+
+// mark writes that a claim's offering is unavailable. The event of that write
+// brings the next reconcile.
+func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) error {
+	offering := scalable.OfferingOfClaim(claim)
+	marked := observed.Template.DeepCopy()
+	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
+		InstanceType: offering.InstanceType,
+		Zone:         offering.Zone,
+		CapacityType: offering.CapacityType,
+		Reason:       string(failed.Kind),
+		Message:      failed.Message,
+	}, observed.Now)
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(observed.Template, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: it has changed meanwhile, and this is tried again: %w", offering, marked.Name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
+	}
+	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
+	return nil
+}
+
+// tell writes the failure on the claim, and tells of it with events. It returns
+// false if the claim is not what it was.
+func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) (bool, error) {
+	changed := claim.DeepCopy()
+	if changed.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message) {
+		if told, err := r.patchStatus(ctx, changed, claim); err != nil || !told {
+			return told, err
+		}
+	}
+	offering := scalable.OfferingOfClaim(claim)
+	r.recorder.Publish(claimFailed(claim, offering, failed))
+	for _, pod := range r.podsOf(claim.Name) {
+		r.recorder.Publish(podWaits(pod, claim, offering, failed))
+	}
+	return true, nil
+}
+
+// patchStatus writes the status of a claim, and returns false if the claim is not
+// what it was: its event brings the next reconcile.
+func (r *Reconciler) patchStatus(ctx context.Context, changed, claim *karpv1.NodeClaim) (bool, error) {
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// deleteLost deletes the claims whose Node is to go without Karpenter's doing.
+// Karpenter then drains the Node, with its own rules, and lets the Machine go.
+func (r *Reconciler) deleteLost(ctx context.Context, observed *scalable.Observed) error {
+	var errs []error
+	for i := range observed.Claims {
+		claim := &observed.Claims[i]
+		if reason := lost(claim, observed); reason != "" {
+			r.recorder.Publish(machineLost(claim, reason))
+			errs = append(errs, r.delete(ctx, claim, reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lost returns why a registered claim is to go: its Machine is being deleted, by
+// hand or by a health check, or its Node was removed by force, so that Karpenter
+// has not seen it go.
+func lost(claim *karpv1.NodeClaim, observed *scalable.Observed) string {
+	if !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+		return ""
+	}
+	for _, machine := range observed.Machines {
+		if scalable.ClaimUID(machine) != claim.UID || machine.Spec.ProviderID != claim.Status.ProviderID {
+			continue
+		}
+		if !machine.DeletionTimestamp.IsZero() {
+			return fmt.Sprintf("Machine %s is being deleted", machine.Name)
+		}
+		if healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition); healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason {
+			return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name)
+		}
+	}
+	return ""
+}
+
+// delete deletes exactly this claim.
+func (r *Reconciler) delete(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
+	err := r.clusters.Workload.GetClient().Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another has its name
+	}
+	if err != nil {
+		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted NodeClaim", "NodeClaim", claim.Name, "reason", reason)
+	return nil
+}

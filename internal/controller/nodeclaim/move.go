@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// move gives a claim without a NodePool the offering that fits now: another one, or
+// its own again once that can be chosen. If there is none, the claim keeps what it
+// has, and false is returned.
+//
+// The status is written first and what follows from it last: until then the claim
+// is one that has failed, and all is done again.
+func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) (bool, error) {
+	before := withoutOffering(claim, observed.Template)
+	next, err := r.cloudProvider.Create(ctx, before)
+	if err != nil { // nothing fits for now
+		_, err := r.tell(ctx, claim, failed)
+		return false, err
+	}
+	from, to := scalable.OfferingOfClaim(claim), scalable.OfferingOfClaim(next)
+	changed := claim.DeepCopy()
+	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
+	changed.Status.ProviderID = link.ProvisionalID(claim.UID)
+	// By way of False, so that the time of the transition is that of the move: from
+	// then on the claim waits for its next Machine.
+	conditions := changed.StatusConditions()
+	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message)
+	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonMoved,
+		fmt.Sprintf("moved to offering %s, for %s could not be had: %s", to, from, failed.Message))
+	if done, err := r.patchStatus(ctx, changed, claim); err != nil || !done {
+		return done, err
+	}
+	if resource := next.Annotations[v1alpha1.ScalableResourceAnnotation]; resource == observed.Name {
+		err = r.retry(ctx, claim, observed)
+	} else {
+		moved := changed.DeepCopy()
+		moved.Labels = lo.Assign(before.Labels, next.Labels)
+		moved.Annotations = lo.Assign(claim.Annotations, next.Annotations)
+		err = r.clusters.Workload.GetClient().Patch(ctx, moved, client.MergeFromWithOptions(changed, client.MergeFromWithOptimisticLock{}))
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return true, nil // its event brings the next reconcile
+	}
+	if err != nil {
+		return true, fmt.Errorf("moving NodeClaim %s from offering %s to %s: %w", claim.Name, from, to, err)
+	}
+	r.recorder.Publish(claimMoved(claim, to, from, failed))
+	log.FromContext(ctx).Info("moved NodeClaim", "NodeClaim", claim.Name, "from", from.String(), "to", to.String(), "reason", failed.Message)
+	return true, nil
+}
+
+// retry lets the failed Machine of a claim go, so that another is made in its place.
+func (r *Reconciler) retry(ctx context.Context, claim *karpv1.NodeClaim, observed *scalable.Observed) error {
+	name, served := observed.Plan.Served[claim.UID]
+	if !served {
+		return nil
+	}
+	return scalable.Choose(ctx, r.clusters.Management.GetClient(), observed.Machines[name], observed.Now, true)
+}
+
+// withoutOffering returns a claim without the labels that an offering gave it.
+func withoutOffering(claim *karpv1.NodeClaim, template *v1alpha1.KarpenterMachineTemplate) *karpv1.NodeClaim {
+	without := claim.DeepCopy()
+	given := []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpv1.CapacityTypeLabelKey, corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelTopologyRegion}
+	for _, instanceType := range lo.FromPtr(template).Spec.InstanceTypes {
+		if instanceType.Name == claim.Labels[corev1.LabelInstanceTypeStable] {
+			given = append(given, lo.Keys(instanceType.Labels)...)
+		}
+	}
+	without.Labels = lo.OmitByKeys(without.Labels, given)
+	return without
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// LaunchTimeout is the failure of a machine that did not come in time.
+const LaunchTimeout failure.Kind = "LaunchTimeout"
+
+// Failure returns why the machine of a claim could not be had; nil if the claim
+// has one, needs none, or it may still come.
+func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
+	if !NeedsMachine(claim) {
+		return nil
+	}
+	if name, served := o.Plan.Served[claim.UID]; served {
+		return o.failureOf(o.Machines[name])
+	}
+	for _, machine := range o.Machines {
+		if ClaimUID(machine) == claim.UID {
+			return nil // it had one, and gets another
+		}
+	}
+	if o.Now.Before(o.waitsSince(claim).Add(o.Settings.LaunchTimeout)) {
+		return nil
+	}
+	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has made no Machine in %s%s", o.Settings.LaunchTimeout, o.scalingProblem())}
+}
+
+// failureOf returns why a Machine will not become a Node.
+func (o *Observed) failureOf(machine *clusterv1.Machine) *failure.Failure {
+	if failed := o.failed[machine.Name]; failed != nil {
+		return failed
+	}
+	if machine.Spec.ProviderID != "" || o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout)) {
+		return nil
+	}
+	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Machine %s has had no provider ID for %s%s", machine.Name, o.Settings.LaunchTimeout, launchProblem(machine))}
+}
+
+// unfit tells whether a Machine that serves no claim is of no use to another.
+func (o *Observed) unfit(machine *clusterv1.Machine) bool {
+	return o.failed[machine.Name] != nil ||
+		!Used(machine) && !o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout))
+}
+
+// FailureOf returns why a Machine has failed for good; nil if it has not. It reads,
+// from the cache, the infrastructure's own object too, since the Machine's
+// conditions often only say that it is not ready.
+func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *failure.Failure {
+	if failed := failure.Of(machine); failed != nil {
+		return failed
+	}
+	ready := conditions.Get(machine, clusterv1.MachineInfrastructureReadyCondition)
+	if Used(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
+		return nil
+	}
+	object, err := external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, machine.Namespace)
+	if err != nil {
+		// Whatever it is that cannot be read, the launch timeout is there.
+		log.FromContext(ctx).V(1).Info("cannot tell whether a Machine has failed", "Machine", client.ObjectKeyFromObject(machine), "error", err.Error())
+		return nil
+	}
+	return failure.OfInfrastructure(object)
+}
+
+// startedAt returns when Cluster API could begin with a Machine.
+func startedAt(machine *clusterv1.Machine) time.Time {
+	return latest(machine.CreationTimestamp.Time, unpausedAt(machine))
+}
+
+// waitsSince returns since when a claim without a Machine could have got one.
+func (o *Observed) waitsSince(claim *karpv1.NodeClaim) time.Time {
+	since := claim.CreationTimestamp.Time
+	for _, kind := range []string{karpv1.ConditionTypeLaunched, v1alpha1.ConditionMachineAvailable} {
+		if condition := claim.StatusConditions().Get(kind); condition != nil {
+			since = latest(since, condition.LastTransitionTime.Time)
+		}
+	}
+	if o.Resource != nil {
+		since = latest(since, unpausedAt(o.Resource))
+	}
+	return since
+}
+
+// unpausedAt returns since when Cluster API works on an object.
+func unpausedAt(object conditions.Getter) time.Time {
+	if paused := conditions.Get(object, clusterv1.PausedCondition); paused != nil && paused.Status == metav1.ConditionFalse {
+		return paused.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// launchProblem says what a Machine waits for.
+func launchProblem(machine *clusterv1.Machine) string {
+	for _, kind := range []string{clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition} {
+		if text := problem(conditions.Get(machine, kind)); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// scalingProblem says what keeps Cluster API from making Machines.
+func (o *Observed) scalingProblem() string {
+	for i := range o.MachineSets {
+		if text := problem(conditions.Get(&o.MachineSets[i], clusterv1.MachineSetScalingUpCondition)); text != "" {
+			return text
+		}
+	}
+	if o.Resource == nil {
+		return ": there is no MachineDeployment"
+	}
+	return problem(conditions.Get(o.Resource, clusterv1.MachineDeploymentScalingUpCondition))
+}
+
+// problem returns what a condition says, to be appended to a sentence.
+func problem(condition *metav1.Condition) string {
+	if condition == nil || condition.Message == "" || condition.Type != clusterv1.ScalingUpCondition && condition.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf(": %s: %s", condition.Reason, condition.Message)
+}
+
+func latest(times ...time.Time) time.Time {
+	return lo.MaxBy(times, func(a, b time.Time) bool { return a.After(b) })
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// ResourcePaused tells whether a scalable resource itself is paused.
+func ResourcePaused(resource *clusterv1.MachineDeployment) bool {
+	return hasPausedAnnotation(resource) || lo.FromPtr(resource.Spec.Paused)
+}
+
+// MachinePaused tells whether a Machine is not to be touched: it, its scalable
+// resource or the Cluster is paused.
+func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
+	management := clusters.Management.GetClient()
+	cluster, resource := &clusterv1.Cluster{}, &clusterv1.MachineDeployment{}
+	if err := client.IgnoreNotFound(management.Get(ctx, clusters.Cluster, cluster)); err != nil {
+		return false, fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err)
+	}
+	key := types.NamespacedName{Namespace: machine.Namespace, Name: machine.Labels[clusterv1.MachineDeploymentNameLabel]}
+	if err := client.IgnoreNotFound(management.Get(ctx, key, resource)); err != nil {
+		return false, fmt.Errorf("getting MachineDeployment %s: %w", key, err)
+	}
+	return lo.FromPtr(cluster.Spec.Paused) || ResourcePaused(resource) || hasPausedAnnotation(machine), nil
+}
+
+func hasPausedAnnotation(object client.Object) bool {
+	_, paused := object.GetAnnotations()[clusterv1.PausedAnnotation]
+	return paused
+}
