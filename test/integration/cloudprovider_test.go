@@ -25,16 +25,14 @@ import (
 
 var _ = Describe("CloudProvider", func() {
 	It("finds claims by provisional and by real provider IDs", func(ctx SpecContext) {
-		provider := cloudprovider.New(env.operator.Clusters, &catalog.Catalog{}, clock.RealClock{})
+		provider := env.cloudProvider()
 		slow := newFixture("get-slow").delays(never, never, 0).createReady(ctx)
 		fast := newFixture("get-fast").delays(0, 0, never).createReady(ctx)
 		booting, running, waiting := slow.launchOne(ctx), fast.launchOne(ctx), slow.newClaim()
 		env.waitMachine(ctx, booting)
 		env.waitMachine(ctx, running)
 		Eventually(ctx, func() string { return env.providerID(ctx, running) }).Should(HavePrefix("sim://"))
-		env.annotate(ctx, slow.resource(ctx), clusterv1.PausedAnnotation, new(""))
-		Expect(env.client.Create(ctx, waiting)).To(Succeed())
-		env.waitFor(ctx, waiting, karpv1.ConditionTypeLaunched)
+		slow.launchPaused(ctx, waiting)
 
 		By("getting claims")
 		for id, claim := range map[string]*karpv1.NodeClaim{

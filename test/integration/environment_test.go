@@ -45,6 +45,7 @@ type environment struct {
 	watches cache.Cache
 
 	operator *operator.Operator
+	clock    *shiftedClock
 	// state is Karpenter core's view of the workload cluster.
 	state *state.Cluster
 	// requests are those of the operator.

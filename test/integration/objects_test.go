@@ -117,6 +117,20 @@ func (e *environment) delete(ctx context.Context, object client.Object) {
 	Expect(e.client.Delete(ctx, object)).To(Succeed())
 }
 
+// forceGone deletes an object and removes its finalizers, as users do who have lost
+// patience.
+func (e *environment) forceGone(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	e.delete(ctx, object)
+	Eventually(ctx, func() error {
+		if !e.exists(ctx, object) {
+			return nil
+		}
+		object.SetFinalizers(nil)
+		return client.IgnoreNotFound(e.client.Update(ctx, object))
+	}).Should(Succeed())
+}
+
 // waitFor waits until a condition of a claim is True, and reads the claim.
 func (e *environment) waitFor(ctx context.Context, claim *karpv1.NodeClaim, condition string) {
 	GinkgoHelper()

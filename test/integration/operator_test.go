@@ -18,6 +18,8 @@ func (e *environment) startOperator(ctx context.Context) {
 	GinkgoHelper()
 	e.requests = &requestLog{}
 	ctx, op := e.newOperator(ctx, e.requests)
+	e.clock = &shiftedClock{}
+	op.Clock = e.clock
 	state, err := controller.Setup(ctx, op)
 	Expect(err).NotTo(HaveOccurred())
 	e.start(ctx, op)

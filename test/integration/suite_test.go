@@ -40,6 +40,7 @@ func TestIntegration(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(interval)
 	SetDefaultConsistentlyDuration(still)
 	SetDefaultConsistentlyPollingInterval(interval)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Integration")
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func failed(instanceType, zone string) v1alpha1.UnavailableOffering {
+	return v1alpha1.UnavailableOffering{InstanceType: instanceType, Zone: zone, CapacityType: "spot", Reason: "InsufficientCapacity", Message: "none left"}
+}
+
+// The time for which an offering is left alone doubles with each failure in a row.
+func TestMarkUnavailable(t *testing.T) {
+	var list []v1alpha1.UnavailableOffering
+	now := began
+	for i, want := range []time.Duration{3, 6, 12, 24, 30, 30} {
+		list = MarkUnavailable(list, failed("m5", "a"), now)
+		if len(list) != 1 || list[0].Failures != int32(i+1) {
+			t.Fatalf("failure %d: got %+v", i+1, list)
+		}
+		if got := list[0].Until.Sub(now); got != want*time.Minute {
+			t.Errorf("failure %d: unavailable for %s, want %s", i+1, got, want*time.Minute)
+		}
+		// What was launched before fails meanwhile, and changes nothing.
+		if again := MarkUnavailable(list, failed("m5", "a"), now.Add(time.Minute)); again[0] != list[0] {
+			t.Errorf("failure %d: a second one meanwhile made it %+v", i+1, again[0])
+		}
+		now = list[0].Until.Time
+	}
+
+	if got := MarkUnavailable(list, failed("m5", "a"), now.Add(memory)); got[0].Failures != 1 {
+		t.Errorf("a failure long after: got %d in a row, want 1", got[0].Failures)
+	}
+	if got := MarkUnavailable(list, failed("m5", "b"), now); len(got) != 2 || got[1].Failures != 1 || got[0].Failures != 6 {
+		t.Errorf("another zone: got %+v", got)
+	}
+	long := failed("m5", "b")
+	long.Message = strings.Repeat("ä", 5000)
+	if got := MarkUnavailable(nil, long, now)[0].Message; len([]rune(got)) != maxMessage {
+		t.Errorf("a long message has %d characters, want %d", len([]rune(got)), maxMessage)
+	}
+	list = nil
+	for i := range maxUnavailableOfferings + 5 {
+		list = MarkUnavailable(list, failed(fmt.Sprint(i), ""), began)
+	}
+	if len(list) != maxUnavailableOfferings || list[0].InstanceType != "5" {
+		t.Errorf("got %d offerings from %s on, want the last %d", len(list), list[0].InstanceType, maxUnavailableOfferings)
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	list := MarkUnavailable(MarkUnavailable(nil, failed("m5", "a"), began), failed("m5", "b"), began.Add(time.Minute))
+	for _, tc := range []struct {
+		after                  time.Duration
+		unavailable, remembers int
+		changesIn              time.Duration
+	}{
+		{0, 2, 2, 3 * time.Minute},
+		{3 * time.Minute, 1, 2, time.Minute},
+		{4 * time.Minute, 0, 2, 29 * time.Minute},
+		{33 * time.Minute, 0, 1, time.Minute},
+		{34 * time.Minute, 0, 0, 0},
+	} {
+		now := began.Add(tc.after)
+		if got := len(Unavailable(list, now)); got != tc.unavailable {
+			t.Errorf("after %s: %d unavailable, want %d", tc.after, got, tc.unavailable)
+		}
+		if got := len(PruneUnavailable(list, now)); got != tc.remembers {
+			t.Errorf("after %s: %d remembered, want %d", tc.after, got, tc.remembers)
+		}
+		if got := ChangesIn(list, now); got != tc.changesIn {
+			t.Errorf("after %s: changes in %s, want %s", tc.after, got, tc.changesIn)
+		}
+	}
+	if until, ok := UnavailableUntil(list, "m5", "b", "spot", began); !ok || !until.Equal(began.Add(4*time.Minute)) {
+		t.Errorf("m5/b/spot: got %s, %t", until, ok)
+	}
+	if _, ok := UnavailableUntil(list, "m5", "b", "on-demand", began); ok {
+		t.Error("m5/b/on-demand is unavailable, and never failed")
+	}
+}
+
+func TestInstanceTypesWithoutUnavailable(t *testing.T) {
+	template := template(m5large())
+	name, zone, capacityType := template.Spec.InstanceTypes[0].Name, template.Spec.InstanceTypes[0].Offerings[0].Zone, string(template.Spec.InstanceTypes[0].Offerings[0].CapacityType)
+	available := func(c *Catalog, now time.Time) (count int) {
+		instanceTypes, err := c.InstanceTypes(template, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, instanceType := range instanceTypes {
+			for _, offering := range instanceType.Offerings {
+				if offering.Available {
+					count++
+				}
+			}
+		}
+		return count
+	}
+	c := &Catalog{}
+	all := available(c, began)
+	template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: name, Zone: zone, CapacityType: capacityType, Until: metav1.NewTime(began.Add(time.Minute))}}
+	if got := available(c, began); got != all-1 {
+		t.Errorf("with one that failed: %d are available, want %d", got, all-1)
+	}
+	first, _ := c.InstanceTypes(template, began)
+	if again, _ := c.InstanceTypes(template, began); first[0] != again[0] {
+		t.Error("the same question gets other values")
+	}
+	if got := available(c, began.Add(time.Minute)); got != all {
+		t.Errorf("when its time is over: %d are available, want %d", got, all)
+	}
+	template.Status.UnavailableOfferings = nil
+	template.Status.ScalableResources = []v1alpha1.ScalableResourceStatus{{Name: "x", InstanceType: name, Zone: zone, CapacityType: capacityType, Paused: true}}
+	if got := available(c, began); got != all-1 {
+		t.Errorf("with one that is paused: %d are available, want %d", got, all-1)
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// registrationTimeout is after what time Karpenter gives up on a claim whose Node
+// has not joined (karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go).
+const registrationTimeout = 15 * time.Minute
+
+// shiftedClock is the operator's: the real time, or later.
+type shiftedClock struct {
+	clock.RealClock
+	ahead atomic.Int64
+}
+
+// Now implements clock.PassiveClock.
+func (c *shiftedClock) Now() time.Time {
+	return c.RealClock.Now().Add(time.Duration(c.ahead.Load()))
+}
+
+// Since implements clock.PassiveClock.
+func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// later lets the operator believe that it is later, while until has not come true
+// for a claim. What is made meanwhile would look old, so it is now again afterwards.
+func (e *environment) later(ctx context.Context, duration time.Duration, claim *karpv1.NodeClaim, until func(g Gomega)) {
+	GinkgoHelper()
+	e.clock.ahead.Store(int64(duration))
+	defer e.clock.ahead.Store(0)
+	Eventually(ctx, func(g Gomega) {
+		if e.exists(ctx, claim) {
+			e.annotate(ctx, claim, "integration.test/later", new(time.Now().String()))
+		}
+		until(g)
+	}).WithPolling(time.Second).Should(Succeed())
+}

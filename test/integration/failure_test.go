@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// cheap is the name of an instance type that Karpenter would choose first.
+const cheap = "cheap"
+
+// noCapacity is what AWS says.
+var noCapacity = &infrav1.Failure{Percent: 100, Reason: "InsufficientInstanceCapacity", Message: "We currently do not have sufficient capacity in the Availability Zone you requested."}
+
+// withCheap adds an instance type that costs less than the other one, with an
+// infrastructure template of its own, whose machines never come.
+func (f *fixture) withCheap(ctx context.Context, failure *infrav1.Failure) *fixture {
+	GinkgoHelper()
+	infrastructure := f.infrastructure.DeepCopy()
+	infrastructure.Name = f.name + "-" + cheap
+	spec := &infrastructure.Spec.Template.Spec
+	spec.InstanceType, spec.Failure = cheap, failure
+	if failure == nil {
+		spec.Delays.ProviderID = infrav1.Delay{Duration: metav1.Duration{Duration: never}}
+	}
+	Expect(env.client.Create(ctx, infrastructure)).To(Succeed())
+	instanceType := *f.template.Spec.InstanceTypes[0].DeepCopy()
+	instanceType.Name, instanceType.InfrastructureRef = cheap, infrastructureRef(infrastructure.Name)
+	instanceType.Offerings[0].Price = "0.01"
+	f.template.Spec.InstanceTypes = append(f.template.Spec.InstanceTypes, instanceType)
+	return f
+}
+
+// newPod returns a Pod that Karpenter is to find a node for.
+func (f *fixture) newPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: f.name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{karpv1.NodePoolLabelKey: f.name},
+			Containers:   []corev1.Container{{Name: "c", Image: "c"}},
+		},
+	}
+}
+
+// createPod makes a Pod, and says of it what kube-scheduler would.
+func (e *environment) createPod(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	Expect(e.client.Create(ctx, pod)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(e.client.Delete(ctx, pod, client.GracePeriodSeconds(0)))).To(Succeed())
+	})
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now()}}
+	Expect(e.client.Status().Update(ctx, pod)).To(Succeed())
+}
+
+// events returns the messages of the events of an object with a reason.
+func (e *environment) events(ctx context.Context, kind, name, reason string) []string {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(e.client.List(ctx, list, client.MatchingFields{"involvedObject.kind": kind, "reason": reason})).To(Succeed())
+	return lo.FilterMap(list.Items, func(event corev1.Event, _ int) (string, bool) {
+		return event.Message, strings.HasPrefix(event.InvolvedObject.Name, name)
+	})
+}
+
+// failures returns how often an instance type's offering has failed in a row.
+func (f *fixture) failures(ctx context.Context, instanceType string) map[string]int32 {
+	GinkgoHelper()
+	Expect(env.get(ctx, f.template)).To(Succeed())
+	found := map[string]int32{}
+	for _, o := range f.template.Status.UnavailableOfferings {
+		if o.InstanceType == instanceType {
+			found[o.Reason] = o.Failures
+		}
+	}
+	return found
+}
+
+// available tells whether the offering of an instance type can be chosen.
+func (f *fixture) available(ctx context.Context, instanceType string) bool {
+	GinkgoHelper()
+	instanceTypes, err := env.cloudProvider().GetInstanceTypes(ctx, f.pool)
+	Expect(err).NotTo(HaveOccurred())
+	for _, it := range instanceTypes {
+		if it.Name == instanceType {
+			return it.Offerings[0].Available
+		}
+	}
+	Fail("there is no instance type " + instanceType)
+	return false
+}
+
+var _ = Describe("A machine that cannot be had", func() {
+	It("makes Karpenter choose another offering, and is told where users look", func(ctx SpecContext) {
+		f := newFixture("nocapacity").withCheap(ctx, noCapacity).createReady(ctx)
+		healthy := newFixture("untouched").createReady(ctx)
+		machines := f.watchMachines(ctx)
+		env.createPod(ctx, f.newPod())
+
+		By("waiting for the first claim to fail, and the second to become a Node")
+		var claim *karpv1.NodeClaim
+		Eventually(ctx, func(g Gomega) {
+			claims := lo.Filter(f.all(ctx), func(c karpv1.NodeClaim, _ int) bool { return c.Labels[corev1.LabelInstanceTypeStable] == instanceType })
+			g.Expect(claims).To(HaveLen(1))
+			claim = &claims[0]
+		}).Should(Succeed())
+		other := healthy.launchOne(ctx)
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		env.waitFor(ctx, other, karpv1.ConditionTypeInitialized)
+		Eventually(ctx, func() int { return len(f.all(ctx)) }).Should(Equal(1), "claims")
+		Eventually(ctx, func() int { return len(f.machines(ctx)) }).Should(Equal(1), "Machines")
+
+		By("looking at what is told")
+		Expect(f.failures(ctx, cheap)).To(Equal(map[string]int32{"InsufficientCapacity": 1}))
+		condition := f.condition(ctx, v1alpha1.ConditionOfferingsAvailable)
+		Expect(condition.IsFalse()).To(BeTrue())
+		Expect(condition.Message).To(And(ContainSubstring("cheap/zone-a/on-demand"), ContainSubstring("sufficient capacity")))
+		Expect(f.template.StatusConditions().Root().IsTrue()).To(BeTrue(), "Ready")
+		for kind, name := range map[string]string{"KarpenterMachineTemplate": f.name, "NodeClaim": f.name, "Pod": f.name} {
+			Eventually(ctx, func() []string { return env.events(ctx, kind, name, "InsufficientCapacity") }).
+				Should(ContainElement(ContainSubstring("sufficient capacity")), kind)
+		}
+		Expect(f.available(ctx, cheap)).To(BeFalse())
+		Expect(f.available(ctx, instanceType)).To(BeTrue())
+		Expect(machines.everCreated()).To(HaveLen(2))
+	})
+
+	It("has failed if it has no provider ID in time, and goes", func(ctx SpecContext) {
+		f := newFixture("toolate").withCheap(ctx, nil)
+		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 6 * time.Second}
+		f.createReady(ctx)
+		env.createPod(ctx, f.newPod())
+		Eventually(ctx, func() map[string]int32 { return f.failures(ctx, cheap) }).Should(Equal(map[string]int32{"LaunchTimeout": 1}))
+		Eventually(ctx, func(g Gomega) {
+			claims := f.all(ctx)
+			g.Expect(claims).To(HaveLen(1))
+			g.Expect(claims[0].Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, instanceType))
+			g.Expect(f.machines(ctx)).To(HaveLen(1))
+		}).Should(Succeed())
+		Expect(env.events(ctx, "NodeClaim", f.name, "LaunchTimeout")).To(ContainElement(ContainSubstring("no provider ID for 6s")))
+	})
+
+	It("is tried again only now and then, if nothing else fits", func(ctx SpecContext) {
+		f := newFixture("hopeless")
+		f.infrastructure.Spec.Template.Spec.Failure = noCapacity
+		f.createReady(ctx)
+		machines := f.watchMachines(ctx)
+		env.createPod(ctx, f.newPod())
+		Eventually(ctx, func() map[string]int32 { return f.failures(ctx, instanceType) }).Should(HaveLen(1))
+		Eventually(ctx, func() int { return len(f.machines(ctx)) + len(f.all(ctx)) }).Should(BeZero(), "Machines and claims")
+		tried := len(machines.everCreated())
+		Consistently(ctx, func() int { return len(machines.everCreated()) }).WithTimeout(20 * time.Second).Should(Equal(tried))
+		Expect(tried).To(BeNumerically("<=", 2))
+	})
+
+	It("moves a claim without a NodePool to another offering", func(ctx SpecContext) {
+		f := newFixture("standalone").withCheap(ctx, noCapacity).createReady(ctx)
+		claim := f.newClaim()
+		claim.Labels = nil
+		claim.Spec.Requirements[0].Values = []string{cheap, instanceType}
+		Expect(env.client.Create(ctx, claim)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, claim))).To(Succeed()) })
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		Expect(claim.Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, instanceType))
+		Expect(claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Reason).To(Equal(v1alpha1.ReasonMoved))
+		Expect(env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonMoved)).To(ContainElement(ContainSubstring("Moved to offering standard/zone-a/on-demand")))
+		machine := env.waitMachine(ctx, claim)
+		Eventually(ctx, func() []types.UID { return uids(f.machines(ctx)) }).Should(ConsistOf(machine.UID))
+	})
+})

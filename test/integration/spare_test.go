@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+var _ = Describe("A spare Machine", func() {
+	It("that takes 25 minutes to boot serves the claim after the one that Karpenter gave up on", func(ctx SpecContext) {
+		f := newFixture("slowboot").delays(0, never, 0)
+		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 40 * time.Minute}
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		f.createReady(ctx)
+		machines := f.watchMachines(ctx)
+		first := f.launchOne(ctx)
+		machine := env.waitMachine(ctx, first)
+
+		By("letting Karpenter give up on the claim")
+		env.later(ctx, registrationTimeout, first, func(g Gomega) {
+			g.Expect(env.exists(ctx, first)).To(BeFalse(), "the claim after 15 minutes")
+		})
+		Expect(env.get(ctx, machine)).To(Succeed())
+		Expect(machine.DeletionTimestamp).To(BeNil())
+		Expect(machine.Labels).NotTo(HaveKey(v1alpha1.NodeClaimUIDLabel))
+		Expect(machine.Annotations).To(HaveKey(v1alpha1.SpareSinceAnnotation))
+		Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.NodeClaimAnnotation))
+
+		By("making the next claim for the same Pods")
+		second := f.launchOne(ctx)
+		Expect(env.waitMachine(ctx, second).UID).To(Equal(machine.UID))
+		Expect(env.get(ctx, machine)).To(Succeed())
+		Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.SpareSinceAnnotation))
+
+		By("booting the machine at last")
+		instance := env.simulated(ctx, machine)
+		env.change(ctx, instance, func() { instance.Spec.Delays = infrav1.Delays{} })
+		env.waitFor(ctx, second, karpv1.ConditionTypeInitialized)
+		Expect(env.providerID(ctx, second)).To(Equal(env.simulated(ctx, machine).Spec.ProviderID))
+		Expect(machines.everCreated()).To(ConsistOf(machine.Name))
+		Expect(env.stateNodesOf(second)).To(HaveLen(1))
+	})
+
+	It("that nobody takes goes after spareTTL, and is not replaced", func(ctx SpecContext) {
+		f := newFixture("untaken").delays(0, 0, never)
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: 4 * time.Second}
+		f.createReady(ctx)
+		machines := f.watchMachines(ctx)
+		claims := f.launch(ctx, 2)
+		stays, goes := env.waitMachine(ctx, claims[0]), env.waitMachine(ctx, claims[1])
+		// A provider ID is no reason to give it up: it may have come just now.
+		Eventually(ctx, func() string { return env.providerID(ctx, claims[1]) }).Should(HavePrefix("sim://"))
+		env.delete(ctx, claims[1])
+		env.waitGone(ctx, claims[1])
+		Expect(env.get(ctx, goes)).To(Succeed())
+		Expect(goes.Annotations).To(HaveKey(v1alpha1.SpareSinceAnnotation))
+		env.waitGone(ctx, goes)
+		env.waitReplicas(ctx, f, 1)
+		Consistently(ctx, machines.everCreated).Should(ConsistOf(stays.Name, goes.Name))
+		Expect(machines.everDeleted()).To(ConsistOf(goes.Name))
+	})
+
+	It("is not kept if it has its provider ID and never becomes a Node", func(ctx SpecContext) {
+		f := newFixture("never").delays(0, 0, never)
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Hour}
+		f.createReady(ctx)
+		claim := f.launchOne(ctx)
+		machine := env.waitMachine(ctx, claim)
+		Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
+		env.later(ctx, registrationTimeout, claim, func(g Gomega) {
+			g.Expect(env.exists(ctx, claim)).To(BeFalse(), "the claim after 15 minutes")
+		})
+		Expect(env.exists(ctx, machine)).To(BeFalse(), "the Machine outlived its claim")
+		env.waitReplicas(ctx, f, 0)
+	})
+
+	It("whose claim lost its finalizer by force is released, or goes if it has a Node", func(ctx SpecContext) {
+		f := newFixture("forced")
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		f.createReady(ctx)
+		booted := f.launchOne(ctx)
+		env.waitFor(ctx, booted, karpv1.ConditionTypeInitialized)
+		used := env.waitMachine(ctx, booted)
+
+		slow := newFixture("forcedslow").delays(0, never, 0)
+		slow.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		slow.createReady(ctx)
+		booting := slow.launchOne(ctx)
+		unused := env.waitMachine(ctx, booting)
+
+		for _, claim := range []*karpv1.NodeClaim{booted, booting} {
+			env.forceGone(ctx, claim)
+		}
+		next := slow.launchOne(ctx)
+		Expect(env.waitMachine(ctx, next).UID).To(Equal(unused.UID))
+		Eventually(ctx, func() bool {
+			if node := env.nodeOf(ctx, used.Spec.ProviderID); node != nil && !node.DeletionTimestamp.IsZero() {
+				env.annotate(ctx, node, "integration.test/nudge", new(time.Now().String()))
+			}
+			return env.exists(ctx, used)
+		}).Should(BeFalse(), "the Machine of a claim that is gone")
+		env.waitReplicas(ctx, f, 0)
+	})
+})
