@@ -110,7 +110,10 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 		return nil, err
 	}
 	if len(machines) > 0 {
-		return fromMachine(&machines[0]), nil
+		// A claim that has moved has two for a while: one that goes counts only if
+		// there is no other.
+		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !scalable.Leaving(&machine) })
+		return fromMachine(lo.Ternary(found, &stays, &machines[0])), nil
 	}
 	if provisional {
 		// The Machine is still to come: what is known is on the claim itself.

@@ -5,9 +5,10 @@ package link
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
 // createClaim is core making a claim. Names are used again, UIDs are not.
@@ -150,9 +151,12 @@ func (w *world) scaleMachineSet() {
 	if v.machines < w.ownWrites {
 		return
 	}
-	machines := slices.Clone(w.machines[v.machines])
-	diff := len(machines) - int(w.ms[v.ms].replicas)
-	for range -diff {
+	var seen []model.Machine
+	for _, m := range w.machines[v.machines] {
+		seen = append(seen, model.Machine{Name: m.Name, Created: m.Created, Deleting: m.deleting, DeleteAnnotation: m.chosen, Healthy: m.Used})
+	}
+	create, remove := model.MachineSet(w.ms[v.ms].replicas, seen)
+	for range create {
 		w.made++
 		// Its name is random, so names do not tell the order of creation.
 		name := fmt.Sprintf("m%c%d", 'a'+rune(w.random.Intn(4)), w.made)
@@ -161,45 +165,16 @@ func (w *world) scaleMachineSet() {
 		w.tracef("creates Machine %s", name)
 		w.ownWrites = w.machines.latest()
 	}
-	if diff <= 0 {
-		return
-	}
-	slices.SortFunc(machines, deletionOrder)
-	for _, m := range machines[:diff] {
-		if m.deleting {
-			continue
-		}
-		w.updateMachine(m.Name, 0, func(now *simMachine) {
+	for _, name := range remove {
+		w.updateMachine(name, 0, func(now *simMachine) {
 			if claim, serves := w.serves(*now); serves {
 				w.victims = append(w.victims, w.step)
-				w.tracef("HARM: Machine %s, deleted for replicas %d, serves live claim %s", m.Name, w.ms[v.ms].replicas, claim)
+				w.tracef("HARM: Machine %s, deleted for replicas %d, serves live claim %s", name, w.ms[v.ms].replicas, claim)
 			}
 			now.deleting = true
 		})
 		w.ownWrites = w.machines.latest()
 	}
-}
-
-// deletionOrder is Cluster API's deletion order Newest.
-func deletionOrder(a, b simMachine) int {
-	priority := func(m simMachine) int {
-		switch {
-		case m.deleting:
-			return 100
-		case m.chosen:
-			return 80
-		case !m.Used:
-			return 50
-		}
-		return 0
-	}
-	if pa, pb := priority(a), priority(b); pa != pb {
-		return pb - pa
-	}
-	if priority(a) == 0 && !a.Created.Equal(b.Created) {
-		return b.Created.Compare(a.Created)
-	}
-	return strings.Compare(a.Name, b.Name)
 }
 
 // boot lets a Machine come one step further, also one that is being deleted.

@@ -24,6 +24,10 @@ import (
 // LaunchTimeout is the failure of a machine that did not come in time.
 const LaunchTimeout failure.Kind = "LaunchTimeout"
 
+// readTimeout ends waiting for a kind's objects to be listed for the first time,
+// which goes on meanwhile, and does not come if the operator may not read them.
+const readTimeout = 5 * time.Second
+
 // Failure returns why the machine of a claim could not be had; nil if the claim
 // has one, needs none, or it may still come.
 func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
@@ -72,6 +76,8 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 	if Used(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	object, err := external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, machine.Namespace)
 	if err != nil {
 		// Whatever it is that cannot be read, the launch timeout is there.

@@ -28,7 +28,7 @@ func setEmptySince(resource *clusterv1.MachineDeployment, observed *scalable.Obs
 		return emptiness{}
 	}
 	since, err := time.Parse(time.RFC3339, resource.Annotations[v1alpha1.EmptySinceAnnotation])
-	if err != nil { // absent, or edited by somebody
+	if err != nil || since.After(observed.Now) { // absent, or edited by somebody
 		since = observed.Now
 		resource.Annotations = lo.Assign(resource.Annotations, map[string]string{v1alpha1.EmptySinceAnnotation: since.UTC().Format(time.RFC3339)})
 	}
