@@ -102,10 +102,17 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, resource
 }
 
 // giveUp deletes a claim that can get no Machine, so that Karpenter makes another.
+// One without a NodePool, which nobody would make again, has the template's
+// launchTimeout for its offering to come back, and then moves to another (see
+// package nodeclaim).
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	var gone notOffered
 	if !errors.As(reason, &gone) {
 		return reason
+	}
+	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
+		log.FromContext(ctx).Info("NodeClaim waits, for its template does not offer what it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
+		return nil
 	}
 	r.recorder.Publish(offeringGone(claim, reason))
 	precondition := client.Preconditions{UID: &claim.UID}
