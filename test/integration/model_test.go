@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"slices"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+)
+
+// The simulation and the search for harmful crashes decide with test/model what
+// Cluster API does. Here it is compared with the real reconcilers.
+var _ = Describe("The model of Cluster API", func() {
+	It("predicts what becomes of the Machines of random scripts, seeds 0 to 5", func(ctx SpecContext) {
+		// Cluster API takes its time for each step, so the scripts run side by side.
+		var running sync.WaitGroup
+		for seed := range int64(6) {
+			running.Go(func() {
+				defer GinkgoRecover()
+				random := rand.New(rand.NewSource(seed))
+				m := newModelled(ctx, fmt.Sprintf("model-%d", seed), nil)
+				// Two pairs of healthy Machines, so that there is an older and a younger one.
+				for _, replicas := range []int32{2, 4} {
+					m.step(ctx, fmt.Sprintf("raise to %d", replicas), func() { m.setReplicas(ctx, replicas) })
+					m.step(ctx, "let the Nodes join", func() { m.joinAll(ctx) })
+				}
+				for range 6 {
+					operation := m.operation(ctx, random)
+					m.step(ctx, operation.name, operation.do)
+				}
+				Consistently(ctx, func() []model.Machine { return m.machines(ctx) }).Should(ConsistOf(m.before))
+			})
+		}
+		running.Wait()
+	})
+
+	It("predicts that one more Machine takes as many steps as there are deleting ones", func(ctx SpecContext) {
+		m := newModelled(ctx, "model-steps", nil)
+		m.step(ctx, "start with 4", func() { m.setReplicas(ctx, 4) })
+		for _, machine := range m.before {
+			m.hold(ctx, machine.Name)
+		}
+		m.step(ctx, "lower to 0", func() { m.setReplicas(ctx, 0) })
+		given := m.watchMachineSet(ctx)
+		m.step(ctx, "raise to 5", func() { m.setReplicas(ctx, 5) })
+		want, replicas := []int32{}, int32(0)
+		for replicas < 5 {
+			replicas = model.MachineDeployment(5, replicas, 4)
+			want = append(want, replicas)
+		}
+		Expect(want).To(HaveLen(5))
+		Expect(given()).To(Equal(want))
+	})
+})
+
+// operation is one step of a script.
+type operation struct {
+	name string
+	do   func()
+}
+
+// operation returns one that can be done now.
+func (m *modelled) operation(ctx context.Context, random *rand.Rand) operation {
+	GinkgoHelper()
+	pick := func(which func(model.Machine) bool) (string, bool) {
+		names := lo.FilterMap(m.before, func(machine model.Machine, _ int) (string, bool) { return machine.Name, which(machine) })
+		if len(names) == 0 {
+			return "", false
+		}
+		slices.Sort(names)
+		return names[random.Intn(len(names))], true
+	}
+	live := func(machine model.Machine) bool { return !machine.Deleting }
+	var possible []operation
+	add := func(name string, do func()) { possible = append(possible, operation{name, do}) }
+
+	if raised := m.replicas + 1 + random.Int31n(3); raised <= 7 {
+		add(fmt.Sprintf("raise to %d", raised), func() { m.setReplicas(ctx, raised) })
+	}
+	if m.replicas > 0 {
+		lowered := m.replicas - 1 - random.Int31n(min(2, m.replicas))
+		// More likely than the others: here something is chosen.
+		for range 3 {
+			add(fmt.Sprintf("lower to %d", lowered), func() { m.setReplicas(ctx, lowered) })
+		}
+	}
+	if name, found := pick(func(machine model.Machine) bool { return live(machine) && !machine.DeleteAnnotation }); found {
+		add("annotate "+name, func() { env.annotate(ctx, machineNamed(name), clusterv1.DeleteMachineAnnotation, new("")) })
+	}
+	if name, found := pick(live); found {
+		add("delete "+name, func() { env.delete(ctx, machineNamed(name)) })
+		add("delete and hold "+name, func() { m.hold(ctx, name); env.delete(ctx, machineNamed(name)) })
+	}
+	if name, found := pick(func(machine model.Machine) bool { return machine.Deleting }); found {
+		add("release "+name, func() { m.release(ctx, name) })
+	}
+	if name, found := pick(func(machine model.Machine) bool { return live(machine) && !machine.Healthy }); found {
+		add("let the Node join of "+name, func() { m.join(ctx, name) })
+	}
+	return possible[random.Intn(len(possible))]
+}
