@@ -127,13 +127,13 @@ func (w *world) scale() {
 	md.decidedFrom = v.machines
 }
 
-// letGo takes the hook away and deletes a chosen Machine.
+// letGo deletes a chosen Machine and takes its hook away.
 func (w *world) letGo(m simMachine) {
-	if m.hook && !w.crashed() {
-		w.updateMachine(m.Name, 0, func(now *simMachine) { now.hook = false })
-	}
 	if !m.deleting && !w.crashed() {
 		w.updateMachine(m.Name, 0, func(now *simMachine) { now.deleting = true })
+	}
+	if m.hook && !w.crashed() {
+		w.updateMachine(m.Name, 0, func(now *simMachine) { now.hook = false })
 	}
 }
 

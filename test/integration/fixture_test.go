@@ -214,6 +214,15 @@ func (f *fixture) resource(ctx context.Context) *clusterv1.MachineDeployment {
 	return &resources[0]
 }
 
+// machineSet returns the one MachineSet of this fixture.
+func (f *fixture) machineSet(ctx context.Context) *clusterv1.MachineSet {
+	GinkgoHelper()
+	list := &clusterv1.MachineSetList{}
+	Expect(env.client.List(ctx, list, client.MatchingLabels{v1alpha1.TemplateLabel: f.name})).To(Succeed())
+	Expect(list.Items).To(HaveLen(1))
+	return &list.Items[0]
+}
+
 // condition reads the template and returns one of its conditions.
 func (f *fixture) condition(ctx context.Context, kind string) *status.Condition {
 	GinkgoHelper()

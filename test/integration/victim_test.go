@@ -3,6 +3,8 @@
 package integration
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
@@ -50,6 +52,46 @@ var _ = Describe("The Machine of a deleted claim", func() {
 			Expect(claim.DeletionTimestamp).To(BeNil())
 			Expect(claim.Status.ProviderID).To(Equal(env.waitMachine(ctx, claim).Spec.ProviderID))
 		}
+	})
+
+	It("holds up nobody, also with nine others that take long to go", func(ctx SpecContext) {
+		f := newFixture("tenslow").createReady(ctx)
+		machines := f.watchMachines(ctx)
+		claims := f.launch(ctx, 10)
+		for _, claim := range claims {
+			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		}
+		var releases []func(context.Context)
+		for _, claim := range claims {
+			releases = append(releases, env.hold(ctx, env.waitMachine(ctx, claim)))
+			env.delete(ctx, claim)
+		}
+		set := f.machineSet(ctx)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(lo.FromPtr(f.resource(ctx).Spec.Replicas)).To(BeZero())
+			g.Expect(env.get(ctx, set)).To(Succeed())
+			g.Expect(lo.FromPtr(set.Spec.Replicas)).To(BeZero())
+			for _, machine := range f.machines(ctx) {
+				g.Expect(machine.DeletionTimestamp).NotTo(BeNil())
+			}
+		}).Should(Succeed())
+
+		before := set.Generation
+		next := f.launchOne(ctx)
+		env.waitMachine(ctx, next)
+		Expect(env.get(ctx, set)).To(Succeed())
+		// The MachineDeployment controller alone would raise it by one a second, eleven times.
+		Expect(set.Generation-before).To(BeNumerically("<=", 5), "writes of the MachineSet")
+		env.waitFor(ctx, next, karpv1.ConditionTypeInitialized)
+		Expect(f.machines(ctx)).To(HaveLen(11), "ten are still going")
+		for _, release := range releases {
+			release(ctx)
+		}
+		for _, claim := range claims {
+			env.waitGone(ctx, claim)
+		}
+		env.waitReplicas(ctx, f, 1)
+		Consistently(ctx, machines.everCreated).Should(HaveLen(11))
 	})
 
 	It("is replaced if it was deleted by hand before its Node joined", func(ctx SpecContext) {

@@ -81,7 +81,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 
 // Reconcile works on the scalable resource of the given name.
@@ -131,7 +131,7 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	}
 	before, after := resource.Spec.Replicas, changed.Spec.Replicas
 	if equal(resource, changed) {
-		return reconcile.Result{RequeueAfter: empty.expiresIn}, nil
+		return reconcile.Result{RequeueAfter: empty.expiresIn}, r.passOn(ctx, observed, *after)
 	}
 	// Lowering is never put off: a Machine that is gone before would be replaced.
 	raises := *after > lo.FromPtr(before)
@@ -149,7 +149,7 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	if before == nil || *before != *after {
 		log.FromContext(ctx).Info("set replicas", "MachineDeployment", client.ObjectKeyFromObject(resource), "from", lo.FromPtr(before), "to", *after)
 	}
-	return reconcile.Result{RequeueAfter: empty.expiresIn}, nil
+	return reconcile.Result{RequeueAfter: empty.expiresIn}, r.passOn(ctx, observed, *after)
 }
 
 // equal tells whether nothing that update sets is different.

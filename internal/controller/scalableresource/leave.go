@@ -30,7 +30,7 @@ const patience = time.Minute
 // chooses it then. If no claim is there that Karpenter could drain it for, it is
 // chosen at once, and Cluster API drains it.
 //
-// A chosen Machine is deleted, and its hook taken away, when the MachineSet has so
+// A chosen Machine is deleted, and its hook is taken away, when the MachineSet has so
 // few replicas that it makes no other in its place. It returns after what time to
 // look again; zero for no time.
 func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
@@ -90,9 +90,16 @@ func (r *Reconciler) chooseDeleted(ctx context.Context, observed *scalable.Obser
 	return scalable.Choose(ctx, r.clusters.Management.GetClient(), machine, observed.Now, false)
 }
 
-// letGo takes the hook away and deletes the Machine.
+// letGo deletes the Machine, and takes its hook away: afterwards, for a MachineSet
+// puts the hook back on Machines that are not being deleted.
 func (r *Reconciler) letGo(ctx context.Context, machine *clusterv1.Machine) error {
 	management := r.clusters.Management.GetClient()
+	if machine.DeletionTimestamp.IsZero() {
+		if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
+			return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+		}
+		log.FromContext(ctx).Info("deleted Machine", "Machine", client.ObjectKeyFromObject(machine))
+	}
 	if _, waits := machine.Annotations[v1alpha1.DrainHookAnnotation]; waits {
 		free := machine.DeepCopy()
 		delete(free.Annotations, v1alpha1.DrainHookAnnotation)
@@ -100,12 +107,5 @@ func (r *Reconciler) letGo(ctx context.Context, machine *clusterv1.Machine) erro
 			return fmt.Errorf("removing the drain hook of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 		}
 	}
-	if !machine.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
-		return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	log.FromContext(ctx).Info("deleted Machine", "Machine", client.ObjectKeyFromObject(machine))
 	return nil
 }
