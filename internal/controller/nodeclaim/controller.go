@@ -17,6 +17,7 @@ package nodeclaim
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -44,6 +45,10 @@ type Reconciler struct {
 	recorder      events.Recorder
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
+
+	// written has, for each resource, the versions of the Machines that links were
+	// last written on.
+	written sync.Map
 }
 
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the
