@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry is one request. Its fields are named as in audit.k8s.io/v1.
+type Entry struct {
+	Stage      string `json:"stage"`
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	UserAgent  string `json:"userAgent"`
+
+	ObjectRef struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+
+	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+	StageTimestamp           time.Time `json:"stageTimestamp"`
+}
+
+// Write tells whether the request asked for a change, whatever the answer was. Leases do not count: whoever holds one
+// renews it all the time.
+func (e *Entry) Write() bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
+		e.ObjectRef.Resource != "leases"
+}
+
+// Event tells whether the request is about a Kubernetes Event.
+func (e *Entry) Event() bool { return e.ObjectRef.Resource == "events" }
+
+// By tells whether the client named itself so, as karpenter-capi in karpenter-capi/v1.0.
+func (e *Entry) By(agent string) bool { return strings.HasPrefix(e.UserAgent, agent+"/") }
+
+// Succeeded tells whether the request was carried out.
+func (e *Entry) Succeeded() bool {
+	return e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
+}
+
+// What tells what was asked for, without the name of the object.
+func (e *Entry) What() string {
+	resource := e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		resource += "/" + e.ObjectRef.Subresource
+	}
+	return e.Verb + " " + resource
+}
+
+// String implements fmt.Stringer.
+func (e *Entry) String() string {
+	name := e.ObjectRef.Name
+	if name == "" {
+		name = e.RequestURI
+	}
+	return fmt.Sprintf("%s %s %s: %d, by %s", e.StageTimestamp.Local().Format("15:04:05.000"), e.What(), name, e.ResponseStatus.Code, e.UserAgent)
+}
+
+// Log is an audit log that goes on being written.
+type Log struct {
+	// Path of the file.
+	Path string
+}
+
+// Position is a place in a log.
+type Position int64
+
+// End returns where the log ends now.
+func (l Log) End() (Position, error) {
+	info, err := os.Stat(l.Path)
+	if err != nil {
+		return 0, err
+	}
+	return Position(info.Size()), nil
+}
+
+// Since returns the entries after a position, and the position after them. A line that is just being written is left for
+// the next time. One that is not whole because its writer was killed is left out.
+func (l Log) Since(from Position) ([]Entry, Position, error) {
+	file, err := os.Open(l.Path)
+	if err != nil {
+		return nil, from, err
+	}
+	defer file.Close() //nolint:errcheck // It is only read.
+	if _, err := file.Seek(int64(from), io.SeekStart); err != nil {
+		return nil, from, err
+	}
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, from, err
+	}
+	end := bytes.LastIndexByte(data, '\n') + 1
+	return parse(data[:end]), from + Position(end), nil
+}
+
+// parse reads whole lines.
+func parse(data []byte) []Entry {
+	var entries []Entry
+	for line := range bytes.Lines(data) {
+		entry := Entry{}
+		if json.Unmarshal(line, &entry) == nil && entry.Stage == "ResponseComplete" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Rule is what a violation breaks. The numbers are those of the invariants in the design.
+type Rule string
+
+// The rules.
+const (
+	// DoubleLink: a Machine serves at most one claim, and no two claims share a provider ID (1 and 4).
+	DoubleLink Rule = "double link"
+	// LostLink: a Machine that serves a live claim is not taken from it (1).
+	LostLink Rule = "lost link"
+	// WrongDelete: a Machine that serves a live claim is not deleted, unless it has failed (2).
+	WrongDelete Rule = "wrong delete"
+	// Leak: at the end no Machine is without a live claim, and no instance without a Machine (3).
+	Leak Rule = "leak"
+	// ProviderID: a claim's provider ID is its provisional one, or that of a Machine that was linked to it (4).
+	ProviderID Rule = "provider ID"
+	// Finalizer: a claim is gone only after its Machine is gone or was released (5).
+	Finalizer Rule = "finalizer"
+)
+
+// Violation is one break of a rule.
+type Violation struct {
+	Rule     Rule
+	Revision int64
+	Seen     time.Time
+	// Machine is the name of the Machine that it is about; empty if it is about none.
+	Machine string
+	Text    string
+}
+
+// String implements fmt.Stringer.
+func (v Violation) String() string {
+	if v.Revision == 0 {
+		return fmt.Sprintf("%s: %s", v.Rule, v.Text)
+	}
+	return fmt.Sprintf("%s: at %s (revision %d) %s", v.Rule, v.Seen.Format(timeFormat), v.Revision, v.Text)
+}
+
+const timeFormat = "15:04:05.000"
+
+// Rules say what the checks cannot know.
+type Rules struct {
+	// Failures are the reasons with which infrastructure says that it has failed, and does not just boot.
+	Failures []string
+
+	// LaunchTimeout is for how long a Machine may have no Node before it counts as failed.
+	LaunchTimeout time.Duration
+}
+
+// Checker replays changes and checks the invariants at each one. It is not for concurrent use.
+type Checker struct {
+	rules   Rules
+	objects map[Kind]map[string]*Object
+
+	// claims are those that exist, by UID.
+	claims map[types.UID]*Object
+	// served are the claims that each Machine was ever linked to, by the Machine's UID.
+	served map[types.UID][]types.UID
+	// known are the provider IDs that each claim may have had, by its UID: those of Machines that were linked to it.
+	known map[types.UID][]string
+	// launched counts the claims there ever were.
+	launched int
+
+	violations []Violation
+}
+
+// NewChecker returns a checker for a history that begins without objects.
+func NewChecker(rules Rules) *Checker {
+	return &Checker{
+		rules:   rules,
+		objects: map[Kind]map[string]*Object{NodeClaim: {}, Machine: {}, MachineSet: {}, MachineDeployment: {}, SimulatedMachine: {}},
+		claims:  map[types.UID]*Object{},
+		served:  map[types.UID][]types.UID{},
+		known:   map[types.UID][]string{},
+	}
+}
+
+// Observe takes the next change, and returns what the object was before; nil if it was not there.
+func (c *Checker) Observe(change Change) (before *Object) {
+	before = c.objects[change.Kind][change.Key]
+	if change.Object == nil {
+		delete(c.objects[change.Kind], change.Key)
+	} else {
+		c.objects[change.Kind][change.Key] = change.Object
+	}
+	switch change.Kind {
+	case NodeClaim:
+		c.observeClaim(change, before)
+	case Machine:
+		c.observeMachine(change, before)
+	}
+	return before
+}
+
+// Violations returns what was found so far.
+func (c *Checker) Violations() []Violation { return slices.Clone(c.violations) }
+
+// Claims returns how many claims there ever were.
+func (c *Checker) Claims() int { return c.launched }
+
+// UIDs returns those of all objects of a kind that are there.
+func (c *Checker) UIDs(kind Kind) []types.UID {
+	uids := make([]types.UID, 0, len(c.objects[kind]))
+	for _, object := range c.objects[kind] {
+		uids = append(uids, object.UID)
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+func (c *Checker) violated(change Change, rule Rule, machine string, format string, args ...any) {
+	c.violations = append(c.violations, Violation{
+		Rule: rule, Revision: change.Revision, Seen: change.Seen, Machine: machine, Text: fmt.Sprintf(format, args...),
+	})
+}
+
+// linked returns the Machines with a link to a claim, those that are being deleted included, by name.
+func (c *Checker) linked(claim types.UID) []*Object {
+	var found []*Object
+	for _, machine := range c.objects[Machine] {
+		if machine.Claim == claim {
+			found = append(found, machine)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
+	return found
+}
+
+// servedByAnother returns a live Machine other than the given one that is linked to a claim; nil if there is none.
+func (c *Checker) servedByAnother(claim types.UID, machine *Object) *Object {
+	for _, other := range c.linked(claim) {
+		if other.UID != machine.UID && other.Live() {
+			return other
+		}
+	}
+	return nil
+}
+
+// failed tells whether a Machine has failed: its infrastructure says so, or it has had no Node for too long.
+func (c *Checker) failed(key string, machine *Object, at time.Time) bool {
+	if slices.Contains(c.rules.Failures, machine.Failed) {
+		return true
+	}
+	// Cluster API gives the infrastructure machine the Machine's name.
+	if instance := c.objects[SimulatedMachine][key]; instance != nil && slices.Contains(c.rules.Failures, instance.Failed) {
+		return true
+	}
+	return c.rules.LaunchTimeout > 0 && machine.Node == "" && at.Sub(machine.Created) >= c.rules.LaunchTimeout
+}

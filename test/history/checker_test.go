@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	rules = Rules{Failures: []string{"NoCapacity"}, LaunchTimeout: time.Minute}
+)
+
+// The steps of a history. Each changes the object that is there, or makes a new one.
+type step func(objects map[Kind]map[string]*Object) Change
+
+func change(kind Kind, name string, set func(*Object)) step {
+	return func(objects map[Kind]map[string]*Object) Change {
+		object := Object{Name: name, UID: types.UID("uid-" + name), Created: start}
+		if known := objects[kind][name]; known != nil {
+			object = *known
+		}
+		set(&object)
+		return Change{Kind: kind, Key: name, Object: &object}
+	}
+}
+
+func gone(kind Kind, name string) step {
+	return func(map[Kind]map[string]*Object) Change { return Change{Kind: kind, Key: name} }
+}
+
+// claim makes a claim, launched and with its provisional provider ID.
+func claim(name string) step {
+	return change(NodeClaim, name, func(o *Object) { o.ProviderID = "nodeclaim://uid-" + name })
+}
+
+func providerID(kind Kind, name, id string) step {
+	return change(kind, name, func(o *Object) { o.ProviderID = id })
+}
+
+func deleted(kind Kind, name string) step {
+	return change(kind, name, func(o *Object) { o.Deleted = start })
+}
+
+func chosen(name string) step { return change(Machine, name, func(o *Object) { o.Chosen = true }) }
+
+func machine(name string) step { return change(Machine, name, func(*Object) {}) }
+
+func linkTo(machine, claim string) step {
+	return change(Machine, machine, func(o *Object) {
+		o.Claim, o.ClaimName = "", ""
+		if claim != "" {
+			o.Claim, o.ClaimName = types.UID("uid-"+claim), claim
+		}
+	})
+}
+
+// replay lets a checker observe steps, a second after each other.
+func replay(steps []step) *Checker {
+	checker := NewChecker(rules)
+	for i, step := range steps {
+		change := step(checker.objects)
+		change.Revision, change.Seen = int64(i+1), start.Add(time.Duration(i)*time.Second)
+		checker.Observe(change)
+	}
+	return checker
+}
+
+func broken(violations []Violation) []Rule {
+	var rules []Rule
+	for _, violation := range violations {
+		rules = append(rules, violation.Rule)
+	}
+	return rules
+}
+
+func TestObserve(t *testing.T) {
+	for name, tc := range map[string]struct {
+		steps []step
+		want  []Rule
+	}{
+		"a claim's whole life": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m"),
+			deleted(NodeClaim, "a"), deleted(Machine, "m"), gone(Machine, "m"), gone(NodeClaim, "a"),
+		}},
+		"a Machine is released and serves the next claim": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a"), linkTo("m", ""), gone(NodeClaim, "a"), claim("b"), linkTo("m", "b"),
+		}},
+		"a Machine is linked to another claim while the first is alive": {
+			steps: []step{claim("a"), claim("b"), machine("m"), linkTo("m", "a"), linkTo("m", "b")},
+			want:  []Rule{DoubleLink},
+		},
+		"the same with nothing in between": {
+			steps: []step{claim("a"), claim("b"), machine("m"), linkTo("m", "a"), linkTo("m", ""), linkTo("m", "b")},
+			want:  []Rule{LostLink, DoubleLink},
+		},
+		"a second Machine of a claim is taken for another claim": {steps: []step{
+			claim("a"), claim("b"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), linkTo("n", ""), linkTo("n", "b"),
+		}},
+		"a second Machine of a claim is deleted": {steps: []step{
+			claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), deleted(Machine, "n"),
+		}},
+		"the Machine that a claim knows is deleted, and a second one stays": {
+			steps: []step{
+				claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"),
+				providerID(Machine, "n", "real://n"), providerID(NodeClaim, "a", "real://n"), deleted(Machine, "n"),
+			},
+			want: []Rule{WrongDelete},
+		},
+		"a Machine that serves is deleted": {
+			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(Machine, "m")},
+			want:  []Rule{WrongDelete},
+		},
+		"a Machine that serves is chosen to go, and deleted then": {
+			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), chosen("m"), deleted(Machine, "m")},
+			want:  []Rule{WrongDelete},
+		},
+		"a Machine that goes is linked": {
+			steps: []step{claim("a"), machine("m"), chosen("m"), linkTo("m", "a")},
+			want:  []Rule{WrongDelete},
+		},
+		"a second Machine takes over from one that goes": {
+			steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), chosen("m"), chosen("n")},
+			want:  []Rule{WrongDelete},
+		},
+		"a Machine that serves is gone at once": {
+			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), gone(Machine, "m")},
+			want:  []Rule{WrongDelete},
+		},
+		"a Machine that lost its link is deleted": {
+			steps: []step{
+				claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m"),
+				linkTo("m", ""), deleted(Machine, "m"),
+			},
+			want: []Rule{LostLink, WrongDelete},
+		},
+		"a spare Machine is deleted": {steps: []step{claim("a"), machine("m"), deleted(Machine, "m")}},
+		"a Machine whose instance failed is deleted": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(o *Object) { o.Failed = "NoCapacity" }), deleted(Machine, "m"),
+		}},
+		"a Machine that has failed is deleted": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), change(Machine, "m", func(o *Object) { o.Failed = "NoCapacity" }), deleted(Machine, "m"),
+		}},
+		"a Machine that boots is deleted": {
+			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), change(Machine, "m", func(o *Object) { o.Failed = "Booting" }), deleted(Machine, "m")},
+			want:  []Rule{WrongDelete},
+		},
+		"a Machine that boots for too long is deleted": {steps: []step{
+			claim("a"), change(Machine, "m", func(o *Object) { o.Created = start.Add(-time.Minute) }), linkTo("m", "a"), deleted(Machine, "m"),
+		}},
+		"an old Machine with a Node is deleted": {
+			steps: []step{
+				claim("a"), change(Machine, "m", func(o *Object) { o.Created, o.Node = start.Add(-time.Minute), "m" }), linkTo("m", "a"), deleted(Machine, "m"),
+			},
+			want: []Rule{WrongDelete},
+		},
+		"the provisional provider ID comes back": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m"), claim("a"), providerID(NodeClaim, "a", "real://m"),
+		}},
+		"another claim's provisional provider ID": {
+			steps: []step{claim("a"), providerID(NodeClaim, "b", "nodeclaim://uid-a")},
+			want:  []Rule{ProviderID, DoubleLink},
+		},
+		"the provider ID of a Machine that was never linked": {
+			steps: []step{claim("a"), machine("m"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m")},
+			want:  []Rule{ProviderID},
+		},
+		"the provider ID of a Machine that was released meanwhile": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), deleted(NodeClaim, "a"), linkTo("m", ""), providerID(NodeClaim, "a", "real://m"),
+		}},
+		"a claim is gone before its Machine": {
+			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a"), deleted(Machine, "m"), gone(NodeClaim, "a")},
+			want:  []Rule{Finalizer},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, broken(replay(tc.steps).Violations())); diff != "" {
+				t.Errorf("rules that were broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		steps []step
+		want  []Rule
+	}{
+		"nothing is left":                 {steps: []step{claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {})}},
+		"a Machine without a claim":       {steps: []step{machine("m")}, want: []Rule{Leak}},
+		"a Machine whose claim is gone":   {steps: []step{machine("m"), linkTo("m", "a")}, want: []Rule{Leak}},
+		"a Machine whose claim is going":  {steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a")}, want: []Rule{Leak}},
+		"an instance without a Machine":   {steps: []step{change(SimulatedMachine, "m", func(*Object) {})}, want: []Rule{Leak}},
+		"two Machines of one claim":       {steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a")}, want: []Rule{DoubleLink}},
+		"the second one is being deleted": {steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), deleted(Machine, "n")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, broken(replay(tc.steps).End())); diff != "" {
+				t.Errorf("rules that are broken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// observeMachine checks the change of a Machine.
+func (c *Checker) observeMachine(change Change, before *Object) {
+	after := change.Object
+	if before != nil && after != nil && before.Claim != "" && before.Claim != after.Claim {
+		c.checkTaken(change, before, after)
+	}
+	if after != nil && after.Claim != "" {
+		c.checkLinked(change, before, after)
+		c.learn(after)
+	}
+	if before.Live() && !after.Live() {
+		c.checkDeleted(change, before)
+	}
+}
+
+// learn remembers what the Machine has served and which provider ID its claim may have.
+func (c *Checker) learn(machine *Object) {
+	if !slices.Contains(c.served[machine.UID], machine.Claim) {
+		c.served[machine.UID] = append(c.served[machine.UID], machine.Claim)
+	}
+	if machine.ProviderID != "" && !slices.Contains(c.known[machine.Claim], machine.ProviderID) {
+		c.known[machine.Claim] = append(c.known[machine.Claim], machine.ProviderID)
+	}
+}
+
+// checkLinked checks a link that was written: no other claim that this Machine was ever linked to may need it still.
+func (c *Checker) checkLinked(change Change, before, after *Object) {
+	if before != nil && before.Claim == after.Claim {
+		return
+	}
+	if claim := c.claims[after.Claim]; claim.Live() && !after.Live() {
+		c.violated(change, WrongDelete, after.Name, "Machine %s, which was to go already, was linked to NodeClaim %s", change.Key, claim.Name)
+	}
+	for _, earlier := range c.served[after.UID] {
+		if claim := c.claims[earlier]; earlier != after.Claim && claim.Live() && c.servedByAnother(earlier, after) == nil {
+			c.violated(change, DoubleLink, after.Name, "Machine %s was linked to NodeClaim %s while NodeClaim %s, to which it was linked before, was alive and had no other Machine",
+				change.Key, c.claimName(after.Claim, after.ClaimName), claim.Name)
+		}
+	}
+}
+
+// checkTaken checks a link that was removed, or replaced by another: its claim must not need the Machine.
+func (c *Checker) checkTaken(change Change, before, after *Object) {
+	claim := c.claims[before.Claim]
+	if after.Claim != "" || !claim.Live() || !after.Live() {
+		return // A replaced link is checked as a new one.
+	}
+	if c.servedByAnother(before.Claim, after) == nil && !c.failed(change.Key, after, change.Seen) {
+		c.violated(change, LostLink, after.Name, "the link of Machine %s to NodeClaim %s was removed while the claim was alive and had no other Machine", change.Key, claim.Name)
+	}
+}
+
+// checkDeleted checks that a Machine which is now to go, for it is deleted or chosen for that, does not serve a live claim. A second Machine of a claim may go,
+// if it is not the one that the claim knows by provider ID; so may one that has failed.
+func (c *Checker) checkDeleted(change Change, machine *Object) {
+	for _, claim := range c.sortedClaims() {
+		own := machine.ProviderID != "" && machine.ProviderID == claim.ProviderID
+		if !claim.Live() || (machine.Claim != claim.UID && !own) || c.failed(change.Key, machine, change.Seen) {
+			continue
+		}
+		if second := c.servedByAnother(claim.UID, machine); second != nil && !own {
+			continue
+		}
+		how := "deleted"
+		if after := change.Object; after != nil && after.Deleted.IsZero() {
+			how = "chosen to go"
+		}
+		c.violated(change, WrongDelete, machine.Name, "Machine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
+			change.Key, state(machine), how, claim.Name, state(claim))
+	}
+}
+
+// claimName is how a claim is called, which may be gone.
+func (c *Checker) claimName(uid types.UID, name string) string {
+	switch claim := c.claims[uid]; {
+	case claim != nil:
+		return claim.Name
+	case name != "":
+		return name
+	default:
+		return string(uid)
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Recorder checks changes as they come, and writes down in words what happens. It is safe for concurrent use.
+type Recorder struct {
+	mutex   sync.Mutex
+	checker *Checker
+	log     io.Writer
+	failed  error
+}
+
+// NewRecorder returns a recorder that writes to the log.
+func NewRecorder(rules Rules, log io.Writer) *Recorder {
+	return &Recorder{checker: NewChecker(rules), log: log}
+}
+
+// Observe takes the next change.
+func (r *Recorder) Observe(change Change) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	known := len(r.checker.violations)
+	before := r.checker.Observe(change)
+	if line := r.checker.Describe(change, before); line != "" {
+		r.print(line)
+	}
+	for _, violation := range r.checker.violations[known:] {
+		r.print("VIOLATION " + violation.String())
+	}
+}
+
+func (r *Recorder) print(line string) {
+	if _, err := fmt.Fprintln(r.log, line); err != nil && r.failed == nil {
+		r.failed = fmt.Errorf("writing the history: %w", err)
+	}
+}
+
+// Violations returns what was found so far, and an error if not all of it could be written down.
+func (r *Recorder) Violations() ([]Violation, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.Violations(), r.failed
+}
+
+// End returns what must not be when everything has settled.
+func (r *Recorder) End() []Violation {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.End()
+}
+
+// Claims returns how many claims there ever were.
+func (r *Recorder) Claims() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.Claims()
+}
+
+// UIDs returns those of all objects of a kind that are there, sorted.
+func (r *Recorder) UIDs(kind Kind) []types.UID {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.UIDs(kind)
+}
