@@ -102,6 +102,17 @@ test-race: ## Run them with the race detector, in random order.
 test-e2e: stack-binaries ## Run the tests on the local stack.
 	@go test -tags e2e -count=1 -p 1 -timeout 30m $(TEST_FLAGS) ./test/e2e/...
 
+# What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/chaos -h tells.
+CHAOS_FLAGS ?=
+
+.PHONY: chaos
+chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (CHAOS_KEEP=1 leaves the stack up).
+	@bin/chaos $(CHAOS_FLAGS)
+
+.PHONY: quiet
+quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do.
+	@bin/chaos quiet $(CHAOS_FLAGS)
+
 ##@ Build
 
 .PHONY: build
@@ -136,11 +147,12 @@ demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (DEMO
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure
 
 # The programs of this repository. go build knows better than make what is out of date, so it is always asked.
-.PHONY: bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo
+.PHONY: bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos
 bin/karpenter-capi: PACKAGE := ./cmd
 bin/simulated-infrastructure: PACKAGE := ./test/infrastructure
 bin/stack: PACKAGE := ./test/stack
 bin/demo: PACKAGE := ./test/demo
-bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo:
+bin/chaos: PACKAGE := ./test/chaos
+bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos:
 	@echo "==> building $(@F)"
 	@$(call quietly,go build -trimpath -ldflags '$(LDFLAGS)' -o $@ $(PACKAGE))

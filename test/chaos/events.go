@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/test/audit"
+)
+
+// withoutRepetition leaves out the one sort of Event that Karpenter repeats without a cause, and returns how many they
+// are: that a Node cannot be consolidated, told of each Node and of each claim once in 15 minutes, and anew after a
+// restart, for what was told is kept in memory (karpenter: pkg/controllers/disruption/events/events.go, Unconsolidatable).
+// They change no object that anybody watches, and go after an hour. No configuration of a NodePool avoids them.
+func (s *scene) withoutRepetition(ctx context.Context, writes []audit.Entry) (rest []audit.Entry, repeated int, err error) {
+	list := &corev1.EventList{}
+	if err := s.Workload.List(ctx, list); err != nil {
+		return nil, 0, fmt.Errorf("listing Events: %w", err)
+	}
+	reasons := map[client.ObjectKey]string{}
+	for i := range list.Items {
+		reasons[client.ObjectKeyFromObject(&list.Items[i])] = list.Items[i].Reason
+	}
+	for _, write := range writes {
+		key := client.ObjectKey{Namespace: write.ObjectRef.Namespace, Name: write.ObjectRef.Name}
+		if write.Event() && reasons[key] == events.Unconsolidatable {
+			repeated++
+		} else {
+			rest = append(rest, write)
+		}
+	}
+	return rest, repeated, nil
+}

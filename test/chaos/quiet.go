@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+const (
+	// operatorAgent is how the operator calls itself.
+	operatorAgent = "karpenter-capi"
+
+	// Karpenter writes conditions for some seconds after a claim has settled. Nothing is to come any more when there was
+	// no write in two looks in a row of this length.
+	calmLook   = 15 * time.Second
+	calmWithin = 3 * time.Minute
+
+	launchWithin = 6 * time.Minute
+
+	// restartWithin is how long a restart of the operator takes at most, and dueWithin how long it takes until no offering
+	// becomes available while the operator is to be quiet. They are all for 3 minutes or more.
+	restartWithin = 10 * time.Second
+	dueWithin     = 5 * time.Minute
+
+	// shownWrites is how many single writes are told of.
+	shownWrites = 20
+)
+
+// quiet is the trial in which nothing happens.
+func quiet(ctx context.Context, s *scene) (string, error) {
+	s.step("6 offerings, and %d pods, each on a node of its own", s.pods)
+	if err := s.prepare(ctx, launchWithin); err != nil {
+		return "", err
+	}
+	if err := s.scale(ctx, s.pods); err != nil {
+		return "", err
+	}
+	if err := s.settle(ctx, s.pods, launchWithin); err != nil {
+		return "", err
+	}
+	writes, err := s.beQuiet(ctx, s.pods)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("claims=%d writes=%d", s.pods, writes), nil
+}
+
+// beQuiet waits until the operator of so many claims writes no more, and then checks that it stays so for a while, that it writes nothing
+// when it is started again, and that it stays quiet. It returns the number of writes, which is 0 without an error.
+// Events count, too, all but one sort: see withoutRepetition.
+func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error) {
+	s.step("the operator has nothing to do, and writes nothing for %s", s.period)
+	if err := s.calm(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.nothingDue(ctx); err != nil {
+		return 0, err
+	}
+	from, err := s.auditLog().End()
+	if err != nil {
+		return 0, err
+	}
+	if err := pass(ctx, s.period); err != nil {
+		return 0, err
+	}
+	if writes, err = s.noWrites(ctx, from, claims, "in a settled cluster"); err != nil {
+		return writes, err
+	}
+	s.step("nor when it is started again, for as long")
+	if err := s.StopComponent(ctx, stack.Operator); err != nil {
+		return 0, err
+	}
+	// From here on, so that what it writes while it starts counts.
+	if from, err = s.auditLog().End(); err != nil {
+		return 0, err
+	}
+	if err := s.StartComponent(ctx, stack.Operator); err != nil {
+		return 0, err
+	}
+	if err := pass(ctx, s.period); err != nil {
+		return 0, err
+	}
+	return s.noWrites(ctx, from, claims, "after it was started again")
+}
+
+// calm waits for two looks in a row without a write.
+func (s *scene) calm(ctx context.Context) error {
+	log := s.auditLog()
+	looks, position, err := 0, audit.Position(0), error(nil)
+	if position, err = log.End(); err != nil {
+		return err
+	}
+	var last []audit.Entry
+	for began := time.Now(); looks < 2; {
+		if time.Since(began) > calmWithin {
+			return fmt.Errorf("the operator did not stop writing in %s; in the last %s it wrote:\n%s", calmWithin, calmLook, describe(last))
+		}
+		if err := pass(ctx, calmLook); err != nil {
+			return err
+		}
+		entries, next, err := log.Since(position)
+		if err != nil {
+			return err
+		}
+		position, looks = next, looks+1
+		if writes := audit.WritesBy(operatorAgent, entries); len(writes) > 0 {
+			last, looks = writes, 0
+			s.tell("%d writes in %s, so it has not settled", len(writes), calmLook)
+		}
+	}
+	return nil
+}
+
+// nothingDue waits until no offering that is unavailable for now becomes available in the time to come: that is a change,
+// and is written down.
+func (s *scene) nothingDue(ctx context.Context) error {
+	return s.Await(ctx, dueWithin, "no offering to become available soon", func(ctx context.Context) (bool, string, error) {
+		template := &v1alpha1.KarpenterMachineTemplate{}
+		if err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, template); err != nil {
+			return false, err.Error(), nil
+		}
+		for _, offering := range template.Status.UnavailableOfferings {
+			if left := time.Until(offering.Until.Time); left > -restartWithin && left < 2*s.period+restartWithin {
+				return false, fmt.Sprintf("offering %s %s becomes available at %s", offering.InstanceType, offering.Zone, offering.Until), nil
+			}
+		}
+		return true, "", nil
+	})
+}
+
+// noWrites returns an error that tells of the operator's writes after a position, if there are any.
+func (s *scene) noWrites(ctx context.Context, from audit.Position, claims int, when string) (int, error) {
+	entries, _, err := s.auditLog().Since(from)
+	if err != nil {
+		return 0, err
+	}
+	writes, repeated, err := s.withoutRepetition(ctx, audit.WritesBy(operatorAgent, entries))
+	if err != nil {
+		return 0, err
+	}
+	if most := 2 * claims; repeated > most {
+		return repeated, fmt.Errorf("the operator told %d times %s that a Node cannot be consolidated, and may do so %d times, once for each Node and claim", repeated, when, most)
+	}
+	if len(writes) > 0 {
+		return len(writes), fmt.Errorf("the operator is not quiet %s:\n%s", when, describe(writes))
+	}
+	s.tell("no write among %d requests of all, but %d Events that a Node cannot be consolidated", len(entries), repeated)
+	return 0, nil
+}
+
+// describe tells of writes: how many there are of which sort, Events on their own, and the first of them.
+func describe(writes []audit.Entry) string {
+	var text strings.Builder
+	for _, count := range audit.Count(writes) {
+		fmt.Fprintf(&text, "  %s\n", count)
+	}
+	for _, write := range writes[:min(shownWrites, len(writes))] {
+		fmt.Fprintf(&text, "    %s\n", write.String())
+	}
+	return strings.TrimRight(text.String(), "\n")
+}

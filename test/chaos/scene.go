@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"text/template"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// manifests are the template and the NodePool.
+//
+//go:embed manifests.yaml
+var manifests string
+
+const readyWithin = time.Minute
+
+// failureReason is what a machine that fails says: there is none of its kind.
+const failureReason = "InsufficientInstanceCapacity"
+
+// scene is a stack on which a trial goes on.
+type scene struct {
+	*stack.Stack
+	sizes
+	began time.Time
+	shown shown
+
+	// ended is whether no trouble is made any more, so that what does not go away stays.
+	ended bool
+}
+
+func newScene(on *stack.Stack, sizes sizes) *scene {
+	return &scene{Stack: on, sizes: sizes, began: time.Now()}
+}
+
+// auditLog is that of the one API server.
+func (s *scene) auditLog() audit.Log {
+	return audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}
+}
+
+// prepare makes everything but the Pods; machines that take longer than the timeout count as failed.
+func (s *scene) prepare(ctx context.Context, launchTimeout time.Duration) error {
+	for _, machines := range s.infrastructure() {
+		if err := s.Management.Create(ctx, machines); err != nil {
+			return fmt.Errorf("creating SimulatedMachineTemplate %s: %w", machines.Name, err)
+		}
+	}
+	objects := &bytes.Buffer{}
+	values := struct{ LaunchTimeout time.Duration }{launchTimeout}
+	if err := template.Must(template.New("manifests").Parse(manifests)).Execute(objects, values); err != nil {
+		return err
+	}
+	if err := s.Create(ctx, objects.Bytes()); err != nil {
+		return err
+	}
+	for _, deployment := range deployments(s.failing > 0) {
+		if err := s.Workload.Create(ctx, deployment); err != nil {
+			return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
+		}
+	}
+	return s.Await(ctx, readyWithin, "the NodePool to be ready", func(ctx context.Context) (bool, string, error) {
+		pool := &karpv1.NodePool{}
+		if err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, pool); err != nil {
+			return false, err.Error(), nil
+		}
+		return pool.StatusConditions().IsTrue("Ready"), fmt.Sprintf("conditions %+v", pool.Status.Conditions), nil
+	})
+}
+
+// infrastructure returns the infrastructure machine templates of the instance types. All but the slow one can fail: its
+// machines take most of the time that a launch may take.
+func (s *scene) infrastructure() []*infrav1.SimulatedMachineTemplate {
+	var templates []*infrav1.SimulatedMachineTemplate
+	for _, instanceType := range []string{"a", "b", "c", slowType} {
+		delays := infrav1.Delays{
+			Provisioning: delay(time.Second, time.Second),
+			ProviderID:   delay(time.Second, 4*time.Second),
+			NodeJoin:     delay(time.Second, 4*time.Second),
+			Termination:  delay(time.Second, 5*time.Second),
+		}
+		failure := &infrav1.Failure{
+			Percent: int32(s.failing), Reason: failureReason,
+			Message: "There is no " + instanceType + " left in this zone",
+		}
+		if instanceType == slowType {
+			delays.ProviderID, delays.NodeJoin, failure = delay(20*time.Second, 10*time.Second), delay(5*time.Second, 5*time.Second), nil
+		}
+		machines := &infrav1.SimulatedMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: instanceType}}
+		machines.Spec.Template.Spec = infrav1.SimulatedMachineSpec{
+			Capacity: capacity, Reserved: reserved, InstanceType: instanceType, Delays: delays, Failure: failure,
+		}
+		templates = append(templates, machines)
+	}
+	return templates
+}
+
+func delay(duration, jitter time.Duration) infrav1.Delay {
+	return infrav1.Delay{Duration: metav1.Duration{Duration: duration}, Jitter: metav1.Duration{Duration: jitter}}
+}

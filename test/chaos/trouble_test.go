@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+func TestPlan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kills  int
+		others bool
+		want   map[string]int
+	}{
+		"of all components":    {kills: 18, others: true, want: map[string]int{stack.Operator: 18, stack.APIServer: 2, stack.ClusterAPI: 1}},
+		"with few kills":       {kills: 6, others: true, want: map[string]int{stack.Operator: 6, stack.APIServer: 2, stack.ClusterAPI: 1}},
+		"of the operator only": {kills: 4, want: map[string]int{stack.Operator: 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]int{}
+			for _, b := range plan(rand.New(rand.NewPCG(1, 0)), tc.kills, tc.others) {
+				got[b.component]++
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("kills (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSpread(t *testing.T) {
+	for _, pods := range []int{0, 1, 30, 75, 150, 200} {
+		sum := 0
+		for i, count := range spread(pods) {
+			if sum += count; pods >= 30 && count == 0 {
+				t.Errorf("of %d Pods, Deployment %s gets none, so its offering is not used", pods, workloads[i].name)
+			}
+		}
+		if sum != pods {
+			t.Errorf("%d Pods are spread, want %d", sum, pods)
+		}
+	}
+}
