@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
+	corepodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	core "sigs.k8s.io/karpenter/pkg/operator"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -45,6 +47,9 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore),
 		newControllers(op, catalog, undecorated, cluster)...)
 	for _, c := range all {
+		if _, isCores := c.(*corepodevents.Controller); isCores {
+			c = podevents.NewController(op.Clock, op.GetClient(), cloudProvider)
+		}
 		if err := c.Register(ctx, op.Manager); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podevents
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestLastEvent(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)) }
+	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, seconds int) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: at(seconds)}
+	}
+	bound := condition(corev1.PodScheduled, corev1.ConditionTrue, 1)
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want time.Time
+	}{
+		"that waits": {pod: corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{condition(corev1.PodScheduled, corev1.ConditionFalse, 1)}}}},
+		"that is bound": {
+			pod:  corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{bound}}},
+			want: noon.Add(time.Second),
+		},
+		"that is ready, which is no event": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionTrue, 2)},
+			}},
+			want: noon.Add(time.Second),
+		},
+		"that has ended": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionFalse, 3)},
+			}},
+			want: noon.Add(3 * time.Second),
+		},
+		"that terminates": {
+			pod: corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(at(34)), DeletionGracePeriodSeconds: new(int64(30))},
+				Spec:       corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{bound}},
+			},
+			want: noon.Add(4 * time.Second),
+		},
+	} {
+		t.Run("a Pod "+name, func(t *testing.T) {
+			if got := lastEvent(&tc.pod); !got.Equal(tc.want) {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
