@@ -64,8 +64,14 @@ func (s *scene) count(ctx context.Context) (counts, error) {
 
 // settle waits until everything has settled on so many Pods.
 func (s *scene) settle(ctx context.Context, pods int, within time.Duration) error {
+	var counted time.Time
 	return s.Await(ctx, within, fmt.Sprintf("%d pods with a claim, Machine, instance and Node each, and nothing else", pods),
 		func(ctx context.Context) (bool, string, error) {
+			// To list all objects is much work for the API server, which has enough to do.
+			if time.Since(counted) < countEvery {
+				return false, "", nil
+			}
+			defer func() { counted = time.Now() }()
 			now, err := s.count(ctx)
 			if err != nil {
 				return false, err.Error(), nil
@@ -81,8 +87,9 @@ type shown struct {
 	at   time.Time
 }
 
-// A line of progress is written this long after the last one, if something has changed, or else.
+// All is counted at most once in countEvery. A line of progress is written this long after the last one, if something has changed, or else.
 const (
+	countEvery     = 2 * time.Second
 	changedAfter   = 5 * time.Second
 	unchangedAfter = 30 * time.Second
 )

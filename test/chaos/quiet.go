@@ -24,7 +24,7 @@ const (
 	calmLook   = 15 * time.Second
 	calmWithin = 3 * time.Minute
 
-	launchWithin = 6 * time.Minute
+	launchWithin = 8 * time.Minute
 
 	// restartWithin is how long a restart of the operator takes at most, and dueWithin how long it takes until no offering
 	// becomes available while the operator is to be quiet. They are all for 3 minutes or more.
