@@ -89,10 +89,12 @@ test test-race: $(ENVTEST_TOOLS)
 export KUBEBUILDER_ASSETS := $(CURDIR)/bin
 endif
 
-# Nothing is printed after the lines of go test.
+# After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
-	@go test -timeout 15m $(TEST_FLAGS) $(TEST)
+	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; \
+	COUNTS_FILE="$$counts" go test -timeout 15m $(TEST_FLAGS) $(TEST) && code=0 || code=$$?; \
+	sort "$$counts"; exit $$code
 
 .PHONY: test-race
 test-race: ## Run them with the race detector, in random order.

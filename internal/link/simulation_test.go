@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
 // interleavings is the number of seeds that TestSimulation runs.
@@ -52,7 +54,7 @@ func TestSimulation(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("simulated %d interleavings, %d steps", interleavings, steps)
+	counts.Print(t, fmt.Sprintf("simulation of links: %d interleavings, %d steps", interleavings, steps))
 }
 
 // TestSimulationCounts counts the serving Machines that a MachineSet deletes when

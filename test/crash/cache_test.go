@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"math/rand"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// staleBound is for how long a cache is behind at most.
+const staleBound = 5 * time.Second
+
+// kinds are those that our process has a cache of. Each lags for itself.
+var kinds = []string{"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachineSet", "Node", "NodeClaim", "NodePool"}
+
+// cache is what our process knows: for each kind the state after one of the
+// changes of the past.
+type cache struct {
+	server *server
+	view   view
+	at     map[string]int       // the number of changes seen, by kind
+	frozen map[string]time.Time // until when a kind sees nothing
+}
+
+// newCache returns a cache that was filled now or, with a source of randomness, as
+// of some changes ago, as an API server's own cache may answer.
+func newCache(s *server, stale *rand.Rand) *cache {
+	c := &cache{server: s, view: view{}, at: map[string]int{}, frozen: map[string]time.Time{}}
+	for _, kind := range kinds {
+		c.view[kind] = map[string]client.Object{}
+		upTo := len(s.log[kind])
+		for back := 0; stale != nil && upTo > 0 && back < stale.Intn(8) && s.clock.Since(s.log[kind][upTo-1].at) < staleBound; back++ {
+			upTo--
+		}
+		for _, change := range s.log[kind][:upTo] {
+			c.apply(change)
+		}
+	}
+	return c
+}
+
+func (c *cache) apply(change *change) {
+	c.at[change.kind]++
+	if change.after == nil {
+		delete(c.view[change.kind], change.name)
+	} else {
+		c.view[change.kind][change.name] = change.after
+	}
+}
+
+// catchUp lets the cache see changes, and calls notify for each. With a source of
+// randomness it sees some of them, and a kind may then see nothing for a while.
+func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
+	now := c.server.clock.Now()
+	for _, kind := range kinds {
+		if now.Before(c.frozen[kind]) {
+			continue
+		}
+		unseen := c.server.log[kind][c.at[kind]:]
+		some := len(unseen)
+		if stale != nil && stale.Intn(4) == 0 {
+			some = stale.Intn(some + 1)
+			c.frozen[kind] = now.Add(time.Duration(1+stale.Intn(int(staleBound/round))) * round)
+		}
+		for i, change := range unseen {
+			if i >= some && now.Sub(change.at) < staleBound {
+				break
+			}
+			c.apply(change)
+			notify(change)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+)
+
+// machineDeployments is Cluster API's controller of MachineDeployments: each has
+// one MachineSet, which it gives its replicas.
+func (w *world) machineDeployments() {
+	w.server.actor = "MachineDeployment"
+	for _, name := range sortedNames(w.server.head["MachineDeployment"]) {
+		deployment := w.deployment(name)
+		set := w.setOf(name)
+		if set == nil {
+			set = &clusterv1.MachineSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: name + "-" + suffix(w.server.objects), Labels: deployment.Spec.Template.Labels},
+				Spec:       clusterv1.MachineSetSpec{ClusterName: served.Name, Template: *deployment.Spec.Template.DeepCopy()},
+			}
+			set.Labels[clusterv1.MachineSetNameLabel] = set.Name
+			set.Spec.Template.Labels = lo.Assign(set.Spec.Template.Labels, map[string]string{clusterv1.MachineSetNameLabel: set.Name})
+			set.Spec.Replicas = lo.ToPtr[int32](0)
+		}
+		set.Spec.Replicas = lo.ToPtr(model.MachineDeployment(lo.FromPtr(deployment.Spec.Replicas), lo.FromPtr(set.Spec.Replicas), lo.FromPtr(set.Status.Replicas)))
+		w.server.put(set)
+		deployment.Status.Replicas = lo.ToPtr(lo.FromPtr(set.Status.Replicas))
+		w.server.put(deployment)
+	}
+}
+
+// machineSets is Cluster API's controller of MachineSets.
+func (w *world) machineSets() {
+	w.server.actor = "MachineSet"
+	for _, name := range sortedNames(w.server.head["MachineSet"]) {
+		set := w.server.head["MachineSet"][name].DeepCopyObject().(*clusterv1.MachineSet)
+		own := lo.Filter(w.machines(), func(m *clusterv1.Machine, _ int) bool { return m.Labels[clusterv1.MachineSetNameLabel] == name })
+		create, remove := model.MachineSet(lo.FromPtr(set.Spec.Replicas), lo.Map(own, modelOf))
+		for range min(int(create), w.machineLimit-len(own)) {
+			w.server.put(&clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: served.Namespace, Name: name + "-" + suffix(w.server.objects),
+					Labels: maps.Clone(set.Spec.Template.Labels), Annotations: maps.Clone(set.Spec.Template.Annotations),
+					Finalizers: []string{clusterv1.MachineFinalizer},
+				},
+				Spec: set.Spec.Template.Spec,
+			})
+		}
+		for _, name := range remove {
+			must(w.live().Delete(context.Background(), w.server.head["Machine"][name]))
+		}
+		w.syncMetadata(set)
+		set.Status.Replicas = lo.ToPtr(int32(len(w.machinesOf(name))))
+		set.Status.ObservedGeneration = set.Generation
+		w.server.put(set)
+	}
+}
+
+// syncMetadata gives the Machines of a MachineSet the labels and annotations of its
+// template, as it does all the time, but for those that are being deleted
+// (core/reconcilers/machineset/machineset_controller.go, syncMachines).
+func (w *world) syncMetadata(set *clusterv1.MachineSet) {
+	for _, machine := range w.machinesOf(set.Name) {
+		if !machine.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if lacks(machine.Labels, set.Spec.Template.Labels) || lacks(machine.Annotations, set.Spec.Template.Annotations) {
+			machine = machine.DeepCopy()
+			machine.Labels = lo.Assign(machine.Labels, set.Spec.Template.Labels)
+			machine.Annotations = lo.Assign(machine.Annotations, set.Spec.Template.Annotations)
+			w.server.put(machine)
+		}
+	}
+}
+
+func lacks(all, some map[string]string) bool {
+	for key, value := range some {
+		if got, found := all[key]; !found || got != value {
+			return true
+		}
+	}
+	return false
+}
+
+// modelOf returns what a MachineSet looks at in a Machine.
+func modelOf(m *clusterv1.Machine, _ int) model.Machine {
+	_, chosen := m.Annotations[clusterv1.DeleteMachineAnnotation]
+	return model.Machine{Name: m.Name, Created: m.CreationTimestamp.Time, Deleting: !m.DeletionTimestamp.IsZero(),
+		DeleteAnnotation: chosen, Healthy: m.Status.NodeRef.IsDefined()}
+}
+
+// suffix returns five characters that look random, so that names do not tell the
+// order of creation.
+func suffix(number int) string {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "machine %d", number)
+	sum, text := hash.Sum64(), ""
+	for range 5 {
+		text += string("bcdfghjklmnpqrstvwxz2456789"[sum%27])
+		sum /= 27
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// resources are the scalable resources that a change concerns, as
+// internal/controller/enqueue has it.
+func (p *process) resources(c *change) []string {
+	var names []string
+	for _, object := range []client.Object{c.before, c.after} {
+		if object == nil {
+			continue
+		}
+		switch c.kind {
+		case "NodeClaim":
+			names = append(names, object.GetAnnotations()[v1alpha1.ScalableResourceAnnotation])
+		case "Machine", "MachineSet":
+			names = append(names, deploymentOf(object))
+		case "MachineDeployment":
+			names = append(names, object.GetName())
+		case "Cluster":
+			names = append(names, p.everyResource(c)...)
+		}
+	}
+	return names
+}
+
+// everyResource returns all scalable resources if the Cluster comes, is paused or
+// goes on.
+func (p *process) everyResource(c *change) []string {
+	before, _ := c.before.(*clusterv1.Cluster)
+	after, _ := c.after.(*clusterv1.Cluster)
+	if before != nil && after != nil && lo.FromPtr(before.Spec.Paused) == lo.FromPtr(after.Spec.Paused) {
+		return nil
+	}
+	return p.known()
+}
+
+// resourcesOrFailed are also those of a template whose unavailable offerings change.
+func (p *process) resourcesOrFailed(c *change) []string {
+	before, _ := c.before.(*v1alpha1.KarpenterMachineTemplate)
+	after, _ := c.after.(*v1alpha1.KarpenterMachineTemplate)
+	if before != nil && after != nil && !equality.Semantic.DeepEqual(before.Status.UnavailableOfferings, after.Status.UnavailableOfferings) {
+		return p.known()
+	}
+	return p.resources(c)
+}
+
+// known are the resources that exist or that a claim names.
+func (p *process) known() []string {
+	names := sortedNames(p.cache.view["MachineDeployment"])
+	for _, claim := range p.cache.view["NodeClaim"] {
+		names = append(names, claim.GetAnnotations()[v1alpha1.ScalableResourceAnnotation])
+	}
+	return names
+}
+
+// claims are those that core reconciles after a change.
+func (p *process) claims(c *change) []string {
+	switch c.kind {
+	case "NodeClaim":
+		return []string{c.name}
+	case "Node":
+		var names []string
+		for _, node := range []client.Object{c.before, c.after} {
+			for name, claim := range p.cache.view["NodeClaim"] {
+				if node != nil && claim.(*karpv1.NodeClaim).Status.ProviderID == node.(*corev1.Node).Spec.ProviderID {
+					names = append(names, name)
+				}
+			}
+		}
+		return names
+	}
+	return nil
+}
+
+// nodes are the Nodes that core reconciles after a change.
+func (p *process) nodes(c *change) []string {
+	if c.kind == "Node" {
+		return []string{c.name}
+	}
+	return nil
+}

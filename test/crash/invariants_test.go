@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+)
+
+// check checks, after one change, what must hold at every moment (docs/design).
+func (w *world) check(c *change) {
+	switch c.kind {
+	case "Machine":
+		before, _ := c.before.(*clusterv1.Machine)
+		after, _ := c.after.(*clusterv1.Machine)
+		w.checkMachine(c, before, after)
+		if after != nil && after.Spec.ProviderID != "" {
+			w.owner[after.Spec.ProviderID] = claimUID(after)
+		}
+	case "NodeClaim":
+		if c.after == nil {
+			for _, m := range w.machines() {
+				if claimUID(m) == c.before.GetUID() {
+					w.fail("%s goes before its Machine %s", c.name, m.Name)
+				}
+			}
+		}
+		w.checkProviderIDs()
+	}
+}
+
+// checkMachine: no Machine that serves a live claim goes, or gets another claim.
+func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
+	if before == nil {
+		return
+	}
+	uid, served := w.serves(before)
+	if served && (after == nil || leaving(after)) {
+		w.fail("Machine %s, which serves live claim %s, is to go", c.name, uid)
+	}
+	if served && after != nil && claimUID(after) != uid {
+		w.fail("Machine %s serves live claim %s and is parted from it", c.name, uid)
+	}
+	if after != nil && claimUID(after) != claimUID(before) && claimUID(after) != "" {
+		if leaving(before) {
+			w.fail("Machine %s is leaving and gets claim %s", c.name, claimUID(after))
+		}
+		if claimUID(before) != "" && before.Status.NodeRef.IsDefined() {
+			w.fail("Machine %s was the Node of claim %s and gets claim %s", c.name, claimUID(before), claimUID(after))
+		}
+	}
+}
+
+// checkProviderIDs: a claim has its own provisional ID or that of its Machine, and
+// no two claims share one.
+func (w *world) checkProviderIDs() {
+	claimOf := map[string]string{}
+	for _, object := range w.server.head["NodeClaim"] {
+		claim := object.(*karpv1.NodeClaim)
+		id := claim.Status.ProviderID
+		if id == "" {
+			continue
+		}
+		if other, shared := claimOf[id]; shared {
+			w.fail("%s and %s share provider ID %s", other, claim.Name, id)
+		}
+		claimOf[id] = claim.Name
+		if id != link.ProvisionalID(claim.UID) && w.owner[id] != claim.UID {
+			w.fail("%s (%s) has provider ID %s, whose Machine is linked to %q", claim.Name, claim.UID, id, w.owner[id])
+		}
+	}
+}
+
+// serves returns the live claim that a Machine serves, before this change of it:
+// the claim it is linked to, unless another Machine is the one that the claim keeps.
+func (w *world) serves(m *clusterv1.Machine) (types.UID, bool) {
+	claim := w.liveClaim(claimUID(m))
+	if claim == nil || leaving(m) {
+		return "", false
+	}
+	if m.Spec.ProviderID != "" && m.Spec.ProviderID == claim.Status.ProviderID {
+		return claim.UID, true
+	}
+	for _, object := range w.server.head["Machine"] {
+		other := object.(*clusterv1.Machine)
+		if other.Name == m.Name || claimUID(other) != claim.UID || leaving(other) {
+			continue
+		}
+		older := other.CreationTimestamp.Time.Before(m.CreationTimestamp.Time) ||
+			other.CreationTimestamp.Time.Equal(m.CreationTimestamp.Time) && other.Name < m.Name
+		if older || other.Spec.ProviderID != "" && other.Spec.ProviderID == claim.Status.ProviderID {
+			return "", false
+		}
+	}
+	return claim.UID, true
+}
+
+// liveClaim returns a claim that is not being deleted.
+func (w *world) liveClaim(uid types.UID) *karpv1.NodeClaim {
+	for _, object := range w.server.head["NodeClaim"] {
+		if claim := object.(*karpv1.NodeClaim); uid != "" && claim.UID == uid && claim.DeletionTimestamp.IsZero() {
+			return claim
+		}
+	}
+	return nil
+}
+
+func claimUID(m *clusterv1.Machine) types.UID { return types.UID(m.Labels[v1alpha1.NodeClaimUIDLabel]) }
+
+// leaving tells whether a Machine is being deleted, or was chosen to be.
+func leaving(m *clusterv1.Machine) bool {
+	_, chosen := m.Annotations[clusterv1.DeleteMachineAnnotation]
+	return chosen || !m.DeletionTimestamp.IsZero()
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+)
+
+// outcome is what there is in the end, and what was made for it. What was made and
+// is not there has been deleted, so equal outcomes have equal numbers of creations
+// and of deletions.
+type outcome struct {
+	made  map[string]int
+	state []string
+}
+
+// outcome returns the outcome without what differs between objects that are alike:
+// names, UIDs and times.
+func (w *world) outcome() outcome {
+	made := map[string]int{}
+	for _, kind := range []string{"NodeClaim", "MachineDeployment", "MachineSet", "Machine"} {
+		made[kind] = w.made(kind)
+	}
+	var objects []string
+	for _, claim := range w.claims() {
+		conditions := claim.StatusConditions()
+		objects = append(objects, fmt.Sprintf("NodeClaim zone=%s launched=%t registered=%t id=%s deleting=%t finalizers=%v", claim.Labels[corev1.LabelTopologyZone],
+			conditions.Get(karpv1.ConditionTypeLaunched).IsTrue(), conditions.Get(karpv1.ConditionTypeRegistered).IsTrue(),
+			w.kindOfID(claim), !claim.DeletionTimestamp.IsZero(), claim.Finalizers))
+	}
+	for _, name := range sortedNames(w.server.head["MachineDeployment"]) {
+		deployment, set := w.deployment(name), w.setOf(name)
+		objects = append(objects, fmt.Sprintf("MachineDeployment zone=%s replicas=%d MachineSet=%d annotations=%v", deployment.Labels[v1alpha1.ZoneLabel],
+			lo.FromPtr(deployment.Spec.Replicas), lo.FromPtr(set.Spec.Replicas), ours(deployment.Annotations)))
+	}
+	for _, m := range w.machines() {
+		_, serves := w.serves(m)
+		objects = append(objects, fmt.Sprintf("Machine zone=%s serves=%t node=%t deleting=%t annotations=%v", m.Labels[v1alpha1.ZoneLabel],
+			serves, m.Status.NodeRef.IsDefined(), !m.DeletionTimestamp.IsZero(), ours(m.Annotations)))
+	}
+	for _, name := range sortedNames(w.server.head["Node"]) {
+		node := w.server.head["Node"][name]
+		objects = append(objects, fmt.Sprintf("Node registered=%s deleting=%t finalizers=%v", node.GetLabels()[karpv1.NodeRegisteredLabelKey], !node.GetDeletionTimestamp().IsZero(), node.GetFinalizers()))
+	}
+	for _, o := range w.template().Status.UnavailableOfferings {
+		objects = append(objects, fmt.Sprintf("unavailable zone=%s reason=%s failures=%d", o.Zone, o.Reason, o.Failures))
+	}
+	slices.Sort(objects)
+	return outcome{made: made, state: objects}
+}
+
+// kindOfID tells what a claim's provider ID is.
+func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
+	if claim.Status.ProviderID == link.ProvisionalID(claim.UID) {
+		return "provisional"
+	}
+	for _, m := range w.machines() {
+		if m.Spec.ProviderID == claim.Status.ProviderID && claimUID(m) == claim.UID {
+			return "own"
+		}
+	}
+	return "unknown"
+}
+
+// ours are the annotations that this operator or Cluster API acts on.
+func ours(annotations map[string]string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(key string) bool { return key == touchedAnnotation })
+}
+
+// checkSettled checks that nothing is written in a settled world, by a new process
+// either.
+func (w *world) checkSettled() {
+	version := w.server.version
+	w.process = nil
+	for range 10 {
+		w.round()
+	}
+	if w.server.version > version {
+		w.fail("settled, and a new process still writes")
+	}
+	for _, claim := range w.claims() {
+		own := lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return claimUID(m) == claim.UID && !leaving(m) })
+		if own != 1 {
+			w.fail("settled: %s has %d Machines", claim.Name, own)
+		}
+	}
+}
+
+// describe tells of a change in one line.
+func describe(c *change) string {
+	verb, object := "changes", c.after
+	switch {
+	case c.before == nil:
+		verb = "creates"
+	case c.after == nil:
+		return fmt.Sprintf("%s %s is gone", c.kind, c.name)
+	case c.before.GetDeletionTimestamp() == nil && c.after.GetDeletionTimestamp() != nil:
+		verb = "deletes"
+	}
+	text := fmt.Sprintf("%s %s %s", verb, c.kind, c.name)
+	switch o := object.(type) {
+	case *karpv1.NodeClaim:
+		conditions := o.StatusConditions()
+		text += fmt.Sprintf(" (%s) id=%q launched=%t registered=%t zone=%s", o.UID, o.Status.ProviderID,
+			conditions.Get(karpv1.ConditionTypeLaunched).IsTrue(), conditions.Get(karpv1.ConditionTypeRegistered).IsTrue(), o.Labels[corev1.LabelTopologyZone])
+	case *clusterv1.Machine:
+		text += fmt.Sprintf(" claim=%q id=%q node=%t leaving=%t", claimUID(o), o.Spec.ProviderID, o.Status.NodeRef.IsDefined(), leaving(o))
+	case *clusterv1.MachineDeployment:
+		text += fmt.Sprintf(" replicas=%d", lo.FromPtr(o.Spec.Replicas))
+	case *clusterv1.MachineSet:
+		text += fmt.Sprintf(" replicas=%d machines=%d observed=%t", lo.FromPtr(o.Spec.Replicas), lo.FromPtr(o.Status.Replicas), o.Status.ObservedGeneration == o.Generation)
+	}
+	return text
+}

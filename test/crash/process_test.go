@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/karpenter/pkg/events"
+	core "sigs.k8s.io/karpenter/pkg/operator/options"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// process is one life of the operator: everything that it has in memory.
+type process struct {
+	world         *world
+	cache         *cache
+	client        client.Client
+	cloudProvider *cloudprovider.CloudProvider
+	controllers   []*controller
+	ctx           context.Context
+	// restart tells that it ends after what it does now.
+	restart bool
+}
+
+// crashed is the panic that ends a process in the middle of a reconcile.
+type crashed struct{}
+
+// newProcess starts the operator: its caches are filled, and everything in them is
+// an event.
+func newProcess(w *world) *process {
+	p := &process{world: w, cache: newCache(w.server, w.mode.staleness()), ctx: (&core.Options{}).ToContext(context.Background())}
+	p.client = interceptor.NewClient(live{server: w.server}, p.intercept())
+	both := clusterOf{client: p.client, live: live{server: w.server}}
+	clusters := &operator.Clusters{Cluster: served, Workload: both, Management: both}
+	catalog := &catalog.Catalog{}
+	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
+	p.controllers = append(p.coreControllers(),
+		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, silent{}, w.clock))},
+		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, p.cloudProvider, silent{}, w.clock, noPods))},
+	)
+	for _, c := range p.controllers {
+		c.due = map[string]time.Time{}
+	}
+	for _, objects := range p.cache.view {
+		for _, object := range objects {
+			p.notify(&change{kind: kindOf(object), name: object.GetName(), after: object})
+		}
+	}
+	return p
+}
+
+// step lets each controller work on what is due. A crash ends it.
+func (p *process) step() {
+	w := p.world
+	defer func() {
+		if reason := recover(); reason != nil {
+			if _, ok := reason.(crashed); !ok {
+				panic(reason)
+			}
+			w.stopProcess("crashes")
+		}
+	}()
+	p.as("provisioner", func() { p.provision() })
+	for _, c := range w.mode.order(p.controllers) {
+		p.catchUp()
+		for _, key := range c.pop(w.clock.Now()) {
+			p.catchUp()
+			p.as(c.name, func() {
+				if err := c.run(p.ctx, key, w.clock.Now()); err != nil {
+					w.tracef("%s %s: %s", c.name, key, err)
+				}
+			})
+			if p.restart {
+				w.stopProcess("restarts")
+				return
+			}
+		}
+	}
+}
+
+// as names who writes.
+func (p *process) as(actor string, do func()) {
+	p.world.server.actor = actor
+	do()
+}
+
+// catchUp brings news to the caches, and their events to the controllers.
+func (p *process) catchUp() {
+	p.cache.catchUp(p.world.mode.staleness(), p.notify)
+}
+
+// notify enqueues what a change concerns.
+func (p *process) notify(c *change) {
+	now := p.world.clock.Now()
+	for _, controller := range p.controllers {
+		for _, key := range controller.keys(c) {
+			if key != "" {
+				controller.add(key, now.Add(p.world.mode.withhold()))
+			}
+		}
+	}
+}
+
+// intercept reads from the cache and takes all writes to the world's plan.
+func (p *process) intercept() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			return p.cache.view.get(key, object)
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return p.cache.view.list(list, cacheIndexes, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return p.write("create", "", object, func() error { return c.Create(ctx, object, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			return p.write("update", "", object, func() error { return c.Update(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return p.write("patch", "", object, func() error { return c.Patch(ctx, object, patch, options...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return p.write("delete", "", object, func() error { return c.Delete(ctx, object, options...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, object client.Object, options ...client.SubResourceUpdateOption) error {
+			return p.write("update", name, object, func() error { return c.SubResource(name).Update(ctx, object, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return p.write("patch", name, object, func() error { return c.SubResource(name).Patch(ctx, object, patch, options...) })
+		},
+	}
+}
+
+// clusterOf is a cluster as internal/operator has it.
+type clusterOf struct {
+	cluster.Cluster
+	client client.Client
+	live   client.Reader
+}
+
+func (c clusterOf) GetClient() client.Client       { return c.client }
+func (c clusterOf) GetAPIReader() client.Reader    { return c.live }
+func (c clusterOf) GetScheme() *runtime.Scheme     { return scheme.Scheme }
+func (c clusterOf) GetRESTMapper() meta.RESTMapper { return c.client.RESTMapper() }
+
+// silent drops events.
+type silent struct{}
+
+func (silent) Publish(...events.Event) {}
+
+func noPods(string) []types.NamespacedName { return nil }
+
+func byName(r reconcile.Reconciler) func(context.Context, string) (reconcile.Result, error) {
+	return func(ctx context.Context, name string) (reconcile.Result, error) {
+		return r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+const (
+	poolName     = "general"
+	templateName = "general"
+	instanceType = "standard"
+)
+
+var (
+	served = types.NamespacedName{Namespace: "clusters", Name: "prod"}
+	// zones are in the order of their prices.
+	zones = []string{"zone-a", "zone-b"}
+)
+
+// newScene returns a world with a template, a NodePool and a Cluster.
+func newScene() *world {
+	clock := clocktesting.NewFakeClock(start)
+	w := newWorld(newServer(clock), clock)
+	w.server.actor = "user"
+	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	template := &v1alpha1.KarpenterMachineTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: templateName},
+		Spec: v1alpha1.KarpenterMachineTemplateSpec{
+			// Longer than a run: what goes with it is the subject of other tests.
+			ScalableResource: v1alpha1.ScalableResource{EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
+			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
+				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
+				InfrastructureRef: &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"},
+			}},
+			InstanceTypes: []v1alpha1.InstanceType{{
+				Name: instanceType, Capacity: capacity,
+				Offerings: []v1alpha1.Offering{
+					{Zone: zones[0], CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
+					{Zone: zones[1], CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
+				},
+			}},
+		},
+	}
+	conditions := template.StatusConditions(status.WithClock(clock))
+	for _, kind := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+		conditions.SetTrue(kind)
+	}
+	w.server.put(template)
+	w.server.put(&karpv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: poolName},
+		Spec:       karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: nodeClassRef()}}},
+	})
+	w.server.put(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}})
+	return w
+}
+
+func nodeClassRef() *karpv1.NodeClassReference {
+	return &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: templateName}
+}
+
+// The building blocks of scripts.
+
+func atOnce(*world) bool { return true }
+
+func both(a, b func(*world) bool) func(*world) bool {
+	return func(w *world) bool { return a(w) && b(w) }
+}
+
+func want(claims int) func(*world) { return func(w *world) { w.wanted = claims } }
+
+func deleteClaims(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			must(w.live().Delete(context.Background(), w.claim(name)))
+		}
+	}
+}
+
+// deleteLinked deletes the claims that have a Machine.
+func deleteLinked(w *world) {
+	for _, m := range w.machines() {
+		if claim := w.liveClaim(claimUID(m)); claim != nil {
+			deleteClaims(claim.Name)(w)
+		}
+	}
+}
+
+func pause(paused bool) func(*world) {
+	return func(w *world) {
+		cluster := w.server.head["Cluster"][served.Name].DeepCopyObject().(*clusterv1.Cluster)
+		cluster.Spec.Paused = lo.ToPtr(paused)
+		w.server.put(cluster)
+	}
+}
+
+// many is more Machines than there ever are.
+const many = math.MaxInt32
+
+// makesAtMost limits the Machines of a MachineSet.
+func makesAtMost(machines int) func(*world) { return func(w *world) { w.machineLimit = machines } }
+
+func all(do ...func(*world)) func(*world) {
+	return func(w *world) {
+		for _, f := range do {
+			f(w)
+		}
+	}
+}
+
+// holdUntil keeps Machines from getting anywhere before something has happened.
+func holdUntil(happened func(*world) bool) func(*world) {
+	return func(w *world) {
+		w.holds = func() bool {
+			if happened(w) {
+				w.holds = nil
+			}
+			return w.holds != nil
+		}
+	}
+}
+
+// failFirst lets the first Machine fail.
+func failFirst(w *world) {
+	w.fails = func(m *clusterv1.Machine) bool { return w.server.log["Machine"][0].name == m.Name }
+}
+
+// slowUntil keeps deleted Machines from going before something has happened.
+func slowUntil(happened func(*world) bool) func(*world) {
+	return func(w *world) { w.keeps = func() bool { return !happened(w) } }
+}
+
+// keepNoSpares sets the template's spareTTL to nothing.
+func keepNoSpares(w *world) {
+	template := w.template().DeepCopy()
+	template.Spec.SpareTTL = &metav1.Duration{}
+	w.server.put(template)
+}
+
+// replicas waits until a MachineDeployment has these replicas.
+func replicas(replicas int32) func(*world) bool {
+	return func(w *world) bool {
+		for _, object := range w.server.head["MachineDeployment"] {
+			if lo.FromPtr(object.(*clusterv1.MachineDeployment).Spec.Replicas) == replicas {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func gone(claim string) func(*world) bool {
+	return func(w *world) bool { return w.claim(claim) == nil }
+}
+
+// linked waits until so many Machines are linked.
+func linked(machines int) func(*world) bool {
+	return func(w *world) bool {
+		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return claimUID(m) != "" }) == machines
+	}
+}
+
+// terminating waits until so many Machines are being deleted.
+func terminating(machines int) func(*world) bool {
+	return func(w *world) bool {
+		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }) == machines
+	}
+}
+
+// launched waits until so many claims that stay are launched, and registered until
+// they have their Node.
+func launched(claims int) func(*world) bool   { return having(karpv1.ConditionTypeLaunched, claims) }
+func registered(claims int) func(*world) bool { return having(karpv1.ConditionTypeRegistered, claims) }
+
+func having(condition string, claims int) func(*world) bool {
+	return func(w *world) bool {
+		return lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool {
+			return c.DeletionTimestamp.IsZero() && c.StatusConditions().Get(condition).IsTrue()
+		}) == claims
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+// scenario is what happens to a cluster.
+type scenario struct {
+	name string
+	// before is how many claims are there and have their Node when it begins.
+	before int
+	script []step
+	// machines is how many Machines a clean run makes, and left how many are there in
+	// the end.
+	machines, left int
+	// extra is how many Machines more may be made when events come late.
+	extra int
+}
+
+// step is something that happens as soon as it can.
+type step struct {
+	what string
+	when func(*world) bool
+	do   func(*world)
+}
+
+var scenarios = []scenario{{
+	name:     "scale_out",
+	script:   []step{{"10 claims are wanted", atOnce, want(10)}},
+	machines: 10, left: 10,
+}, {
+	name:   "replace",
+	before: 10,
+	script: []step{{"3 of 10 go while 2 arrive", atOnce, all(want(9), deleteClaims("claim-02", "claim-05", "claim-06"))}},
+	// The 2 that arrive get theirs before any of the 3 can go.
+	machines: 2, left: 9,
+	// While a claim waits, replicas count the Machines that leave. Of those that are
+	// gone before replicas are lower again, the MachineSet makes another, which is
+	// spare and goes.
+	extra: 3,
+}, {
+	name:   "slow_end",
+	before: 3,
+	script: []step{
+		{"2 of 3 go, and their Machines take long", atOnce, all(slowUntil(registered(2)), want(1), deleteClaims("claim-01", "claim-03"))},
+		{"1 arrives, and must not wait for that", terminating(2), want(2)},
+	},
+	machines: 1, left: 2,
+}, {
+	name: "failure",
+	script: []step{
+		// All have their offering by then: a claim that is launched later would be given
+		// another one at once.
+		{"3 claims come, and when all have a Machine, 1 fails", atOnce, all(holdUntil(linked(3)), failFirst, want(3))},
+	},
+	machines: 4, left: 3,
+}, {
+	name: "early_delete",
+	script: []step{
+		{"a claim comes, and Cluster API is slow", atOnce, all(makesAtMost(0), want(1))},
+		{"the claim is deleted before its Machine appears", replicas(1), all(want(0), deleteClaims("claim-01"))},
+		{"the Machine appears", gone("claim-01"), makesAtMost(many)},
+	},
+	machines: 1, left: 0,
+}, {
+	name: "race",
+	script: []step{
+		{"2 claims come for 1 Machine", atOnce, all(makesAtMost(1), want(2))},
+		{"the other Machine comes later", linked(1), makesAtMost(many)},
+	},
+	machines: 2, left: 2,
+}, {
+	name: "race_and_delete",
+	script: []step{
+		{"2 claims come for 1 Machine, which is slow to go, and spare ones are not kept", atOnce, all(keepNoSpares, makesAtMost(1), slowUntil(registered(1)), want(2))},
+		{"the claim that got it is deleted, and the other must not wait for that", both(launched(2), linked(1)), all(makesAtMost(many), want(1), deleteLinked)},
+	},
+	machines: 2, left: 1,
+}, {
+	name:   "pause",
+	before: 3,
+	script: []step{
+		{"2 claims come, and the Cluster is paused", atOnce, all(pause(true), want(5))},
+		{"1 goes that has a Node, and 1 that has no Machine", launched(5), all(want(3), deleteClaims("claim-02", "claim-05"))},
+		{"the Cluster goes on", gone("claim-05"), pause(false)},
+	},
+	machines: 1, left: 3,
+	// A cache that does not have the pause yet lets a Machine be asked for, for the
+	// claim that goes meanwhile: it is spare and goes.
+	extra: 1,
+}}

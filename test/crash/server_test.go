@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// change is one write that the API server has accepted.
+type change struct {
+	at            time.Time
+	actor         string
+	kind, name    string
+	before, after client.Object // nil: it was not there before, or is not there after
+}
+
+// server is the API server of both clusters. It remembers every version of every
+// object, which the caches of our process are made from. What is stored is never
+// modified.
+//
+// It is not controller-runtime's fake client, which has no UIDs, generations and
+// clock, uses resourceVersions again, does not check the UID of a precondition,
+// makes an event of a write that changes nothing, and takes four times as long for
+// a patch, which would be most of the time of the search.
+type server struct {
+	clock *clocktesting.FakeClock
+
+	head    view                 // what there is now
+	log     map[string][]*change // everything that happened, by kind
+	version int                  // resourceVersion of the last write
+	objects int                  // objects made
+	actor   string               // whose step it is
+	check   func(*change)        // called after each change
+}
+
+func newServer(clock *clocktesting.FakeClock) *server {
+	return &server{clock: clock, head: view{}, log: map[string][]*change{}, check: func(*change) {}}
+}
+
+// clone returns a server with the same past.
+func (s *server) clone(clock *clocktesting.FakeClock) *server {
+	c := newServer(clock)
+	c.version, c.objects = s.version, s.objects
+	for kind, log := range s.log {
+		c.log[kind], c.head[kind] = slices.Clone(log), maps.Clone(s.head[kind])
+	}
+	return c
+}
+
+// put stores an object as it is, status included: a write of a peer, which knows
+// what there is now. It makes the object if it is not there.
+func (s *server) put(object client.Object) {
+	s.store(s.head[kindOf(object)][object.GetName()], object.DeepCopyObject().(client.Object))
+}
+
+// store stores an object instead of another, nil for none, and returns what is
+// stored. An object whose last finalizer is taken away while it is being deleted
+// is gone.
+func (s *server) store(before, after client.Object) client.Object {
+	if before != nil && same(before, after) {
+		return before
+	}
+	s.version++
+	after.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	after.SetResourceVersion(strconv.Itoa(s.version))
+	switch {
+	case before == nil:
+		s.objects++
+		after.SetUID(types.UID(fmt.Sprintf("uid-%03d", s.objects)))
+		after.SetGeneration(1)
+		after.SetCreationTimestamp(s.now())
+		after.SetDeletionTimestamp(nil)
+	case !equality.Semantic.DeepEqual(specOf(before), specOf(after)) || before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero():
+		after.SetGeneration(before.GetGeneration() + 1)
+	}
+	if !after.GetDeletionTimestamp().IsZero() && len(after.GetFinalizers()) == 0 {
+		s.record(before, nil)
+	} else {
+		s.record(before, after)
+	}
+	return after
+}
+
+// record remembers a change.
+func (s *server) record(before, after client.Object) {
+	object := after
+	if after == nil {
+		object = before
+	}
+	kind, name := kindOf(object), object.GetName()
+	if s.head[kind] == nil {
+		s.head[kind] = map[string]client.Object{}
+	}
+	if after == nil {
+		delete(s.head[kind], name)
+	} else {
+		s.head[kind][name] = after
+	}
+	c := &change{at: s.clock.Now(), actor: s.actor, kind: kind, name: name, before: before, after: after}
+	s.log[kind] = append(s.log[kind], c)
+	s.check(c)
+}
+
+// now is the time in whole seconds, as API servers have it.
+func (s *server) now() metav1.Time { return metav1.NewTime(s.clock.Now().Truncate(time.Second)) }
+
+// same tells whether a write changes nothing. Such a write makes no event.
+func same(before, after client.Object) bool {
+	return equality.Semantic.DeepEqual(specOf(before), specOf(after)) &&
+		equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) &&
+		equality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) &&
+		equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) &&
+		equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) &&
+		equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) &&
+		before.GetDeletionTimestamp().IsZero() == after.GetDeletionTimestamp().IsZero()
+}
+
+func specOf(object client.Object) any   { return partOf(object, "Spec").Interface() }
+func statusOf(object client.Object) any { return partOf(object, "Status").Interface() }
+
+func partOf(object client.Object, name string) reflect.Value {
+	return reflect.ValueOf(object).Elem().FieldByName(name)
+}
+
+func kindOf(object any) string { return reflect.TypeOf(object).Elem().Name() }
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+const (
+	// round is the time in which everybody acts once.
+	round = time.Second
+	// quiet is for how long nothing may happen until all has settled: longer than
+	// anything that is waited for, but for the end of an empty MachineDeployment.
+	quiet = 6 * time.Minute
+	// longest is after what time a world should have settled.
+	longest = 2 * time.Hour
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world is one run of a scenario: the API server, the peers, and our process.
+type world struct {
+	clock   *clocktesting.FakeClock
+	server  *server
+	process *process // nil while there is none
+	mode    *mode
+
+	// What a scenario sets.
+	script       []step
+	wanted       int                           // claims that the Pods need
+	machineLimit int                           // for how many Machines of a MachineSet there is room
+	holds        func() bool                   // whether Machines come no further
+	keeps        func() bool                   // whether deleted Machines do not go
+	fails        func(*clusterv1.Machine) bool // which Machines can never be had
+
+	// The fault, and what was written.
+	plan    plan
+	hit     bool
+	down    time.Duration
+	startAt time.Time
+	written map[string]int
+	writes  []write
+
+	rounds     int
+	lastChange time.Time
+	owner      map[string]types.UID // the claim that a provider ID's Machine was linked to last
+	failure    string
+	trace      []event
+}
+
+// event is one line of a trace, made when it is printed.
+type event struct {
+	at    time.Time
+	actor string
+	text  string
+	what  *change
+}
+
+func newWorld(s *server, clock *clocktesting.FakeClock) *world {
+	w := &world{clock: clock, server: s, mode: &mode{}, machineLimit: many, written: map[string]int{}, owner: map[string]types.UID{}, lastChange: clock.Now()}
+	s.check = w.changed
+	return w
+}
+
+// clone returns a world that goes on from here, with a new process.
+func (w *world) clone() *world {
+	clock := clocktesting.NewFakeClock(w.clock.Now())
+	c := newWorld(w.server.clone(clock), clock)
+	c.wanted, c.owner = w.wanted, maps.Clone(w.owner)
+	return c
+}
+
+// run lets everybody act until all has settled, or something is wrong.
+func (w *world) run() {
+	begin := w.clock.Now()
+	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.clock.Since(w.lastChange) < quiet) {
+		if w.clock.Since(begin) > longest {
+			w.fail("it does not settle")
+		}
+		w.round()
+	}
+	if w.failure == "" {
+		w.checkSettled()
+	}
+}
+
+// round lets everybody act once.
+func (w *world) round() {
+	w.rounds++
+	w.server.actor = "user"
+	for len(w.script) > 0 && w.script[0].when(w) {
+		w.tracef("STEP %s", w.script[0].what)
+		w.script[0].do(w)
+		w.script = w.script[1:]
+	}
+	if w.process == nil && !w.clock.Now().Before(w.startAt) {
+		w.process = newProcess(w)
+	}
+	if w.process != nil && w.clock.Since(w.lastChange) < staleBound && w.mode.restarts() {
+		w.stopProcess("restarts")
+	} else if w.process != nil {
+		w.process.step()
+	}
+	if !w.paused() {
+		for _, peer := range []func(){w.machineDeployments, w.machineSets, w.infrastructure} {
+			if !w.mode.skips() {
+				peer()
+			}
+		}
+	}
+	w.clock.Step(w.untilNext())
+}
+
+// untilNext is a round, or more if nothing happens meanwhile.
+func (w *world) untilNext() time.Duration {
+	if w.process == nil || w.clock.Since(w.lastChange) < 30*round {
+		return round
+	}
+	next := 30 * time.Second
+	for _, c := range w.process.controllers {
+		for _, due := range c.due {
+			next = min(next, due.Sub(w.clock.Now()))
+		}
+	}
+	return max(next, round)
+}
+
+// stopProcess ends the process; what it had in memory is gone.
+func (w *world) stopProcess(how string) {
+	w.tracef("the process %s", how)
+	w.process = nil
+	w.startAt = w.clock.Now().Add(w.down)
+	w.down = 0
+}
+
+// changed checks and traces a change.
+func (w *world) changed(c *change) {
+	w.lastChange = w.clock.Now()
+	w.trace = append(w.trace, event{at: c.at, actor: c.actor, what: c})
+	w.check(c)
+}
+
+func (w *world) tracef(format string, args ...any) {
+	w.trace = append(w.trace, event{at: w.clock.Now(), actor: w.server.actor, text: fmt.Sprintf(format, args...)})
+}
+
+// fail records the first thing that is wrong.
+func (w *world) fail(format string, args ...any) {
+	if w.failure == "" {
+		w.failure = fmt.Sprintf(format, args...)
+		w.tracef("BROKEN: %s", w.failure)
+	}
+}
+
+func (w *world) paused() bool {
+	return lo.FromPtr(w.server.head["Cluster"][served.Name].(*clusterv1.Cluster).Spec.Paused)
+}
+
+// claims returns all claims, by name. They are not to be modified.
+func (w *world) claims() []*karpv1.NodeClaim {
+	return lo.Map(sortedNames(w.server.head["NodeClaim"]), func(name string, _ int) *karpv1.NodeClaim { return w.claim(name) })
+}
+
+func (w *world) claim(name string) *karpv1.NodeClaim {
+	if object, found := w.server.head["NodeClaim"][name]; found {
+		return object.(*karpv1.NodeClaim)
+	}
+	return nil
+}
+
+// made returns how many objects of a kind were made.
+func (w *world) made(kind string) int {
+	return lo.CountBy(w.server.log[kind], func(c *change) bool { return c.before == nil })
+}
+
+// machines returns all Machines, by name. They are not to be modified.
+func (w *world) machines() []*clusterv1.Machine {
+	return lo.Map(sortedNames(w.server.head["Machine"]), func(name string, _ int) *clusterv1.Machine {
+		return w.server.head["Machine"][name].(*clusterv1.Machine)
+	})
+}
+
+// machinesOf returns the Machines of a MachineSet.
+func (w *world) machinesOf(set string) []*clusterv1.Machine {
+	return lo.Filter(w.machines(), func(m *clusterv1.Machine, _ int) bool { return m.Labels[clusterv1.MachineSetNameLabel] == set })
+}
+
+func (w *world) template() *v1alpha1.KarpenterMachineTemplate {
+	return w.server.head["KarpenterMachineTemplate"][templateName].(*v1alpha1.KarpenterMachineTemplate)
+}
+
+func (w *world) deployment(name string) *clusterv1.MachineDeployment {
+	return w.server.head["MachineDeployment"][name].DeepCopyObject().(*clusterv1.MachineDeployment)
+}
+
+// setOf returns the MachineSet of a MachineDeployment.
+func (w *world) setOf(deployment string) *clusterv1.MachineSet {
+	for _, object := range w.server.head["MachineSet"] {
+		if deploymentOf(object) == deployment {
+			return object.DeepCopyObject().(*clusterv1.MachineSet)
+		}
+	}
+	return nil
+}
+
+// lastOf returns the end of a trace.
+func (w *world) lastOf(lines int) string {
+	var text strings.Builder
+	for _, e := range w.trace[max(0, len(w.trace)-lines):] {
+		if e.what != nil {
+			e.text = describe(e.what)
+		}
+		fmt.Fprintf(&text, "%6s %-16s %s\n", e.at.Sub(start).Round(time.Second), e.actor, e.text)
+	}
+	return text.String()
+}
+
+func (w *world) live() live { return live{server: w.server} }
+
+func sortedNames[T any](objects map[string]T) []string { return slices.Sorted(maps.Keys(objects)) }
