@@ -23,9 +23,6 @@ const (
 
 	settleWithin   = 4 * time.Minute
 	caughtUpWithin = 20 * time.Second
-
-	// launchTimeout is how long a machine may take to come up.
-	launchTimeout = time.Minute
 )
 
 // chaos is the trial with kills.
@@ -56,8 +53,8 @@ func chaos(ctx context.Context, s *scene) (string, error) {
 
 // makeChaos lets the Pods come and go under kills. It returns how many kills there were.
 func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
-	s.step("6 offerings, one of them slow; of the machines of the others, %d %% fail", s.failing)
-	if err := s.prepare(ctx, launchTimeout); err != nil {
+	s.step("6 offerings, one of them slow; of the machines of two of the others, %d %% fail", s.failing)
+	if err := s.prepare(ctx); err != nil {
 		return 0, err
 	}
 	random := rand.New(rand.NewPCG(s.seed, 0))
@@ -107,7 +104,7 @@ func (s *scene) record(ctx context.Context) (*history.Recorder, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder := history.NewRecorder(history.Rules{Failures: []string{failureReason}, LaunchTimeout: launchTimeout}, log)
+	recorder := history.NewRecorder(history.Rules{Failures: []string{failureReason}, LaunchTimeout: s.launchTimeout}, log)
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {

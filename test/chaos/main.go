@@ -57,8 +57,10 @@ type sizes struct {
 	pods int
 	// kills is how often the operator is killed while they come.
 	kills int
-	// failing is the share of machines that fail, in percent.
+	// failing is the share of the machines of instance type a that fail, in percent. Those are more than half of all.
 	failing int
+	// launchTimeout is how long a machine may take to come up.
+	launchTimeout time.Duration
 	// seed of what is chosen at random.
 	seed uint64
 	// period is for how long the operator must be quiet.
@@ -66,15 +68,17 @@ type sizes struct {
 }
 
 func parse(name string, args []string) (sizes, error) {
-	byDefault := sizes{pods: 150, kills: 18, failing: 5, seed: uint64(time.Now().UnixNano()), period: 30 * time.Second}
+	byDefault := sizes{pods: 150, kills: 18, failing: 8, launchTimeout: 90 * time.Second, seed: uint64(time.Now().UnixNano()), period: 30 * time.Second}
 	if name == "quiet" {
 		byDefault.pods, byDefault.failing, byDefault.period = 200, 0, 2*time.Minute
+		byDefault.launchTimeout = launchWithin
 	}
 	chosen := sizes{}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&chosen.pods, "pods", byDefault.pods, "number of Pods, and so of claims")
 	flags.IntVar(&chosen.kills, "kills", byDefault.kills, "how often the operator is killed while the Pods come")
-	flags.IntVar(&chosen.failing, "failing", byDefault.failing, "share of machines that fail, in percent")
+	flags.IntVar(&chosen.failing, "failing", byDefault.failing, "share of the machines of instance type a, more than half of all, that fail, in percent")
+	flags.DurationVar(&chosen.launchTimeout, "launch-timeout", byDefault.launchTimeout, "how long a machine may take to come up")
 	flags.Uint64Var(&chosen.seed, "seed", byDefault.seed, "of what is chosen at random; the time by default")
 	flags.DurationVar(&chosen.period, "period", byDefault.period, "for how long the operator must be quiet")
 	if err := flags.Parse(args); err != nil {

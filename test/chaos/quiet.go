@@ -38,7 +38,7 @@ const (
 // quiet is the trial in which nothing happens.
 func quiet(ctx context.Context, s *scene) (string, error) {
 	s.step("6 offerings, and %d pods, each on a node of its own", s.pods)
-	if err := s.prepare(ctx, launchWithin); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return "", err
 	}
 	if err := s.scale(ctx, s.pods); err != nil {

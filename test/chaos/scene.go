@@ -11,8 +11,8 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
@@ -50,52 +50,55 @@ func (s *scene) auditLog() audit.Log {
 	return audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}
 }
 
-// prepare makes everything but the Pods; machines that take longer than the timeout count as failed.
-func (s *scene) prepare(ctx context.Context, launchTimeout time.Duration) error {
+// prepare makes everything but the Pods.
+func (s *scene) prepare(ctx context.Context) error {
 	for _, machines := range s.infrastructure() {
 		if err := s.Management.Create(ctx, machines); err != nil {
 			return fmt.Errorf("creating SimulatedMachineTemplate %s: %w", machines.Name, err)
 		}
 	}
 	objects := &bytes.Buffer{}
-	values := struct{ LaunchTimeout time.Duration }{launchTimeout}
+	values := struct {
+		LaunchTimeout time.Duration
+		Workloads     []workload
+	}{s.launchTimeout, workloads}
 	if err := template.Must(template.New("manifests").Parse(manifests)).Execute(objects, values); err != nil {
 		return err
 	}
 	if err := s.Create(ctx, objects.Bytes()); err != nil {
 		return err
 	}
-	for _, deployment := range deployments(s.failing > 0) {
+	for _, deployment := range deployments() {
 		if err := s.Workload.Create(ctx, deployment); err != nil {
 			return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
 		}
 	}
-	return s.Await(ctx, readyWithin, "the NodePool to be ready", func(ctx context.Context) (bool, string, error) {
-		pool := &karpv1.NodePool{}
-		if err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, pool); err != nil {
+	return s.Await(ctx, readyWithin, "the NodePools to be ready", func(ctx context.Context) (bool, string, error) {
+		pools := &karpv1.NodePoolList{}
+		if err := s.Workload.List(ctx, pools); err != nil {
 			return false, err.Error(), nil
 		}
-		return pool.StatusConditions().IsTrue("Ready"), fmt.Sprintf("conditions %+v", pool.Status.Conditions), nil
+		ready := lo.CountBy(pools.Items, func(pool karpv1.NodePool) bool { return pool.StatusConditions().IsTrue("Ready") })
+		return ready == len(workloads), fmt.Sprintf("%d of %d are", ready, len(workloads)), nil
 	})
 }
 
-// infrastructure returns the infrastructure machine templates of the instance types. All but the slow one can fail: its
-// machines take most of the time that a launch may take.
+// infrastructure returns the infrastructure machine templates of the instance types.
 func (s *scene) infrastructure() []*infrav1.SimulatedMachineTemplate {
 	var templates []*infrav1.SimulatedMachineTemplate
-	for _, instanceType := range []string{"a", "b", "c", slowType} {
+	for _, instanceType := range []string{failingType, "b", "c", slowType} {
 		delays := infrav1.Delays{
 			Provisioning: delay(time.Second, time.Second),
 			ProviderID:   delay(time.Second, 4*time.Second),
 			NodeJoin:     delay(time.Second, 4*time.Second),
 			Termination:  delay(time.Second, 5*time.Second),
 		}
-		failure := &infrav1.Failure{
-			Percent: int32(s.failing), Reason: failureReason,
-			Message: "There is no " + instanceType + " left in this zone",
-		}
-		if instanceType == slowType {
-			delays.ProviderID, delays.NodeJoin, failure = delay(20*time.Second, 10*time.Second), delay(5*time.Second, 5*time.Second), nil
+		var failure *infrav1.Failure
+		switch instanceType {
+		case failingType:
+			failure = &infrav1.Failure{Percent: int32(s.failing), Reason: failureReason, Message: "There is none left in this zone"}
+		case slowType:
+			delays.ProviderID, delays.NodeJoin = delay(20*time.Second, 10*time.Second), delay(5*time.Second, 5*time.Second)
 		}
 		machines := &infrav1.SimulatedMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: instanceType}}
 		machines.Spec.Template.Spec = infrav1.SimulatedMachineSpec{

@@ -38,7 +38,7 @@ func TestSpread(t *testing.T) {
 		sum := 0
 		for i, count := range spread(pods) {
 			if sum += count; pods >= 30 && count == 0 {
-				t.Errorf("of %d Pods, Deployment %s gets none, so its offering is not used", pods, workloads[i].name)
+				t.Errorf("of %d Pods, Deployment %s gets none, so its offering is not used", pods, workloads[i].Name)
 			}
 		}
 		if sum != pods {
