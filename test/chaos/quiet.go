@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
@@ -59,6 +61,9 @@ func quiet(ctx context.Context, s *scene) (string, error) {
 // Events count, too, all but one sort: see withoutRepetition.
 func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error) {
 	s.step("the operator has nothing to do, and writes nothing for %s", s.period)
+	if err := s.bringUpToDate(ctx); err != nil {
+		return 0, err
+	}
 	if err := s.calm(ctx); err != nil {
 		return 0, err
 	}
@@ -90,6 +95,27 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 		return 0, err
 	}
 	return s.noWrites(ctx, from, claims, "after it was started again")
+}
+
+// bringUpToDate makes Karpenter look at all claims now: whether they are consistent with their Nodes it looks only once in
+// ten minutes, and the first time there is no Node yet (karpenter: pkg/controllers/nodeclaim/consistency/controller.go).
+func (s *scene) bringUpToDate(ctx context.Context) error {
+	if err := s.StopComponent(ctx, stack.Operator); err != nil {
+		return err
+	}
+	if err := s.StartComponent(ctx, stack.Operator); err != nil {
+		return err
+	}
+	return s.Await(ctx, calmWithin, "all claims to be found consistent", func(ctx context.Context) (bool, string, error) {
+		claims := &karpv1.NodeClaimList{}
+		if err := s.Workload.List(ctx, claims); err != nil {
+			return false, err.Error(), nil
+		}
+		found := lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool {
+			return claim.StatusConditions().IsTrue(karpv1.ConditionTypeConsistentStateFound)
+		})
+		return found == len(claims.Items), fmt.Sprintf("%d of %d are", found, len(claims.Items)), nil
+	})
 }
 
 // calm waits for two looks in a row without a write.
