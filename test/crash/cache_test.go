@@ -4,6 +4,7 @@ package crash
 
 import (
 	"math/rand"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,13 +26,13 @@ type cache struct {
 }
 
 // newCache returns a cache that was filled now or, with a source of randomness, as
-// of some changes ago, as an API server's own cache may answer.
-func newCache(s *server, stale *rand.Rand) *cache {
+// of some changes ago, as an API server's own cache may answer; but for known kinds.
+func newCache(s *server, stale *rand.Rand, known []string) *cache {
 	c := &cache{server: s, view: view{}, at: map[string]int{}, frozen: map[string]time.Time{}}
 	for _, kind := range kinds {
 		c.view[kind] = map[string]client.Object{}
 		upTo := len(s.log[kind])
-		for back := 0; stale != nil && upTo > 0 && back < stale.Intn(8) && s.clock.Since(s.log[kind][upTo-1].at) < staleBound; back++ {
+		for back := 0; stale != nil && !slices.Contains(known, kind) && upTo > 0 && back < stale.Intn(8) && s.clock.Since(s.log[kind][upTo-1].at) < staleBound; back++ {
 			upTo--
 		}
 		for _, change := range s.log[kind][:upTo] {

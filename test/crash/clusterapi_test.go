@@ -24,8 +24,8 @@ func (w *world) machineDeployments() {
 		set := w.setOf(name)
 		if set == nil {
 			set = &clusterv1.MachineSet{
-				ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: name + "-" + suffix(w.server.objects), Labels: deployment.Spec.Template.Labels},
-				Spec:       clusterv1.MachineSetSpec{ClusterName: served.Name, Template: *deployment.Spec.Template.DeepCopy()},
+				ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: name + "-" + suffix(w.server.objects), Labels: deployment.Spec.Template.Labels},
+				Spec:       clusterv1.MachineSetSpec{ClusterName: prod.Name, Template: *deployment.Spec.Template.DeepCopy()},
 			}
 			set.Labels[clusterv1.MachineSetNameLabel] = set.Name
 			set.Spec.Template.Labels = lo.Assign(set.Spec.Template.Labels, map[string]string{clusterv1.MachineSetNameLabel: set.Name})
@@ -48,7 +48,7 @@ func (w *world) machineSets() {
 		for range min(int(create), w.machineLimit-len(own)) {
 			w.server.put(&clusterv1.Machine{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: served.Namespace, Name: name + "-" + suffix(w.server.objects),
+					Namespace: prod.Namespace, Name: name + "-" + suffix(w.server.objects),
 					Labels: maps.Clone(set.Spec.Template.Labels), Annotations: maps.Clone(set.Spec.Template.Annotations),
 					Finalizers: []string{clusterv1.MachineFinalizer},
 				},

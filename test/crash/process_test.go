@@ -42,10 +42,10 @@ type crashed struct{}
 // newProcess starts the operator: its caches are filled, and everything in them is
 // an event.
 func newProcess(w *world) *process {
-	p := &process{world: w, cache: newCache(w.server, w.mode.staleness()), ctx: (&core.Options{}).ToContext(context.Background())}
+	p := &process{world: w, cache: newCache(w.server, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
 	p.client = interceptor.NewClient(live{server: w.server}, p.intercept())
 	both := clusterOf{client: p.client, live: live{server: w.server}}
-	clusters := &operator.Clusters{Cluster: served, Workload: both, Management: both}
+	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}
 	catalog := &catalog.Catalog{}
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
 	p.controllers = append(p.coreControllers(),

@@ -27,7 +27,8 @@ const (
 )
 
 var (
-	served = types.NamespacedName{Namespace: "clusters", Name: "prod"}
+	// prod is the Cluster.
+	prod = types.NamespacedName{Namespace: "clusters", Name: "prod"}
 	// zones are in the order of their prices.
 	zones = []string{"zone-a", "zone-b"}
 )
@@ -65,7 +66,7 @@ func newScene() *world {
 		ObjectMeta: metav1.ObjectMeta{Name: poolName},
 		Spec:       karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: nodeClassRef()}}},
 	})
-	w.server.put(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}})
+	w.server.put(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: prod.Name}})
 	return w
 }
 
@@ -102,7 +103,7 @@ func deleteLinked(w *world) {
 
 func pause(paused bool) func(*world) {
 	return func(w *world) {
-		cluster := w.server.head["Cluster"][served.Name].DeepCopyObject().(*clusterv1.Cluster)
+		cluster := w.server.head["Cluster"][prod.Name].DeepCopyObject().(*clusterv1.Cluster)
 		cluster.Spec.Paused = lo.ToPtr(paused)
 		w.server.put(cluster)
 	}
@@ -134,9 +135,15 @@ func holdUntil(happened func(*world) bool) func(*world) {
 	}
 }
 
-// failFirst lets the first Machine fail.
-func failFirst(w *world) {
-	w.fails = func(m *clusterv1.Machine) bool { return w.server.log["Machine"][0].name == m.Name }
+// failOne lets a Machine fail that serves a claim by then.
+func failOne(w *world) {
+	victim := ""
+	w.fails = func(m *clusterv1.Machine) bool {
+		if _, serves := w.serves(m); serves && victim == "" {
+			victim = m.Name
+		}
+		return m.Name == victim
+	}
 }
 
 // slowUntil keeps deleted Machines from going before something has happened.
@@ -167,11 +174,16 @@ func gone(claim string) func(*world) bool {
 	return func(w *world) bool { return w.claim(claim) == nil }
 }
 
-// linked waits until so many Machines are linked.
-func linked(machines int) func(*world) bool {
+// served waits until so many claims have a Machine.
+func served(claims int) func(*world) bool {
 	return func(w *world) bool {
-		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return claimUID(m) != "" }) == machines
+		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { _, serves := w.serves(m); return serves }) == claims
 	}
+}
+
+// later waits for some time after the step before.
+func later(d time.Duration) func(*world) bool {
+	return func(w *world) bool { return w.clock.Since(w.lastStep) >= d }
 }
 
 // terminating waits until so many Machines are being deleted.

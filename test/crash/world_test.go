@@ -39,6 +39,7 @@ type world struct {
 
 	// What a scenario sets.
 	script       []step
+	known        []string                      // kinds of which a new process sees no older state
 	wanted       int                           // claims that the Pods need
 	machineLimit int                           // for how many Machines of a MachineSet there is room
 	holds        func() bool                   // whether Machines come no further
@@ -54,6 +55,7 @@ type world struct {
 	writes  []write
 
 	rounds     int
+	lastStep   time.Time
 	lastChange time.Time
 	owner      map[string]types.UID // the claim that a provider ID's Machine was linked to last
 	failure    string
@@ -103,7 +105,7 @@ func (w *world) round() {
 	for len(w.script) > 0 && w.script[0].when(w) {
 		w.tracef("STEP %s", w.script[0].what)
 		w.script[0].do(w)
-		w.script = w.script[1:]
+		w.script, w.lastStep = w.script[1:], w.clock.Now()
 	}
 	if w.process == nil && !w.clock.Now().Before(w.startAt) {
 		w.process = newProcess(w)
@@ -165,7 +167,7 @@ func (w *world) fail(format string, args ...any) {
 }
 
 func (w *world) paused() bool {
-	return lo.FromPtr(w.server.head["Cluster"][served.Name].(*clusterv1.Cluster).Spec.Paused)
+	return lo.FromPtr(w.server.head["Cluster"][prod.Name].(*clusterv1.Cluster).Spec.Paused)
 }
 
 // claims returns all claims, by name. They are not to be modified.
