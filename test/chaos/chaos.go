@@ -21,7 +21,8 @@ const (
 	// leavingKills is how often the operator is killed while half of the Pods go.
 	leavingKills = 4
 
-	settleWithin   = 4 * time.Minute
+	// An offering of which a machine could not be had is left alone for 3 minutes.
+	settleWithin   = 6 * time.Minute
 	caughtUpWithin = 20 * time.Second
 )
 
