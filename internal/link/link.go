@@ -105,8 +105,11 @@ func Decide(state State) Plan {
 		plan.Served[claim.UID] = spare[next].Name
 		spare = slices.Delete(spare, next, next+1)
 	}
+	// While Machines that were asked for are still to come, a spare one that goes would
+	// only be replaced.
+	appeared := int(state.Replicas) <= len(machines)
 	for _, machine := range spare {
-		if machine.Expired {
+		if machine.Expired && appeared {
 			plan.Removals = append(plan.Removals, machine.Name)
 		} else {
 			plan.Spares = append(plan.Spares, machine.Name)

@@ -26,6 +26,9 @@ func (w *world) link() {
 		if w.crashed() {
 			return
 		}
+		if live, found := w.claim(l.Claim.UID); !found || live.deleting {
+			return // the cache is behind
+		}
 		linked := w.updateMachine(l.Machine, machines[l.Machine].version, func(m *simMachine) {
 			if claim, serves := w.serves(*m); serves && claim != l.Claim.UID {
 				w.fail("Machine %s serves live claim %s and is linked to claim %s", m.Name, claim, l.Claim.UID)

@@ -62,7 +62,7 @@ func (o *Observed) failureOf(machine *clusterv1.Machine) *failure.Failure {
 // unfit tells whether a Machine that serves no claim is of no use to another.
 func (o *Observed) unfit(machine *clusterv1.Machine) bool {
 	return o.failed[machine.Name] != nil ||
-		!Used(machine) && !o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout))
+		!o.used(machine) && !o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout))
 }
 
 // FailureOf returns why a Machine has failed for good; nil if it has not. It reads,
@@ -102,6 +102,10 @@ func (o *Observed) waitsSince(claim *karpv1.NodeClaim) time.Time {
 	}
 	if o.Resource != nil {
 		since = latest(since, unpausedAt(o.Resource))
+	}
+	// As long as Cluster API goes on making Machines, its turn may come.
+	for _, machine := range o.Machines {
+		since = latest(since, machine.CreationTimestamp.Time)
 	}
 	return since
 }

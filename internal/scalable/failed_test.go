@@ -120,6 +120,7 @@ func TestSpareMachines(t *testing.T) {
 	edited.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: "yesterday"}
 	for name, tc := range map[string]struct {
 		machine        *clusterv1.Machine
+		fresh          bool // its Node is not registered
 		expired, unfit bool
 		dueIn          time.Duration
 	}{
@@ -128,11 +129,12 @@ func TestSpareMachines(t *testing.T) {
 		"released a minute ago":               {machine: since(machineOf(5*time.Minute), time.Minute), dueIn: time.Minute},
 		"released a minute ago, and old":      {machine: since(machineOf(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
 		"released, of a time nobody can read": {machine: edited, dueIn: time.Minute},
+		"a Node that has just joined":         {machine: node(machineOf(time.Minute)), fresh: true, dueIn: time.Minute},
 		"a Node that nobody knows":            {machine: node(machineOf(time.Hour))},
 		"a Node that nobody knew for long":    {machine: node(since(machineOf(time.Hour), 2*time.Minute)), expired: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &Observed{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{"m": tc.machine}}
+			o := &Observed{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, fresh: map[string]bool{"m": tc.fresh}}
 			if got := o.expired(tc.machine); got != tc.expired {
 				t.Errorf("expired: got %t, want %t", got, tc.expired)
 			}

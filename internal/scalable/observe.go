@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -44,6 +45,9 @@ type Observed struct {
 
 	// failed has the Machines that have failed for good.
 	failed map[string]*failure.Failure
+	// fresh has the Machines whose Node has joined and waits for Karpenter, before
+	// they were linked: they can still serve any claim.
+	fresh map[string]bool
 }
 
 // Observe reads a scalable resource from the caches and decides what is to be
@@ -90,13 +94,18 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 	if err := management.List(ctx, machines, client.MatchingFields{operator.ResourceField: o.Name}, client.HasLabels{v1alpha1.TemplateLabel}); err != nil {
 		return fmt.Errorf("listing the Machines of MachineDeployment %s: %w", o.Name, err)
 	}
-	o.Machines, o.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
+	o.Machines, o.failed, o.fresh = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}, map[string]bool{}
 	for i := range machines.Items {
 		machine := &machines.Items[i]
 		o.Machines[machine.Name] = machine
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
 			o.failed[machine.Name] = failed
 		}
+		fresh, err := isFresh(ctx, workload, machine)
+		if err != nil {
+			return err
+		}
+		o.fresh[machine.Name] = fresh
 	}
 	sets := &clusterv1.MachineSetList{}
 	if err := management.List(ctx, sets, client.MatchingFields{operator.ResourceField: o.Name}); err != nil {
@@ -107,6 +116,24 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 	o.Template, err = GetTemplate(ctx, workload, o.templateName())
 	o.Settings = SettingsOf(o.Template)
 	return err
+}
+
+// isFresh tells whether a Machine without a link has a Node that Karpenter has not
+// registered yet, so that no Pod can be on it.
+func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine) (bool, error) {
+	if !Used(machine) || ClaimUID(machine) != "" {
+		return false, nil
+	}
+	node := &corev1.Node{}
+	if err := workload.Get(ctx, types.NamespacedName{Name: machine.Status.NodeRef.Name}, node); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting Node %s: %w", machine.Status.NodeRef.Name, err))
+	}
+	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
+}
+
+// used tells whether a Machine has become a Node that Pods may be on.
+func (o *Observed) used(machine *clusterv1.Machine) bool {
+	return Used(machine) && !o.fresh[machine.Name]
 }
 
 // templateName returns the name of the resource's template, also if there is only
@@ -150,7 +177,7 @@ func (o *Observed) state() link.State {
 			Claim:      ClaimUID(machine),
 			ProviderID: machine.Spec.ProviderID,
 			Leaving:    Leaving(machine),
-			Used:       Used(machine),
+			Used:       o.used(machine),
 			Unfit:      o.unfit(machine),
 			Expired:    o.expired(machine),
 		})
@@ -162,7 +189,7 @@ func (o *Observed) state() link.State {
 // that has a Node, of whatever claim, is marked first, so that nothing is concluded
 // from its age.
 func (o *Observed) expired(machine *clusterv1.Machine) bool {
-	if Used(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == "" {
+	if o.used(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == "" {
 		return false
 	}
 	return !o.Now.Before(spareSince(machine).Add(o.Settings.SpareTTL))
@@ -174,10 +201,10 @@ func (o *Observed) expired(machine *clusterv1.Machine) bool {
 func (o *Observed) DueIn() time.Duration {
 	var due []time.Time
 	for _, machine := range o.Machines {
-		if Leaving(machine) || Used(machine) && ClaimUID(machine) != "" {
+		if Leaving(machine) || o.used(machine) && ClaimUID(machine) != "" {
 			continue
 		}
-		if !Used(machine) {
+		if !o.used(machine) {
 			due = append(due, startedAt(machine).Add(o.Settings.LaunchTimeout))
 		}
 		if ClaimUID(machine) == "" {

@@ -81,8 +81,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	linked, err := r.link(ctx, observed)
-	if err == nil && !linked {
-		return reconcile.Result{}, nil // somebody else has written: its event brings the next reconcile
+	if !linked {
+		return reconcile.Result{}, err // the cache is behind: its next event brings the next reconcile
 	}
 	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed))
 	again, failed := r.fail(ctx, observed)

@@ -10,46 +10,74 @@ import (
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
+// linkers is the number of links that are written at once.
+const linkers = 10
+
 // link writes the links of the plan on the Machines. It returns false if a Machine
-// is not what it was: the plan was made from a cache that is behind, and nothing
-// else is to be concluded from it.
+// or a claim is not what it was: the plan was made from a cache that is behind, and
+// nothing else is to be concluded from it.
 func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (bool, error) {
 	if r.behind(observed) {
 		return false, nil
 	}
-	current := true
+	links := observed.Plan.Links
+	linked, errs := make([]*clusterv1.Machine, len(links)), make([]error, len(links))
+	workqueue.ParallelizeUntil(ctx, linkers, len(links), func(i int) {
+		linked[i], errs[i] = r.linkOne(ctx, observed.Machines[links[i].Machine], links[i].Claim)
+	})
 	written := map[types.UID]string{}
-	var errs []error
-	for _, link := range observed.Plan.Links {
-		machine := observed.Machines[link.Machine]
-		linked := machine.DeepCopy()
-		linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(link.Claim.UID)})
-		linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: link.Claim.Name})
-		delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
-		err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
-		switch {
-		case err == nil:
-			written[machine.UID] = machine.ResourceVersion
-			observed.Machines[link.Machine] = linked
-			log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", link.Claim.Name)
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+	current := true
+	for _, machine := range linked {
+		if machine == nil {
 			current = false
-		default:
-			delete(observed.Plan.Served, link.Claim.UID)
-			errs = append(errs, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), link.Claim.Name, err))
+			continue
 		}
+		written[machine.UID] = observed.Machines[machine.Name].ResourceVersion
+		observed.Machines[machine.Name] = machine
 	}
 	if len(written) > 0 {
 		r.written.Store(observed.Name, written)
 	}
 	return current, errors.Join(errs...)
+}
+
+// linkOne writes a link and returns the Machine with it; nil if there was an error,
+// or Machine or claim are not what they were.
+//
+// The API server is asked for the claim, once in its life: CloudProvider.Delete
+// finds no Machine and lets a claim go, and a link must not come after that.
+func (r *Reconciler) linkOne(ctx context.Context, machine *clusterv1.Machine, to link.Claim) (*clusterv1.Machine, error) {
+	claim := &karpv1.NodeClaim{}
+	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
+		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))
+	}
+	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	linked := machine.DeepCopy()
+	linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(to.UID)})
+	linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: to.Name})
+	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
+	err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), to.Name, err)
+	}
+	log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", to.Name)
+	return linked, nil
 }
 
 // behind tells whether the cache still lacks a link that was written here: then a

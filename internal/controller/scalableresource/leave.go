@@ -19,9 +19,9 @@ import (
 )
 
 // patience is for how long a chosen Machine waits for the MachineSet to have the
-// lower number. That takes some two seconds, unless Cluster API cannot make the
-// Machines that were asked for: then nothing is gained by waiting.
-const patience = time.Minute
+// lower number. That takes some two seconds, or until Cluster API has made the
+// Machines that were asked for. If it cannot make them, nothing is gained by waiting.
+const patience = 3 * time.Minute
 
 // leave lets the leaving Machines go, in two steps.
 //
