@@ -25,18 +25,21 @@ type cache struct {
 	frozen map[string]time.Time // until when a kind sees nothing
 }
 
-// newCache returns a cache that was filled now or, with a source of randomness, as
-// of some changes ago, as an API server's own cache may answer; but for known kinds.
+// newCache returns a cache that was filled now or, with a source of randomness, with
+// each kind as of some seconds ago, as an API server's own cache may answer; but for
+// known kinds.
 func newCache(s *server, stale *rand.Rand, known []string) *cache {
 	c := &cache{server: s, view: view{}, at: map[string]int{}, frozen: map[string]time.Time{}}
 	for _, kind := range kinds {
 		c.view[kind] = map[string]client.Object{}
-		upTo := len(s.log[kind])
-		for back := 0; stale != nil && !slices.Contains(known, kind) && upTo > 0 && back < stale.Intn(8) && s.clock.Since(s.log[kind][upTo-1].at) < staleBound; back++ {
-			upTo--
+		var old time.Duration
+		if stale != nil && !slices.Contains(known, kind) {
+			old = time.Duration(stale.Intn(int(staleBound/round))) * round
 		}
-		for _, change := range s.log[kind][:upTo] {
-			c.apply(change)
+		for _, change := range s.log[kind] {
+			if s.clock.Since(change.at) >= old {
+				c.apply(change)
+			}
 		}
 	}
 	return c

@@ -58,7 +58,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 	}
 	node, joined := w.server.head["Node"][m.Name]
 	switch {
-	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined():
+	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && (w.alone == nil || !w.alone()):
 		w.server.put(newNode(m))
 	case joined && age >= toNodeRef && !m.Status.NodeRef.IsDefined():
 		m = m.DeepCopy()

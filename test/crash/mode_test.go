@@ -41,7 +41,7 @@ func (m *mode) withhold() time.Duration {
 func (m *mode) skips() bool { return m.withheld && m.random.Intn(3) == 0 }
 
 // restarts tells whether the process ends in this round, for no reason.
-func (m *mode) restarts() bool { return m.stale && m.random.Intn(40) == 0 }
+func (m *mode) restarts() bool { return m.stale && m.random.Intn(20) == 0 }
 
 // slowness is by how much longer the steps of one Machine take.
 func (m *mode) slowness(machine string) time.Duration {

@@ -23,9 +23,9 @@ type fault struct {
 	// down is for how long there is no process then; another takes over at once if
 	// it is zero.
 	down time.Duration
-	// fails is the error instead of the answer, and applied tells that the write was
-	// done all the same.
-	fails, applied bool
+	// conflict and fails are errors instead of the answer; applied tells that the write
+	// was done all the same.
+	conflict, fails, applied bool
 	// restart ends the process as soon as it has handled the error.
 	restart bool
 }
@@ -39,8 +39,9 @@ var faults = []fault{
 	{name: "crash_after", after: true},
 	{name: "crash_before_down", before: true, down: down},
 	{name: "crash_after_down", after: true, down: down},
-	{name: "conflict", fails: true},
-	{name: "conflict_restart", fails: true, restart: true},
+	{name: "conflict", conflict: true},
+	{name: "conflict_restart", conflict: true, restart: true},
+	{name: "refused", fails: true},
 	{name: "lost_reply", fails: true, applied: true},
 	{name: "lost_reply_restart", fails: true, applied: true, restart: true},
 }
@@ -105,6 +106,8 @@ func (p *process) suffer(f fault, verb string, object client.Object, do func() e
 			return err
 		}
 		return apierrors.NewTimeoutError("the write was applied, and the answer is lost", 0)
+	case f.fails:
+		return apierrors.NewInternalError(errors.New("the API server has a problem"))
 	}
 	// A conflict is with somebody else's write, which brings an event.
 	resource := resourceOf(object)

@@ -135,6 +135,11 @@ func holdUntil(happened func(*world) bool) func(*world) {
 	}
 }
 
+// noNodeUntil keeps Machines from becoming a Node before something has happened.
+func noNodeUntil(happened func(*world) bool) func(*world) {
+	return func(w *world) { w.alone = func() bool { return !happened(w) } }
+}
+
 // failOne lets a Machine fail that serves a claim by then.
 func failOne(w *world) {
 	victim := ""
@@ -180,6 +185,15 @@ func served(claims int) func(*world) bool {
 		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { _, serves := w.serves(m); return serves }) == claims
 	}
 }
+
+// withID waits until so many claims that stay have the provider ID of a Machine.
+func withID(claims int) func(*world) bool {
+	return func(w *world) bool {
+		return lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() && w.kindOfID(c) == "own" }) == claims
+	}
+}
+
+func wants(claims int) func(*world) bool { return func(w *world) bool { return w.wanted == claims } }
 
 // later waits for some time after the step before.
 func later(d time.Duration) func(*world) bool {

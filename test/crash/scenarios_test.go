@@ -80,6 +80,14 @@ var scenarios = []scenario{{
 	},
 	machines: 2, left: 1,
 }, {
+	name: "hand_over",
+	script: []step{
+		{"2 claims come for 1 Machine", atOnce, all(makesAtMost(1), noNodeUntil(both(wants(1), withID(1))), want(2))},
+		{"the claim that got it goes when it has its provider ID and no Node yet", withID(1), all(want(1), deleteLinked)},
+		{"the other has it, and the second Machine comes when nobody needs it", registered(1), makesAtMost(many)},
+	},
+	machines: 2, left: 1,
+}, {
 	name:   "pause",
 	before: 3,
 	script: []step{

@@ -43,6 +43,7 @@ type world struct {
 	wanted       int                           // claims that the Pods need
 	machineLimit int                           // for how many Machines of a MachineSet there is room
 	holds        func() bool                   // whether Machines come no further
+	alone        func() bool                   // whether no Node joins
 	keeps        func() bool                   // whether deleted Machines do not go
 	fails        func(*clusterv1.Machine) bool // which Machines can never be had
 
