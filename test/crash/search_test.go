@@ -25,8 +25,11 @@ const (
 func TestCrashSearch(t *testing.T) {
 	var faulty, seeded atomic.Int32
 	t.Cleanup(func() {
-		counts.Print(t, fmt.Sprintf("crash search: %d scenarios, %d runs with a fault at one write, %d with stale caches or withheld events",
-			len(scenarios), faulty.Load(), seeded.Load()))
+		counts.Print(t, fmt.Sprintf("crash search: %d scenarios, %d runs with a fault at one write, %d with stale caches or withheld events, in which %d booting Machines were lost",
+			len(scenarios), faulty.Load(), seeded.Load(), lost.Load()))
+		if lost.Load() > seeded.Load()/100 {
+			t.Errorf("%d booting Machines of live claims were lost in %d runs, more than one in a hundred", lost.Load(), seeded.Load())
+		}
 	})
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
@@ -97,7 +100,8 @@ func (w *world) mustEndAs(t *testing.T, want outcome, extra int) {
 	t.Helper()
 	w.mustHold(t)
 	got := w.outcome()
-	if more := got.made["Machine"] - want.made["Machine"]; more > 0 && more <= extra {
+	// One less is made if a claim was seen to go before it was given its Machine.
+	if more := got.made["Machine"] - want.made["Machine"]; extra > 0 && more >= -1 && more <= extra {
 		got.made["Machine"] = want.made["Machine"]
 	}
 	if diff := cmp.Diff(want.state, got.state); diff != "" {

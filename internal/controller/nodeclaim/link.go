@@ -10,7 +10,6 @@ import (
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,9 +20,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// linkers is the number of links that are written at once.
-const linkers = 10
-
 // link writes the links of the plan on the Machines. It returns false if a Machine
 // or a claim is not what it was: the plan was made from a cache that is behind, and
 // nothing else is to be concluded from it.
@@ -31,20 +27,19 @@ func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (boo
 	if r.behind(observed) {
 		return false, nil
 	}
-	links := observed.Plan.Links
-	linked, errs := make([]*clusterv1.Machine, len(links)), make([]error, len(links))
-	workqueue.ParallelizeUntil(ctx, linkers, len(links), func(i int) {
-		linked[i], errs[i] = r.linkOne(ctx, observed.Machines[links[i].Machine], links[i].Claim)
-	})
 	written := map[types.UID]string{}
 	current := true
-	for _, machine := range linked {
-		if machine == nil {
+	var errs []error
+	for _, link := range observed.Plan.Links {
+		machine := observed.Machines[link.Machine]
+		linked, err := r.linkOne(ctx, machine, link.Claim)
+		if linked == nil {
 			current = false
+			errs = append(errs, err)
 			continue
 		}
-		written[machine.UID] = observed.Machines[machine.Name].ResourceVersion
-		observed.Machines[machine.Name] = machine
+		written[machine.UID] = machine.ResourceVersion
+		observed.Machines[machine.Name] = linked
 	}
 	if len(written) > 0 {
 		r.written.Store(observed.Name, written)
