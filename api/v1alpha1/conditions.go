@@ -19,13 +19,28 @@ const (
 	ConditionBootstrapReady = "BootstrapReady"
 
 	// ConditionInstanceTypesReady tells whether there is at least one instance
-	// type and all of them can be offered.
+	// type that can be offered.
 	ConditionInstanceTypesReady = "InstanceTypesReady"
 )
 
 // ConditionOfferingsAvailable tells whether no offering of a template failed not
 // long ago. Ready does not depend on it: the other offerings can be launched.
 const ConditionOfferingsAvailable = "OfferingsAvailable"
+
+// ConditionOfferingsValid tells whether everything that a template and its
+// discovery describe can be made: no instance type is wrong, no two sources
+// contradict each other, and the API server accepts every generated template. Ready
+// does not depend on it: the other offerings can be launched.
+const ConditionOfferingsValid = "OfferingsValid"
+
+// ConditionCapacityAccurate tells whether Nodes report the capacity that is
+// declared for their instance type, within 5 percent.
+const ConditionCapacityAccurate = "CapacityAccurate"
+
+// ConditionNodesTainted tells whether the template's Nodes join with the taint
+// karpenter.sh/unregistered:NoExecute, without which Pods can run on them before
+// Karpenter has set their labels and taints.
+const ConditionNodesTainted = "NodesTainted"
 
 // ReasonOfferingsUnavailable says that status.unavailableOfferings names some that
 // Karpenter does not choose for now.
@@ -58,6 +73,16 @@ const (
 	ReasonNoInstanceTypes = "NoInstanceTypes"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered.
 	ReasonInstanceTypesInvalid = "InstanceTypesInvalid"
+	// ReasonSourcesConflict: two sources describe one instance type differently.
+	ReasonSourcesConflict = "SourcesConflict"
+	// ReasonPatchesFailed: a patch cannot be applied to its base template.
+	ReasonPatchesFailed = "PatchesFailed"
+	// ReasonTemplatesRejected: the API server does not accept a generated template.
+	ReasonTemplatesRejected = "TemplatesRejected"
+	// ReasonCapacityDiffers: Nodes report another capacity than is declared.
+	ReasonCapacityDiffers = "CapacityDiffers"
+	// ReasonTaintMissing: Nodes have joined without the taint that Karpenter needs.
+	ReasonTaintMissing = "TaintMissing"
 )
 
 // GetConditions returns the conditions, for operatorpkg's status.Object.

@@ -30,17 +30,22 @@ type InstanceType struct {
 	Capacity map[corev1.ResourceName]resource.Quantity `json:"capacity"`
 
 	// labels that nodes of this type carry beside instance type, zone and capacity
-	// type. kubernetes.io/arch defaults to amd64 and kubernetes.io/os to linux.
-	// Example: {kubernetes.io/arch: arm64, topology.kubernetes.io/region: us-east-1}.
+	// type. NodePools and Pods can require them. kubernetes.io/arch defaults to amd64
+	// and kubernetes.io/os to linux. The operator itself adds
+	// karpenter.cluster.x-k8s.io/instance-cpu (in cores), instance-memory (in MiB) and
+	// instance-gpu-count from the capacity; instance-family and instance-gpu-name of
+	// that domain can be given here. Example: {kubernetes.io/arch: arm64,
+	// topology.kubernetes.io/region: us-east-1, karpenter.cluster.x-k8s.io/instance-family: m7g}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels in the domain karpenter.sh are set by Karpenter"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="kubernetes.io/hostname, node.kubernetes.io/instance-type and topology.kubernetes.io/zone are set from the Node, the name and the offering"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/'))",message="labels in the domain karpenter.cluster.x-k8s.io are set by this operator"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-gpu-name'])",message="labels in the domain karpenter.cluster.x-k8s.io are set by this operator, but for instance-family and instance-gpu-name"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
 	// infrastructureRef names the infrastructure machine template of this instance
-	// type, in the served Cluster's namespace.
+	// type, in the served Cluster's namespace. It is used as it is: patches change
+	// only template.spec.infrastructureRef.
 	// Default: template.spec.infrastructureRef.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: VSphereMachineTemplate, name: large}.
 	// +optional
@@ -65,10 +70,12 @@ type LabelValue string
 
 // CapacityType is the way a machine is paid for, in Karpenter's words.
 //
-// +kubebuilder:validation:Enum=on-demand;spot
+// +kubebuilder:validation:Enum=on-demand;spot;reserved
 type CapacityType string
 
 // Offering is one way to buy an instance type.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set for capacityType reserved, and for no other",fieldPath=".reservation"
 type Offering struct {
 	// zone is the failure domain of the Cluster the machines are made in; nodes
 	// carry it as the label topology.kubernetes.io/zone.
@@ -79,7 +86,7 @@ type Offering struct {
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	Zone string `json:"zone"`
 
-	// capacityType is on-demand, the default, or spot.
+	// capacityType is on-demand, the default, spot or reserved.
 	// +optional
 	// +kubebuilder:default=on-demand
 	CapacityType CapacityType `json:"capacityType,omitempty"`
@@ -92,4 +99,32 @@ type Offering struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
 	Price string `json:"price"`
+
+	// maxMachines is how many Machines of this offering NodeClaims may have. At the
+	// limit the offering is unavailable. Default: no limit. Example: 50.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxMachines *int32 `json:"maxMachines,omitempty"`
+
+	// reservation is the capacity that was bought in advance, for capacityType
+	// reserved and for no other. Karpenter uses it before any other offering.
+	// +optional
+	Reservation *Reservation `json:"reservation,omitempty"`
+}
+
+// Reservation is capacity that was bought in advance.
+type Reservation struct {
+	// id of the reservation, which patches can give to the infrastructure. Nodes
+	// carry it as the label karpenter.cluster.x-k8s.io/reservation-id. Offerings with
+	// the same id share one count. Example: cr-0a1b2c3d4e5f67890.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	ID string `json:"id"`
+
+	// count is how many machines were reserved. Example: 8.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
 }

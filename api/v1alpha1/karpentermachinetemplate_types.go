@@ -54,10 +54,22 @@ type KarpenterMachineTemplateSpec struct {
 	// +required
 	Template MachineTemplate `json:"template,omitzero"`
 
-	// kubelet is the kubelet configuration that the bootstrap data gives to every
-	// node of this template. From it the operator computes how much of an instance
-	// type's capacity Pods can use, so it must be what the nodes really run with.
-	// Default: the kubelet's own defaults.
+	// patches change copies of the infrastructure and bootstrap templates that
+	// template.spec refers to: from one base the operator makes one for each offering
+	// in use. They have the form of a ClusterClass's patches and are applied in
+	// order, at most 100. A base that no patch changes is used as it is.
+	// Default: none. Example:
+	// [{target: Infrastructure, jsonPatches: [{op: replace, path: /spec/template/spec/instanceType, valueFrom: {template: "{{ .instanceType }}"}}]}].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Patches []Patch `json:"patches,omitempty"`
+
+	// kubelet is the configuration of the kubelet of every node of this template.
+	// From it the operator computes how much of an instance type's capacity Pods can
+	// use. For a KubeadmConfigTemplate the operator gives it to the kubelet as
+	// arguments; for other bootstrap kinds patches must, so that it is what the nodes
+	// really run with. Default: the kubelet's own defaults.
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
 
@@ -86,8 +98,20 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	SpareTTL *metav1.Duration `json:"spareTTL,omitempty"`
 
+	// maxMachines is how many Machines the NodeClaims of this template may have in
+	// all. At the limit nothing is launched. Default: no limit. Example: 500.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxMachines *int32 `json:"maxMachines,omitempty"`
+
+	// discovery finds further instance types in the management cluster. They are
+	// merged with instanceTypes by name; what instanceTypes says of a type holds.
+	// Default: none.
+	// +optional
+	Discovery *Discovery `json:"discovery,omitempty"`
+
 	// instanceTypes are the shapes of machine on offer, at most 1000. A template
-	// without any offers nothing and is not Ready.
+	// without any, and without discovery, offers nothing and is not Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -153,15 +177,17 @@ type MachineTemplateSpec struct {
 	// bootstrap says where the machines' bootstrap data comes from: exactly one of
 	// configRef (a bootstrap template, as KubeadmConfigTemplate) and dataSecretName
 	// (a Secret that exists already). Nodes must register with the taint
-	// karpenter.sh/unregistered:NoExecute.
+	// karpenter.sh/unregistered:NoExecute: to a copy of a KubeadmConfigTemplate the
+	// operator adds it, for other bootstrap kinds patches must.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="has(self.configRef) != has(self.dataSecretName)",message="exactly one of configRef and dataSecretName must be set"
 	// +kubebuilder:validation:XValidation:rule="!has(self.dataSecretName) || self.dataSecretName.size() > 0",message="dataSecretName must not be empty"
 	Bootstrap clusterv1.Bootstrap `json:"bootstrap,omitzero"`
 
-	// infrastructureRef names the infrastructure machine template for all instance
-	// types that do not name their own. It is looked up in the served Cluster's
-	// namespace. Default: none; then every instance type must name its own.
+	// infrastructureRef names the base infrastructure machine template, for all
+	// instance types that do not name their own; patches are applied to copies of
+	// it. It is looked up in the served Cluster's namespace.
+	// Default: none; then every instance type must name its own.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}.
 	// +optional
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
@@ -190,8 +216,11 @@ type MachineTemplateSpec struct {
 // KarpenterMachineTemplateStatus is what the operator observes.
 type KarpenterMachineTemplateStatus struct {
 	// conditions are ClusterReady, InfrastructureReady, BootstrapReady,
-	// InstanceTypesReady and, True when all of these are, Ready. OfferingsAvailable
-	// tells whether offerings failed not long ago, and has no bearing on Ready.
+	// InstanceTypesReady and, True when all of these are, Ready. The others have no
+	// bearing on Ready: OfferingsValid is False while some offerings cannot be made,
+	// OfferingsAvailable while some failed not long ago, CapacityAccurate while Nodes
+	// report something else than is declared, and NodesTainted while Nodes join
+	// without the taint that Karpenter needs.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -210,6 +239,38 @@ type KarpenterMachineTemplateStatus struct {
 	// that are going.
 	// +optional
 	Machines int32 `json:"machines"`
+
+	// nodeClaims is the number of NodeClaims of this template, which maxMachines limits.
+	// +optional
+	NodeClaims int32 `json:"nodeClaims"`
+
+	// limitedOfferings are the offerings with maxMachines or a reservation that are
+	// in use, and how much of it is used.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	LimitedOfferings []LimitedOffering `json:"limitedOfferings,omitempty"`
+
+	// invalidOfferings are the offerings that cannot be made, the first 1000, and why.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	InvalidOfferings []InvalidOffering `json:"invalidOfferings,omitempty"`
+
+	// acceptedHash identifies the generated templates that the management cluster's
+	// API server was asked about in a dry run, so that it is not asked again.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	AcceptedHash string `json:"acceptedHash,omitempty"`
+
+	// observedCapacity is what Nodes of this template's current revision really
+	// report, by instance type, where it is not what is declared. Karpenter counts
+	// with it instead.
+	// +optional
+	// +listType=map
+	// +listMapKey=instanceType
+	// +kubebuilder:validation:MaxItems=1000
+	ObservedCapacity []ObservedCapacity `json:"observedCapacity,omitempty"`
 
 	// unavailableOfferings are the offerings that failed not long ago. Karpenter does
 	// not choose them until the time that each names; they stay listed for another
@@ -266,43 +327,6 @@ type ScalableResourceStatus struct {
 	// readyReplicas is the number of Machines that are Ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-}
-
-// UnavailableOffering tells why an offering is not to be had, and for how long.
-type UnavailableOffering struct {
-	// instanceType of the offering.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	InstanceType string `json:"instanceType"`
-
-	// zone of the offering.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Zone string `json:"zone,omitempty"`
-
-	// capacityType of the offering.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	CapacityType string `json:"capacityType"`
-
-	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed or LaunchTimeout.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	Reason string `json:"reason"`
-
-	// message is what the infrastructure said, cut to 1024 characters.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message,omitempty"`
-
-	// failures is how many times in a row it failed; each doubles the time for which
-	// it is left alone, from 3 minutes to at most 30.
-	// +required
-	Failures int32 `json:"failures"`
-
-	// until is when it can be chosen again.
-	// +required
-	Until metav1.Time `json:"until"`
 }
 
 // KarpenterMachineTemplateList is a list of KarpenterMachineTemplates.

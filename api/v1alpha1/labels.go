@@ -63,3 +63,57 @@ const (
 	// (core/reconcilers/machine/machine_controller.go, isDeleteNodeAllowed).
 	DrainHookAnnotation = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/karpenter"
 )
+
+// Labels of Nodes that this operator derives from an instance type, or that an
+// instance type may give (the last two). NodePools and Pods can require them.
+const (
+	// InstanceCPULabel is the number of CPUs, rounded down: "4".
+	InstanceCPULabel = Group + "/instance-cpu"
+	// InstanceMemoryLabel is the memory in MiB, rounded down: "8192".
+	InstanceMemoryLabel = Group + "/instance-memory"
+	// InstanceGPUCountLabel is the number of GPUs, of whatever vendor: "1".
+	InstanceGPUCountLabel = Group + "/instance-gpu-count"
+	// InstanceGPUNameLabel is the model of the GPUs, where it is given: "t4".
+	InstanceGPUNameLabel = Group + "/instance-gpu-name"
+	// InstanceFamilyLabel is the family of the type, where it is given: "m7g".
+	InstanceFamilyLabel = Group + "/instance-family"
+	// ReservationIDLabel is the id of the reservation a Node is from.
+	ReservationIDLabel = Group + "/reservation-id"
+)
+
+// Annotations with which a platform team describes discovered infrastructure
+// templates and MachineDeployments, beside cluster-autoscaler's annotations for
+// scaling from zero (capacity.cluster-autoscaler.kubernetes.io/...).
+const (
+	// DiscoveredInstanceTypeAnnotation is the name of the instance type.
+	// Default: that of the label node.kubernetes.io/instance-type, or the object's name.
+	DiscoveredInstanceTypeAnnotation = Group + "/instance-type"
+	// DiscoveredZonesAnnotation are the zones of an infrastructure template, with
+	// commas between them. Default: none. A MachineDeployment's is its failureDomain.
+	DiscoveredZonesAnnotation = Group + "/zones"
+	// DiscoveredCapacityTypeAnnotation is on-demand, the default, or spot.
+	DiscoveredCapacityTypeAnnotation = Group + "/capacity-type"
+	// DiscoveredPriceAnnotation is the price of one machine for one hour. Default: an
+	// estimate from the capacity, by which the smaller machine is the cheaper one.
+	DiscoveredPriceAnnotation = Group + "/price"
+	// DiscoveredMaxMachinesAnnotation is how many Machines each offering of an
+	// infrastructure template may have. For a MachineDeployment that is
+	// cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size.
+	DiscoveredMaxMachinesAnnotation = Group + "/max-machines"
+)
+
+const (
+	// PriceAnnotation is, on a NodeClaim, the price of the offering it was launched
+	// with, for when its template does not offer that any more.
+	PriceAnnotation = Group + "/price"
+
+	// AdoptedAnnotation is, on a MachineDeployment that this operator did not
+	// generate, the time (RFC 3339) since which it makes Machines for NodeClaims.
+	// Machines that are older are never touched.
+	AdoptedAnnotation = Group + "/adopted"
+
+	// OwnReplicasAnnotation is, on an adopted MachineDeployment, how many of its
+	// replicas are not for NodeClaims: those it had when it was adopted. Change it to
+	// have another number of them.
+	OwnReplicasAnnotation = Group + "/own-replicas"
+)

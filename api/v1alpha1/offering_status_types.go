@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LimitedOffering tells how much of an offering's limit is used.
+type LimitedOffering struct {
+	// instanceType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType"`
+
+	// zone of the offering.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// capacityType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	CapacityType string `json:"capacityType"`
+
+	// nodeClaims is the number of NodeClaims of this offering; for a reservation, of
+	// all offerings with its id.
+	// +required
+	NodeClaims int32 `json:"nodeClaims"`
+
+	// limit is how many there may be.
+	// +required
+	Limit int32 `json:"limit"`
+}
+
+// InvalidOffering tells why an offering cannot be made.
+type InvalidOffering struct {
+	// instanceType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType"`
+
+	// zone of the offering.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// capacityType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	CapacityType string `json:"capacityType"`
+
+	// message says what to mend, cut to 1024 characters.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+}
+
+// ObservedCapacity is what Nodes of one instance type report; of several Nodes, the least.
+type ObservedCapacity struct {
+	// instanceType of the Nodes.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType"`
+
+	// revision is the hash of the part of the template's spec that the Nodes were
+	// made from. What was learned of another revision is forgotten.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Revision string `json:"revision"`
+
+	// capacity in the Nodes' status.
+	// +required
+	Capacity corev1.ResourceList `json:"capacity"`
+
+	// allocatable in the Nodes' status.
+	// +required
+	Allocatable corev1.ResourceList `json:"allocatable"`
+}
+
+// UnavailableOffering tells why an offering is not to be had, and for how long.
+type UnavailableOffering struct {
+	// instanceType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	InstanceType string `json:"instanceType"`
+
+	// zone of the offering.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+
+	// capacityType of the offering.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	CapacityType string `json:"capacityType"`
+
+	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed or LaunchTimeout.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Reason string `json:"reason"`
+
+	// message is what the infrastructure said, cut to 1024 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// failures is how many times in a row it failed; each doubles the time for which
+	// it is left alone, from 3 minutes to at most 30.
+	// +required
+	Failures int32 `json:"failures"`
+
+	// until is when it can be chosen again.
+	// +required
+	Until metav1.Time `json:"until"`
+}
