@@ -62,16 +62,10 @@ func (g *Generator) machineDeployment(offering Offering, machine clusterv1.Machi
 	hash := HashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet, specs)
 	name := nameOf(hash, template.Name, offering.InstanceType, offering.Zone, offering.CapacityType)
 
-	labels := map[string]string{
+	labels := lo.Assign(labelsOf(template.Name, offering), map[string]string{
 		clusterv1.ClusterNameLabel: cluster.Name,
-		v1alpha1.TemplateLabel:     template.Name,
-		v1alpha1.InstanceTypeLabel: offering.InstanceType,
-		v1alpha1.CapacityTypeLabel: offering.CapacityType,
 		v1alpha1.TemplateHashLabel: hash,
-	}
-	if offering.Zone != "" {
-		labels[v1alpha1.ZoneLabel] = offering.Zone
-	}
+	})
 	// Cluster API's webhook would add these itself (core/webhooks/admission/
 	// machinedeployment.go); set here, what is created is what is stored.
 	selector := map[string]string{
