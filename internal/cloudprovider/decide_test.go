@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -77,6 +78,21 @@ func TestDecide(t *testing.T) {
 			claim:  claim("1", "1Gi"),
 			change: func(types []*cloudprovider.InstanceType) { types[0].Offerings[3].Available = false },
 			want:   scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "spot"},
+		},
+		"one with a label that the claim does not mention": {
+			claim: claim("4", "1Gi"),
+			change: func(types []*cloudprovider.InstanceType) {
+				types[1].Requirements.Add(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpIn, "ssd"))
+			},
+			want: scalable.Offering{InstanceType: "large", Zone: "a", CapacityType: "spot"},
+		},
+		"one with the label that the claim asks for": {
+			claim: claim("1", "1Gi", "example.com/disk=ssd"),
+			change: func(types []*cloudprovider.InstanceType) {
+				types[0].Requirements.Add(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpDoesNotExist))
+				types[1].Requirements.Add(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpIn, "ssd"))
+			},
+			want: scalable.Offering{InstanceType: "large", Zone: "a", CapacityType: "spot"},
 		},
 		"an earlier decision is kept": {
 			claim: func() *karpv1.NodeClaim {
