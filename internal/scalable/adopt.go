@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 // Adopted tells whether a resource was there before this operator used it.
@@ -24,7 +25,7 @@ func Adopted(resource *clusterv1.MachineDeployment) bool {
 // replicas are what they were. Its template is not touched, so that nothing is rolled
 // out and no Machine that it has is changed; what Machines of claims need is written
 // on each with its link.
-func Adopt(resource *clusterv1.MachineDeployment, template string, offering Offering, now time.Time) *clusterv1.MachineDeployment {
+func Adopt(resource *clusterv1.MachineDeployment, template string, offering catalog.Key, now time.Time) *clusterv1.MachineDeployment {
 	adopted := resource.DeepCopy()
 	adopted.Labels = lo.Assign(adopted.Labels, labelsOf(template, offering))
 	adopted.Annotations = lo.Assign(adopted.Annotations, map[string]string{
@@ -75,7 +76,7 @@ func RollingOut(resource *clusterv1.MachineDeployment, sets []clusterv1.MachineS
 }
 
 // labelsOf returns the labels that tell what a resource and its Machines are for.
-func labelsOf(template string, offering Offering) map[string]string {
+func labelsOf(template string, offering catalog.Key) map[string]string {
 	labels := map[string]string{
 		v1alpha1.TemplateLabel:     template,
 		v1alpha1.InstanceTypeLabel: offering.InstanceType,
