@@ -89,6 +89,9 @@ test test-race: $(ENVTEST_TOOLS)
 export KUBEBUILDER_ASSETS := $(CURDIR)/bin
 endif
 
+# So do those that need the CRDs of providers.
+test test-race: $(CRDS)
+
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
@@ -125,7 +128,7 @@ docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64)
 	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --load .
 
 .PHONY: tools
-tools: $(TOOLS) ## Build all tools of hack/tools into bin/.
+tools: $(TOOLS) $(CRDS) ## Build all tools of hack/tools into bin/, and put the CRDs of providers there.
 
 ##@ Local stack
 
