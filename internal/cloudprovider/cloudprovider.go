@@ -83,10 +83,15 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
 	}
-	resource, err := scalable.MachineDeployment(c.clusters.Cluster, template, decision.id())
+	generator, err := scalable.GeneratorFor(ctx, c.clusters, template)
+	if err != nil {
+		return nil, cloudprovider.NewCreateError(err, "TemplateUnusable", err.Error())
+	}
+	generated, err := generator.Generate(decision.id())
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
+	resource := generated.MachineDeployment
 	created := decision.nodeClaim(claim)
 	created.Annotations = lo.Assign(created.Annotations, map[string]string{
 		v1alpha1.ScalableResourceAnnotation: resource.Name,

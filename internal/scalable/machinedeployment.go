@@ -11,7 +11,6 @@ import (
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -48,34 +47,20 @@ func OfferingOf(object metav1.Object) Offering {
 	}
 }
 
-// MachineDeployment returns the MachineDeployment for an offering of a template
-// in the given Cluster, without replicas. Its name and template hash depend on
-// nothing but what shapes its Machines: a price, for one, does not.
-//
-// It fails if the template has no such offering, or no infrastructure for it.
-func MachineDeployment(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*clusterv1.MachineDeployment, error) {
-	instanceType, err := find(template, offering)
-	if err != nil {
-		return nil, err
-	}
-	infrastructure := lo.CoalesceOrEmpty(instanceType.InfrastructureRef, template.Spec.Template.Spec.InfrastructureRef)
-	if infrastructure == nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", template.Name, instanceType.Name)
-	}
-
+// machineDeployment returns the MachineDeployment for an offering, whose Machines
+// have the given references, to templates of the given specs as far as their names do
+// not tell what they are.
+func (g *Generator) machineDeployment(offering Offering, machine clusterv1.MachineSpec, specs []any) *clusterv1.MachineDeployment {
+	cluster, template := g.cluster, g.template
 	spec := template.Spec.Template.Spec
-	machine := clusterv1.MachineSpec{
-		ClusterName:       cluster.Name,
-		Version:           spec.Version,
-		Bootstrap:         *spec.Bootstrap.DeepCopy(),
-		InfrastructureRef: *infrastructure,
-		FailureDomain:     offering.Zone,
-		MinReadySeconds:   spec.MinReadySeconds,
-		ReadinessGates:    spec.ReadinessGates,
-		Deletion:          lo.FromPtr(spec.Deletion),
-	}
-	hash := hashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet)
-	name := nameOf(template.Name, offering, hash)
+	machine.ClusterName = cluster.Name
+	machine.Version = spec.Version
+	machine.FailureDomain = offering.Zone
+	machine.MinReadySeconds = spec.MinReadySeconds
+	machine.ReadinessGates = spec.ReadinessGates
+	machine.Deletion = lo.FromPtr(spec.Deletion)
+	hash := HashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet, specs)
+	name := nameOf(hash, template.Name, offering.InstanceType, offering.Zone, offering.CapacityType)
 
 	labels := map[string]string{
 		clusterv1.ClusterNameLabel: cluster.Name,
@@ -112,28 +97,28 @@ func MachineDeployment(cluster types.NamespacedName, template *v1alpha1.Karpente
 				Spec: machine,
 			},
 		},
-	}, nil
+	}
 }
 
-// find returns the instance type of an offering.
-func find(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*v1alpha1.InstanceType, error) {
+// find returns an offering and its instance type.
+func find(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*v1alpha1.InstanceType, *v1alpha1.Offering, error) {
 	for i := range template.Spec.InstanceTypes {
 		instanceType := &template.Spec.InstanceTypes[i]
 		if instanceType.Name != offering.InstanceType {
 			continue
 		}
-		for _, o := range instanceType.Offerings {
-			if o.Zone == offering.Zone && string(o.CapacityType) == offering.CapacityType {
-				return instanceType, nil
+		for j := range instanceType.Offerings {
+			if o := &instanceType.Offerings[j]; o.Zone == offering.Zone && string(o.CapacityType) == offering.CapacityType {
+				return instanceType, o, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("KarpenterMachineTemplate %s has no offering %s", template.Name, offering)
+	return nil, nil, fmt.Errorf("KarpenterMachineTemplate %s has no offering %s", template.Name, offering)
 }
 
-// hashOf returns a hash of everything that shapes a Machine. Values of these
+// HashOf returns a hash of everything that shapes a Machine. Values of these
 // types have one JSON form: maps are sorted and quantities are canonical.
-func hashOf(values ...any) string {
+func HashOf(values ...any) string {
 	hash := sha256.New()
 	for _, value := range values {
 		// Encoding these types cannot fail, and writing to a hash never does.
@@ -142,14 +127,14 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
 }
 
-// nameOf returns the name for people to recognise, made unique by the hash.
-func nameOf(template string, offering Offering, hash string) string {
+// nameOf returns a name for people to recognise, made unique by the hash.
+func nameOf(hash string, parts ...string) string {
 	name := strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
 			return r
 		}
 		return '-'
-	}, strings.ToLower(strings.Join(lo.Compact([]string{template, offering.InstanceType, offering.Zone, offering.CapacityType}), "-")))
+	}, strings.ToLower(strings.Join(lo.Compact(parts), "-")))
 	name = name[:min(len(name), maxNameLength-hashLength-1)]
 	return strings.Trim(name, "-") + "-" + hash
 }

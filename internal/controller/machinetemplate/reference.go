@@ -5,6 +5,7 @@ package machinetemplate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -89,6 +90,13 @@ type watches struct {
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]bool
+}
+
+// kinds returns the kinds that are watched.
+func (w *watches) kinds() []schema.GroupVersionKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.known))
 }
 
 func (w *watches) add(gvk schema.GroupVersionKind) error {

@@ -29,16 +29,16 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 		if !waits(claim, observed) {
 			continue
 		}
-		resource, err := r.resourceOf(ctx, claim)
+		generated, err := r.generatedFor(ctx, claim)
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
-		case resource.Name != observed.Name:
-			errs = append(errs, r.move(ctx, claim, resource))
+		case generated.MachineDeployment.Name != observed.Name:
+			errs = append(errs, r.move(ctx, claim, generated.MachineDeployment))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			resource.Spec.Replicas = new(observed.Plan.Replicas)
-			err := r.create(ctx, resource)
+			generated.MachineDeployment.Spec.Replicas = new(observed.Plan.Replicas)
+			err := r.create(ctx, generated)
 			if err != nil {
 				r.recorder.Publish(notGenerated(claim, err))
 			}
@@ -54,9 +54,9 @@ func waits(claim *karpv1.NodeClaim, observed *scalable.Observed) bool {
 	return !served && scalable.NeedsMachine(claim)
 }
 
-// resourceOf returns the scalable resource that a claim's offering has now. A
-// notOffered error says that there is none.
-func (r *Reconciler) resourceOf(ctx context.Context, claim *karpv1.NodeClaim) (*clusterv1.MachineDeployment, error) {
+// generatedFor returns what a claim's offering has now. A notOffered error says that
+// there is nothing.
+func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) (*scalable.Generated, error) {
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
 	template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), name)
 	if err != nil {
@@ -65,17 +65,27 @@ func (r *Reconciler) resourceOf(ctx context.Context, claim *karpv1.NodeClaim) (*
 	if template == nil {
 		return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
 	}
-	resource, err := scalable.MachineDeployment(r.clusters.Cluster, template, scalable.OfferingOfClaim(claim))
+	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
+	if err != nil {
+		return nil, err
+	}
+	generated, err := generator.Generate(scalable.OfferingOfClaim(claim))
 	if err != nil {
 		return nil, notOffered{err}
 	}
-	return resource, nil
+	return generated, nil
 }
 
 // notOffered says that a claim can get no Machine.
 type notOffered struct{ error }
 
-func (r *Reconciler) create(ctx context.Context, resource *clusterv1.MachineDeployment) error {
+// create makes a MachineDeployment, and before it the templates it refers to, without
+// which Cluster API could make nothing of it.
+func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) error {
+	if err := r.createTemplates(ctx, generated.Templates); err != nil {
+		return err
+	}
+	resource := generated.MachineDeployment
 	if err := r.clusters.Management.GetClient().Create(ctx, resource); err != nil {
 		// If it exists, the cache is behind: its event brings the next reconcile.
 		if apierrors.IsAlreadyExists(err) {
