@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -18,8 +21,8 @@ func TestSimplest(t *testing.T) {
 	createAll(t, "")
 }
 
-// yamlBlock is a block of YAML in Markdown.
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+// yamlBlock is a block of YAML in Markdown, in a list or not.
+var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 
 // What a reader copies from README.md or a guide is accepted.
 func TestExamplesInDocuments(t *testing.T) {
@@ -36,13 +39,15 @@ func TestExamplesInDocuments(t *testing.T) {
 			}
 			found := 0
 			for _, block := range yamlBlock.FindAllSubmatch(content, -1) {
-				for _, object := range decode(t, block[1]) {
-					if object.GetKind() != v1alpha1.Kind {
-						continue
+				indent, text := "\n"+string(block[1]), "\n"+string(block[2])
+				for _, object := range decode(t, []byte(strings.ReplaceAll(text, indent, "\n"))) {
+					if object.GetKind() == v1alpha1.Kind {
+						found++
 					}
-					found++
 					if err := apiServer.Create(t.Context(), object, client.DryRunAll); err != nil {
 						t.Errorf("%s: %v", object.GetName(), err)
+					} else if object.GetKind() == v1alpha1.Kind {
+						generateExample(t, object)
 					}
 				}
 			}
@@ -51,4 +56,27 @@ func TestExamplesInDocuments(t *testing.T) {
 			}
 		})
 	}
+}
+
+// generateExample makes what the operator makes of an example, with the base
+// templates of the sample for its provider.
+func generateExample(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, template); err != nil {
+		t.Fatal(err)
+	}
+	ref := template.Spec.Template.Spec.InfrastructureRef
+	if ref == nil {
+		return // it only has what it discovers
+	}
+	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2"}
+	t.Run(object.GetName(), func(t *testing.T) {
+		s := apply(t, folders[ref.Kind])
+		if bootstrap := template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind; s.bases.Bootstrap.GetKind() != bootstrap {
+			t.Fatalf("there is no sample with %s and %s", ref.Kind, bootstrap)
+		}
+		s.template = template
+		s.generate(t)
+	})
 }
