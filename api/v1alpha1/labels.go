@@ -107,6 +107,14 @@ const (
 	// with, for when its template does not offer that any more.
 	PriceAnnotation = Group + "/price"
 
+	// RevisionAnnotation is, on a NodeClaim, the revision of the template that it was
+	// launched from, see ObservedCapacity.
+	RevisionAnnotation = Group + "/revision"
+
+	// TaintMissingAnnotation is, on a NodeClaim, there if its Node joined without the
+	// taint karpenter.sh/unregistered:NoExecute.
+	TaintMissingAnnotation = Group + "/taint-missing"
+
 	// AdoptedAnnotation is, on a MachineDeployment that this operator did not
 	// generate, the time (RFC 3339) since which it makes Machines for NodeClaims.
 	// Machines that are older are never touched.

@@ -3,119 +3,177 @@
 package catalog
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
-	"sigs.k8s.io/karpenter/pkg/utils/resources"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Build returns the instance types that a template offers, in the template's
-// order. Those that cannot be offered are left out, and the error names each of
-// them and what to mend; the others are returned all the same.
-func Build(template *v1alpha1.KarpenterMachineTemplate) ([]*cloudprovider.InstanceType, error) {
-	var instanceTypes []*cloudprovider.InstanceType
-	var problems []error
-	for i := range template.Spec.InstanceTypes {
-		instanceType, err := build(template, &template.Spec.InstanceTypes[i])
+// Build returns types in Karpenter's form, in the same order. It makes the labels
+// of the types known to Karpenter.
+func Build(template *v1alpha1.KarpenterMachineTemplate, types []Type) ([]*cloudprovider.InstanceType, []Problem) {
+	b := newBuilder(template, types)
+	built := make([]*cloudprovider.InstanceType, 0, len(types))
+	var problems []Problem
+	for i := range types {
+		instanceType, err := b.build(&types[i])
 		if err != nil {
-			problems = append(problems, fmt.Errorf("spec.instanceTypes[%d] (%s): %w", i, template.Spec.InstanceTypes[i].Name, err))
+			problems = append(problems, Problem{v1alpha1.ReasonInstanceTypesInvalid, "instance type " + types[i].Name + ": " + err.Error()})
 			continue
 		}
-		instanceTypes = append(instanceTypes, instanceType)
+		built = append(built, instanceType)
 	}
-	return instanceTypes, errors.Join(problems...)
+	return built, problems
 }
 
-func build(template *v1alpha1.KarpenterMachineTemplate, instanceType *v1alpha1.InstanceType) (*cloudprovider.InstanceType, error) {
-	if instanceType.InfrastructureRef == nil && template.Spec.Template.Spec.InfrastructureRef == nil {
-		return nil, errors.New("infrastructureRef: set it here or in spec.template.spec, so that there is something to make machines from")
+// builder builds the instance types of one template. Requirements are never
+// modified, so equal ones are one value: there are some ten thousand of them.
+type builder struct {
+	kubelet *v1alpha1.KubeletConfiguration
+	// keys are the label keys that every type speaks of: those it does not have do
+	// not exist on its nodes.
+	keys         []string
+	observed     map[string]v1alpha1.ObservedCapacity
+	requirements map[[2]string]*scheduling.Requirement
+	absent       map[string]*scheduling.Requirement
+	offerings    map[[3]string]scheduling.Requirements
+}
+
+func newBuilder(template *v1alpha1.KarpenterMachineTemplate, types []Type) *builder {
+	keys := []string{corev1.LabelTopologyRegion, corev1.LabelWindowsBuild}
+	keys = append(append(keys, derivedLabels...), sets.List(register(types).keys)...)
+	return &builder{
+		kubelet:      template.Spec.Kubelet,
+		keys:         keys,
+		observed:     lo.KeyBy(observedNow(template), func(o v1alpha1.ObservedCapacity) string { return o.InstanceType }),
+		requirements: map[[2]string]*scheduling.Requirement{},
+		absent:       map[string]*scheduling.Requirement{},
+		offerings:    map[[3]string]scheduling.Requirements{},
 	}
-	capacity := capacityOf(instanceType, template.Spec.Kubelet)
-	if err := positive(capacity); err != nil {
-		return nil, err
-	}
-	overhead, err := overheadOf(capacity, template.Spec.Kubelet)
+}
+
+func (b *builder) build(t *Type) (*cloudprovider.InstanceType, error) {
+	capacity := capacityOf(t.Capacity, b.kubelet)
+	overhead, err := overheadOf(capacity, b.kubelet)
 	if err != nil {
 		return nil, err
 	}
-	for name, quantity := range resources.Subtract(capacity, overhead.Total()) {
-		if total := capacity[name]; quantity.Sign() < 0 {
-			return nil, fmt.Errorf("kubelet reserves more %s than the capacity of %s", name, total.String())
-		}
+	if t.Allocatable != nil {
+		capacity, overhead = asObserved(nil, &cloudprovider.InstanceTypeOverhead{}, v1alpha1.ObservedCapacity{Capacity: t.Capacity, Allocatable: t.Allocatable})
+	} else if observed, seen := b.observed[t.Name]; seen {
+		capacity, overhead = asObserved(capacity, overhead, observed)
 	}
-	built := &cloudprovider.InstanceType{
-		Name:         instanceType.Name,
-		Requirements: requirementsOf(instanceType),
+	return &cloudprovider.InstanceType{
+		Name:         t.Name,
+		Requirements: b.requirementsOf(t),
 		Capacity:     capacity,
 		Overhead:     overhead,
-	}
-	for _, offering := range instanceType.Offerings {
-		price, err := strconv.ParseFloat(offering.Price, 64)
-		if err != nil || price < 0 || math.IsInf(price, 0) || math.IsNaN(price) {
-			return nil, fmt.Errorf("offering %s/%s: price %q is not a decimal number of at least 0", offering.Zone, offering.CapacityType, offering.Price)
-		}
-		built.Offerings = append(built.Offerings, &cloudprovider.Offering{
-			Requirements: scheduling.NewRequirements(
-				scheduling.NewRequirement(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, string(offering.CapacityType)),
-				zoneRequirement(offering.Zone),
-			),
-			Price:     price,
-			Available: true,
-		})
-	}
-	return built, nil
+		Offerings:    lo.Map(t.Offerings, func(_ Offering, i int) *cloudprovider.Offering { return b.offering(&t.Offerings[i]) }),
+	}, nil
 }
 
-// positive returns an error for a quantity that no machine can have.
-func positive(capacity corev1.ResourceList) error {
-	for _, name := range slices.Sorted(maps.Keys(capacity)) {
-		if quantity := capacity[name]; quantity.Sign() < 0 || (quantity.IsZero() && (name == corev1.ResourceCPU || name == corev1.ResourceMemory)) {
-			return fmt.Errorf("capacity.%s must be more than 0, found %s", name, quantity.String())
-		}
+func (b *builder) offering(o *Offering) *cloudprovider.Offering {
+	offering := &cloudprovider.Offering{
+		Requirements: b.offeringRequirements(o.Zone, o.CapacityType, lo.FromPtr(o.Reservation).ID),
+		Price:        o.Price,
+		Available:    !o.Paused && !o.Retired,
 	}
-	return nil
+	if o.Reservation != nil {
+		offering.ReservationCapacity = int(o.Reservation.Count)
+	}
+	return offering
 }
 
-// requirementsOf returns what nodes of an instance type look like. Every label
-// that Karpenter knows is named, as cloudprovider.InstanceType asks for: a label
-// that is not given does not exist on the node, so that no Pod waits for it.
-func requirementsOf(instanceType *v1alpha1.InstanceType) scheduling.Requirements {
-	zones := lo.Uniq(lo.FilterMap(instanceType.Offerings, func(o v1alpha1.Offering, _ int) (string, bool) { return o.Zone, o.Zone != "" }))
-	capacityTypes := lo.Uniq(lo.Map(instanceType.Offerings, func(o v1alpha1.Offering, _ int) string { return string(o.CapacityType) }))
-	requirements := scheduling.NewRequirements(
-		scheduling.NewRequirement(corev1.LabelInstanceTypeStable, corev1.NodeSelectorOpIn, instanceType.Name),
-		scheduling.NewRequirement(corev1.LabelArchStable, corev1.NodeSelectorOpIn, karpv1.ArchitectureAmd64),
-		scheduling.NewRequirement(corev1.LabelOSStable, corev1.NodeSelectorOpIn, string(corev1.Linux)),
-		scheduling.NewRequirement(corev1.LabelTopologyRegion, corev1.NodeSelectorOpDoesNotExist),
-		scheduling.NewRequirement(corev1.LabelWindowsBuild, corev1.NodeSelectorOpDoesNotExist),
-		scheduling.NewRequirement(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, capacityTypes...),
-	)
-	if len(zones) > 0 {
-		requirements.Add(scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, zones...))
-	} else {
-		requirements.Add(zoneRequirement(""))
+func (b *builder) offeringRequirements(zone, capacityType, reservation string) scheduling.Requirements {
+	key := [3]string{zone, capacityType, reservation}
+	if _, known := b.offerings[key]; !known {
+		b.offerings[key] = scheduling.NewRequirements(
+			b.is(karpv1.CapacityTypeLabelKey, capacityType),
+			b.is(corev1.LabelTopologyZone, zone),
+			b.is(v1alpha1.ReservationIDLabel, reservation),
+		)
 	}
-	for key, value := range instanceType.Labels {
-		// Add would intersect with the defaults above; a given label replaces them.
-		requirements[key] = scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, string(value))
+	return b.offerings[key]
+}
+
+// requirementsOf returns what nodes of a type look like. Every label that Karpenter
+// knows is named, as cloudprovider.InstanceType asks for: a label that is not given
+// does not exist on the node, so that no Pod waits for it.
+func (b *builder) requirementsOf(t *Type) scheduling.Requirements {
+	requirements := make(scheduling.Requirements, len(b.keys)+7)
+	for _, key := range b.keys {
+		requirements[key] = b.not(key)
 	}
+	for key, value := range merged(derived(t.Capacity), withDefaults(t.Labels)) {
+		requirements[key] = b.is(key, value)
+	}
+	requirements[corev1.LabelInstanceTypeStable] = b.is(corev1.LabelInstanceTypeStable, t.Name)
+	b.addOfferings(requirements, t)
 	return requirements
 }
 
-func zoneRequirement(zone string) *scheduling.Requirement {
-	if zone == "" {
-		return scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpDoesNotExist)
+// addOfferings sets the requirements that say in which ways a type can be bought.
+func (b *builder) addOfferings(requirements scheduling.Requirements, t *Type) {
+	values := func(key string, of func(Offering) string) {
+		found := lo.Uniq(lo.Compact(lo.Map(t.Offerings, func(o Offering, _ int) string { return of(o) })))
+		switch len(found) {
+		case 0:
+			requirements[key] = b.not(key)
+		case 1:
+			requirements[key] = b.is(key, found[0])
+		default:
+			slices.Sort(found)
+			requirements[key] = scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, found...)
+		}
 	}
-	return scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, zone)
+	values(corev1.LabelTopologyZone, func(o Offering) string { return o.Zone })
+	values(karpv1.CapacityTypeLabelKey, func(o Offering) string { return o.CapacityType })
+	values(v1alpha1.ReservationIDLabel, func(o Offering) string { return lo.FromPtr(o.Reservation).ID })
+}
+
+// is returns the requirement that a label has a value; that it does not exist, if
+// the value is empty.
+func (b *builder) is(key, value string) *scheduling.Requirement {
+	if value == "" {
+		return b.not(key)
+	}
+	at := [2]string{key, value}
+	if b.requirements[at] == nil {
+		b.requirements[at] = scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value)
+	}
+	return b.requirements[at]
+}
+
+func (b *builder) not(key string) *scheduling.Requirement {
+	if b.absent[key] == nil {
+		b.absent[key] = scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist)
+	}
+	return b.absent[key]
+}
+
+// asObserved returns capacity and overhead as nodes of a type report them.
+func asObserved(capacity corev1.ResourceList, overhead *cloudprovider.InstanceTypeOverhead, observed v1alpha1.ObservedCapacity) (corev1.ResourceList, *cloudprovider.InstanceTypeOverhead) {
+	capacity, total := merged(capacity, observed.Capacity), overhead.Total()
+	for name, allocatable := range observed.Allocatable {
+		whole, has := capacity[name]
+		if !has {
+			continue
+		}
+		rest := whole.DeepCopy()
+		rest.Sub(allocatable)
+		if name == corev1.ResourceMemory {
+			rest.Sub(hugepages(capacity)) // core takes them off again
+		}
+		if rest.Sign() < 0 {
+			rest.Set(0)
+		}
+		total[name] = rest
+	}
+	return capacity, &cloudprovider.InstanceTypeOverhead{KubeReserved: total}
 }

@@ -3,18 +3,19 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"strings"
 	"testing"
 	"testing/quick"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -48,6 +49,18 @@ func m5large() v1alpha1.InstanceType {
 			{Zone: "a", CapacityType: "spot", Price: "0.035"},
 		},
 	}
+}
+
+// build returns the instance types of a template without discovery, and the messages
+// of what cannot be offered.
+func build(template *v1alpha1.KarpenterMachineTemplate) ([]*cloudprovider.InstanceType, error) {
+	types, problems := Merge(template, nil)
+	built, more := Build(template, types)
+	var errs []error
+	for _, problem := range append(problems, more...) {
+		errs = append(errs, errors.New(problem.Message))
+	}
+	return built, errors.Join(errs...)
 }
 
 func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
@@ -109,7 +122,7 @@ func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
 			instanceType.Capacity = tc.capacity
 			input := template(instanceType)
 			input.Spec.Kubelet = tc.kubelet
-			built, err := Build(input)
+			built, err := build(input)
 			if err != nil || len(built) != 1 {
 				t.Fatalf("got %d instance types and %v", len(built), err)
 			}
@@ -166,7 +179,7 @@ func TestWhatCannotBeOffered(t *testing.T) {
 			good.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "x.y", Kind: "Own", Name: "own"}
 			input := template(bad, good)
 			tc.change(input)
-			built, err := Build(input)
+			built, err := build(input)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got error %v, want %q", err, tc.want)
 			}
@@ -211,7 +224,7 @@ func TestRequirements(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&instanceType)
 			}
-			built, err := Build(template(instanceType))
+			built, err := build(template(instanceType))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +255,7 @@ func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
 				"nodefs.available": v1alpha1.EvictionThreshold(fmt.Sprintf("%dMi", random.Intn(4096))),
 			},
 		}
-		built, err := Build(input)
+		built, err := build(input)
 		if err != nil {
 			return len(built) == 0 // refused, and said so
 		}
@@ -256,31 +269,5 @@ func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
 	}
 	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestCatalogComputesOnlyWhenATemplateChanges(t *testing.T) {
-	c := &Catalog{}
-	input := template(m5large())
-	input.UID, input.Generation = "1", 1
-	now := time.Now()
-	first, _ := c.InstanceTypes(input, now)
-	again, _ := c.InstanceTypes(input.DeepCopy(), now)
-	if &first[0] != &again[0] {
-		t.Error("computed again though nothing has changed")
-	}
-	input.Generation = 2
-	input.Spec.InstanceTypes = nil
-	if changed, _ := c.InstanceTypes(input, now); len(changed) != 0 {
-		t.Error("not computed again though the spec has changed")
-	}
-	recreated := template(m5large())
-	recreated.UID, recreated.Generation = "2", 2
-	if got, _ := c.InstanceTypes(recreated, now); len(got) != 1 {
-		t.Error("not computed again for another template of the same name")
-	}
-	c.Forget("general")
-	if len(c.entries) != 0 {
-		t.Error("still remembered though the template is gone")
 	}
 }

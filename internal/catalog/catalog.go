@@ -3,55 +3,118 @@
 package catalog
 
 import (
-	"slices"
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Catalog remembers the instance types of each template. Its zero value is ready
-// to use, by several goroutines at once. It holds nothing that cannot be computed
-// again from the templates.
+// readTimeout ends a read that waits for a kind's objects to be listed, which does
+// not happen while the operator may not read them.
+const readTimeout = 30 * time.Second
+
+// Catalog remembers the instance types of each template. Several goroutines can use
+// it at once. It holds nothing that cannot be computed again from what the caches
+// have.
 type Catalog struct {
+	clusters *operator.Clusters
+
 	mu      sync.Mutex
 	entries map[string]*entry
 }
 
-type entry struct {
-	uid           types.UID
-	generation    int64
-	instanceTypes []*cloudprovider.InstanceType
-	err           error
-
-	// closed are the offerings that open has as unavailable.
-	closed []offeringKey
-	open   []*cloudprovider.InstanceType
+// New returns an empty Catalog for the served Cluster.
+func New(clusters *operator.Clusters) *Catalog {
+	return &Catalog{clusters: clusters, entries: map[string]*entry{}}
 }
 
-// InstanceTypes returns the instance types of a template, as Build does, without
-// the offerings that cannot be chosen now. The same values are returned until the
-// template's spec or one of these offerings changes; they must not be modified.
-func (c *Catalog) InstanceTypes(template *v1alpha1.KarpenterMachineTemplate, now time.Time) ([]*cloudprovider.InstanceType, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known, ok := c.entries[template.Name]
-	if !ok || known.uid != template.UID || known.generation != template.Generation {
-		known = &entry{uid: template.UID, generation: template.Generation}
-		known.instanceTypes, known.err = Build(template)
-		known.open = known.instanceTypes
-		if c.entries == nil {
-			c.entries = map[string]*entry{}
+// InstanceTypes returns the instance types of a template, without the offerings that
+// cannot be chosen now, and with those that NodeClaims still have, which cannot be
+// chosen either. The same values are returned until something changes; they must not
+// be modified.
+//
+// What is wrong with the template or what it discovers is on its conditions, and what
+// is right is returned all the same. An error says that the caches could not be read.
+func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, now time.Time) ([]*cloudprovider.InstanceType, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return nil, err
+	}
+	defer e.mu.Unlock()
+	return e.instanceTypes(template, now), nil
+}
+
+// Types returns what a template offers, and what it cannot offer and why.
+func (c *Catalog) Types(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]Type, []Problem, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.mu.Unlock()
+	return e.types, e.problems, nil
+}
+
+// Find returns one offering of a template. The error says that the template does not
+// offer it, or that the caches could not be read.
+func (c *Catalog) Find(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key Key) (*Type, *Offering, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.mu.Unlock()
+	if at, known := e.index[key.InstanceType]; known {
+		if offering := e.types[at].Find(key.Zone, key.CapacityType); offering != nil {
+			return &e.types[at], offering, nil
 		}
-		c.entries[template.Name] = known
 	}
-	if keys := closed(template, now); !slices.Equal(keys, known.closed) {
-		known.closed, known.open = keys, without(known.instanceTypes, keys)
+	return nil, nil, NotOffered{Template: template.Name, Key: key}
+}
+
+// NotOffered says that a template has no such offering.
+type NotOffered struct {
+	Template string
+	Key      Key
+}
+
+// Error names the template and the offering.
+func (e NotOffered) Error() string {
+	return fmt.Sprintf("KarpenterMachineTemplate %s has no offering %s", e.Template, e.Key)
+}
+
+// Limits returns how many NodeClaims a template and its offerings may have.
+func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (Limits, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return Limits{}, err
 	}
-	return known.open, known.err
+	defer e.mu.Unlock()
+	return e.limits, nil
+}
+
+// Refresh reads what a template discovers, and its NodeClaims, anew from the caches.
+// It returns the kinds of infrastructure templates whose changes call for another
+// Refresh. If the caches cannot be read, what is known stays.
+func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupVersionKind, error) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	in, kinds, err := read(ctx, c.clusters, template)
+	if err != nil {
+		return nil, err
+	}
+	if !e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in) {
+		e.rebuild(template, in)
+	}
+	return kinds, nil
 }
 
 // Forget drops what is remembered of a template that is gone.
@@ -59,4 +122,108 @@ func (c *Catalog) Forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, name)
+}
+
+// entry returns the entry of a template, locked. For one that is not known as it is
+// now, it reads the caches, so that an operator that has just started, or has just
+// heard of a change, knows all types in use.
+func (c *Catalog) entry(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*entry, error) {
+	e := c.lock(template)
+	if !e.isOf(template) {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		in, _, err := read(ctx, c.clusters, template)
+		if err != nil {
+			e.mu.Unlock()
+			return nil, err
+		}
+		e.rebuild(template, in)
+	}
+	return e, nil
+}
+
+// lock returns the entry of a template, locked: templates do not wait for each other.
+func (c *Catalog) lock(template *v1alpha1.KarpenterMachineTemplate) *entry {
+	c.mu.Lock()
+	e, known := c.entries[template.Name]
+	if !known {
+		e = &entry{}
+		c.entries[template.Name] = e
+	}
+	c.mu.Unlock()
+	e.mu.Lock()
+	return e
+}
+
+// entry is what is remembered of one template.
+type entry struct {
+	mu sync.Mutex
+
+	built      bool
+	uid        types.UID
+	generation int64
+	inputs     inputs
+
+	types    []Type
+	index    map[string]int
+	problems []Problem
+	limits   Limits
+
+	// all are the instance types, made with custom and observed.
+	all      []*cloudprovider.InstanceType
+	custom   *customLabels
+	observed []v1alpha1.ObservedCapacity
+
+	// offered are the instance types with the overlay of a resourceVersion, from
+	// since to until.
+	offered         []*cloudprovider.InstanceType
+	overlay         overlay
+	resourceVersion string
+	since, until    time.Time
+}
+
+// isOf tells whether the entry is that of a template as it is now.
+func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate) bool {
+	return e.built && e.uid == template.UID && e.generation == template.Generation
+}
+
+// rebuild makes all anew.
+func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in inputs) {
+	e.built, e.uid, e.generation, e.inputs = true, template.UID, template.Generation, in
+	merged, problems := Merge(template, in.Discovered)
+	e.types, e.problems = merged, append(append([]Problem{}, in.Problems...), problems...)
+	e.index = make(map[string]int, len(merged))
+	for i := range merged {
+		e.index[merged[i].Name] = i
+	}
+	e.limits = LimitsOf(template, merged)
+	e.build(template)
+}
+
+// build makes the instance types of types that are known.
+func (e *entry) build(template *v1alpha1.KarpenterMachineTemplate) {
+	register(e.types)
+	e.custom, e.observed = custom.Load(), observedNow(template)
+	// What cannot be built was refused before, as a problem.
+	e.all, _ = Build(template, withUsed(e.types, e.inputs.Used))
+	e.overlay, e.offered, e.resourceVersion = overlay{}, e.all, ""
+}
+
+// instanceTypes returns what can be chosen now.
+func (e *entry) instanceTypes(template *v1alpha1.KarpenterMachineTemplate, now time.Time) []*cloudprovider.InstanceType {
+	if e.custom == custom.Load() && template.ResourceVersion != "" && template.ResourceVersion == e.resourceVersion &&
+		!now.Before(e.since) && (e.until.IsZero() || now.Before(e.until)) {
+		return e.offered
+	}
+	if e.custom != custom.Load() || !equality.Semantic.DeepEqual(e.observed, observedNow(template)) {
+		e.build(template)
+	}
+	if current := overlayOf(template, e.limits, now); !current.equal(e.overlay) {
+		e.overlay, e.offered = current, current.apply(e.all)
+	}
+	e.resourceVersion, e.since, e.until = template.ResourceVersion, now, time.Time{}
+	if in := ChangesIn(template.Status.UnavailableOfferings, now); in > 0 {
+		e.until = now.Add(in)
+	}
+	return e.offered
 }

@@ -25,10 +25,10 @@ var defaultEvictionHard = map[string]v1alpha1.EvictionThreshold{
 }
 
 // capacityOf returns an instance type's capacity as its node reports it.
-func capacityOf(instanceType *v1alpha1.InstanceType, kubelet *v1alpha1.KubeletConfiguration) corev1.ResourceList {
-	capacity := corev1.ResourceList{}
-	for name, quantity := range instanceType.Capacity {
-		capacity[name] = quantity.DeepCopy()
+func capacityOf(declared corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration) corev1.ResourceList {
+	capacity := declared.DeepCopy()
+	if capacity == nil {
+		capacity = corev1.ResourceList{}
 	}
 	if kubelet != nil && kubelet.MaxPods != nil {
 		capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(*kubelet.MaxPods), resource.DecimalSI)
@@ -99,4 +99,15 @@ func thresholdQuantity(threshold string, capacity resource.Quantity) (resource.Q
 		return resource.Quantity{}, fmt.Errorf("%q is not a percentage between 0%% and 100%%", threshold)
 	}
 	return *resource.NewQuantity(int64(float64(capacity.Value())*float64(float32(value)/100)), resource.BinarySI), nil
+}
+
+// hugepages returns how much memory is set aside for huge pages.
+func hugepages(capacity corev1.ResourceList) resource.Quantity {
+	var sum resource.Quantity
+	for name, quantity := range capacity {
+		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			sum.Add(quantity)
+		}
+	}
+	return sum
 }

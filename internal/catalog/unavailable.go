@@ -8,7 +8,6 @@ import (
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -91,48 +90,4 @@ func ChangesIn(offerings []v1alpha1.UnavailableOffering, now time.Time) time.Dur
 
 func sameOffering(a, b v1alpha1.UnavailableOffering) bool {
 	return a.InstanceType == b.InstanceType && a.Zone == b.Zone && a.CapacityType == b.CapacityType
-}
-
-// offeringKey identifies an offering of one template.
-type offeringKey struct{ instanceType, zone, capacityType string }
-
-// closed returns the offerings of a template that cannot be chosen now: they failed
-// not long ago, or their scalable resource is paused. They are in one order.
-func closed(template *v1alpha1.KarpenterMachineTemplate, now time.Time) []offeringKey {
-	var keys []offeringKey
-	for _, o := range Unavailable(template.Status.UnavailableOfferings, now) {
-		keys = append(keys, offeringKey{o.InstanceType, o.Zone, o.CapacityType})
-	}
-	for _, r := range template.Status.ScalableResources {
-		if r.Paused {
-			keys = append(keys, offeringKey{r.InstanceType, r.Zone, r.CapacityType})
-		}
-	}
-	return keys
-}
-
-// without returns instance types with some offerings unavailable. What is given is
-// not modified, and shared where nothing is different.
-func without(instanceTypes []*cloudprovider.InstanceType, keys []offeringKey) []*cloudprovider.InstanceType {
-	gone := lo.SliceToMap(keys, func(key offeringKey) (offeringKey, bool) { return key, true })
-	types := lo.SliceToMap(keys, func(key offeringKey) (string, bool) { return key.instanceType, true })
-	return lo.Map(instanceTypes, func(instanceType *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
-		if !types[instanceType.Name] {
-			return instanceType
-		}
-		return &cloudprovider.InstanceType{
-			Name:         instanceType.Name,
-			Requirements: instanceType.Requirements,
-			Capacity:     instanceType.Capacity,
-			Overhead:     instanceType.Overhead,
-			Offerings: lo.Map(instanceType.Offerings, func(offering *cloudprovider.Offering, _ int) *cloudprovider.Offering {
-				if !gone[offeringKey{instanceType.Name, offering.Zone(), offering.CapacityType()}] {
-					return offering
-				}
-				closed := *offering
-				closed.Available = false
-				return &closed
-			}),
-		}
-	})
 }

@@ -91,10 +91,11 @@ func TestUnavailable(t *testing.T) {
 }
 
 func TestInstanceTypesWithoutUnavailable(t *testing.T) {
+	c, _ := newWorld(t)
 	template := template(m5large())
 	name, zone, capacityType := template.Spec.InstanceTypes[0].Name, template.Spec.InstanceTypes[0].Offerings[0].Zone, string(template.Spec.InstanceTypes[0].Offerings[0].CapacityType)
 	available := func(c *Catalog, now time.Time) (count int) {
-		instanceTypes, err := c.InstanceTypes(template, now)
+		instanceTypes, err := c.InstanceTypes(t.Context(), template, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,14 +108,13 @@ func TestInstanceTypesWithoutUnavailable(t *testing.T) {
 		}
 		return count
 	}
-	c := &Catalog{}
 	all := available(c, began)
 	template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: name, Zone: zone, CapacityType: capacityType, Until: metav1.NewTime(began.Add(time.Minute))}}
 	if got := available(c, began); got != all-1 {
 		t.Errorf("with one that failed: %d are available, want %d", got, all-1)
 	}
-	first, _ := c.InstanceTypes(template, began)
-	if again, _ := c.InstanceTypes(template, began); first[0] != again[0] {
+	first, _ := c.InstanceTypes(t.Context(), template, began)
+	if again, _ := c.InstanceTypes(t.Context(), template, began); first[0] != again[0] {
 		t.Error("the same question gets other values")
 	}
 	if got := available(c, began.Add(time.Minute)); got != all {

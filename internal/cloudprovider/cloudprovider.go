@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -51,11 +53,19 @@ type CloudProvider struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
+	overlays *nodeoverlay.InstanceTypeStore
 }
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
 	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock}
+}
+
+// WithOverlays makes Create count with the prices and capacities of NodeOverlays, as
+// core's scheduler does while its feature gate NodeOverlay is on.
+func (c *CloudProvider) WithOverlays(overlays *nodeoverlay.InstanceTypeStore) *CloudProvider {
+	c.overlays = overlays
+	return c
 }
 
 // Create decides with which offering a claim is launched. It reads from caches
@@ -77,27 +87,47 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s was not reconciled yet", template.Name),
 			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))
 	}
-	// What is wrong with single instance types is on the template's conditions.
-	instanceTypes, _ := c.catalog.InstanceTypes(template, c.clock.Now())
-	decision, err := decide(claim, instanceTypes)
+	instanceTypes, err := c.instanceTypes(ctx, template, claim)
+	if err != nil {
+		return nil, err
+	}
+	full, err := c.full(ctx, template, claim)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := decide(claim, instanceTypes, full)
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
 	}
-	generator, err := scalable.GeneratorFor(ctx, c.clusters, template)
-	if err != nil {
-		return nil, cloudprovider.NewCreateError(err, "TemplateUnusable", err.Error())
-	}
-	generated, err := generator.Generate(decision.id())
+	instanceType, offering, err := c.catalog.Find(ctx, template, decision.key())
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
-	resource := generated.MachineDeployment
+	annotations, err := c.resource(ctx, template, instanceType, offering)
+	if err != nil {
+		return nil, cloudprovider.NewCreateError(err, "TemplateUnusable", err.Error())
+	}
 	created := decision.nodeClaim(claim)
-	created.Annotations = lo.Assign(created.Annotations, map[string]string{
-		v1alpha1.ScalableResourceAnnotation: resource.Name,
-		v1alpha1.TemplateHashAnnotation:     resource.Labels[v1alpha1.TemplateHashLabel],
+	created.Annotations = lo.Assign(created.Annotations, annotations, map[string]string{
+		v1alpha1.PriceAnnotation:    strconv.FormatFloat(offering.Price, 'f', -1, 64),
+		v1alpha1.RevisionAnnotation: catalog.RevisionOf(template),
 	})
 	return created, nil
+}
+
+// instanceTypes returns what a claim can be launched with, as core's scheduler has
+// it: with the NodeOverlays of the claim's NodePool.
+func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) ([]*cloudprovider.InstanceType, error) {
+	instanceTypes, err := c.catalog.InstanceTypes(ctx, template, c.clock.Now())
+	pool := claim.Labels[karpv1.NodePoolLabelKey]
+	if err != nil || c.overlays == nil || pool == "" {
+		return instanceTypes, err
+	}
+	instanceTypes, err = c.overlays.ApplyAll(pool, instanceTypes)
+	if err != nil {
+		return nil, fmt.Errorf("applying the NodeOverlays of NodePool %s: %w", pool, err)
+	}
+	return instanceTypes, nil
 }
 
 // Get returns the claim of a provider ID, of a Machine's or a provisional one.
@@ -149,9 +179,7 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 	if err != nil {
 		return nil, err
 	}
-	// What is wrong with single instance types is on the template's conditions.
-	instanceTypes, _ := c.catalog.InstanceTypes(template, c.clock.Now())
-	return instanceTypes, nil
+	return c.catalog.InstanceTypes(ctx, template, c.clock.Now())
 }
 
 // IsDrifted returns no reason: templates are compared with claims later on.

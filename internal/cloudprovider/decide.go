@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/karpenter/pkg/utils/resources"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // decision is the offering a claim is launched with.
@@ -42,10 +42,11 @@ func (m miss) closerThan(other miss) bool {
 	return m.stage > other.stage || m.stage == other.stage && m.lack < other.lack
 }
 
-// decide returns the cheapest launchable offering that fits the claim; of equal
-// ones the first by instance type, zone and capacity type, so that the same claim
-// gets the same answer. The error names the closest miss and what it fails.
-func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType) (*decision, error) {
+// decide returns the cheapest launchable offering that fits the claim, reserved
+// capacity before any other; of equal ones the first by instance type, zone and capacity type, so that the same claim
+// gets the same answer. Offerings that are full are left out. The error names the
+// closest miss and what it fails.
+func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType, full func(catalog.Key) bool) (*decision, error) {
 	if len(instanceTypes) == 0 {
 		return nil, errors.New("it offers no instance types")
 	}
@@ -53,7 +54,7 @@ func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType
 	var best *decision
 	closest := miss{stage: -1}
 	for _, instanceType := range instanceTypes {
-		offering, miss := fit(claim, requirements, instanceType)
+		offering, miss := fit(claim, requirements, instanceType, full)
 		if offering == nil {
 			if miss.closerThan(closest) {
 				closest = miss
@@ -83,8 +84,11 @@ func requirementsOf(claim *karpv1.NodeClaim) scheduling.Requirements {
 }
 
 // fit returns the cheapest offering of an instance type for a claim, or why there is none.
-func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType) (*cloudprovider.Offering, miss) {
-	if err := requirements.Compatible(instanceType.Requirements, scheduling.AllowUndefinedWellKnownLabels); err != nil {
+func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType, full func(catalog.Key) bool) (*cloudprovider.Offering, miss) {
+	// As core's own filter does: a label that only the instance type has is no
+	// demand on the claim (karpenter: pkg/controllers/provisioning/scheduling/
+	// nodeclaim.go, compatible).
+	if err := instanceType.Requirements.Intersects(requirements); err != nil {
 		if !requirements.Get(corev1.LabelInstanceTypeStable).Has(instanceType.Name) {
 			return nil, miss{stage: 0, reason: fmt.Errorf("%s, which the claim does not allow: %w", instanceType.Name, err)}
 		}
@@ -106,17 +110,33 @@ func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instance
 	if len(launchable) == 0 {
 		return nil, miss{stage: 4, reason: fmt.Errorf("%s, whose offerings are unavailable for now", instanceType.Name)}
 	}
-	return slices.MinFunc(launchable, func(a, b *cloudprovider.Offering) int {
-		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Zone(), b.Zone()), cmp.Compare(a.CapacityType(), b.CapacityType()))
-	}), miss{}
+	free := lo.Reject(launchable, func(o *cloudprovider.Offering, _ int) bool { return full(keyOf(instanceType, o)) })
+	if len(free) == 0 {
+		return nil, miss{stage: 5, reason: fmt.Errorf("%s, of which there are as many as maxMachines or its reservation allow", instanceType.Name)}
+	}
+	return slices.MinFunc(free, compareOfferings), miss{}
 }
 
 func (d *decision) compare(other *decision) int {
-	return cmp.Or(cmp.Compare(d.offering.Price, other.offering.Price), cmp.Compare(d.instanceType.Name, other.instanceType.Name))
+	return cmp.Or(compareCost(d.offering, other.offering), cmp.Compare(d.instanceType.Name, other.instanceType.Name))
 }
 
-func (d *decision) id() scalable.Offering {
-	return scalable.Offering{InstanceType: d.instanceType.Name, Zone: d.offering.Zone(), CapacityType: d.offering.CapacityType()}
+func compareOfferings(a, b *cloudprovider.Offering) int {
+	return cmp.Or(compareCost(a, b), cmp.Compare(a.Zone(), b.Zone()), cmp.Compare(a.CapacityType(), b.CapacityType()))
+}
+
+// compareCost puts reserved capacity, which is paid for already, before all else.
+func compareCost(a, b *cloudprovider.Offering) int {
+	rank := func(o *cloudprovider.Offering) int {
+		return lo.Ternary(o.CapacityType() == karpv1.CapacityTypeReserved, 0, 1)
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price))
+}
+
+func (d *decision) key() catalog.Key { return keyOf(d.instanceType, d.offering) }
+
+func keyOf(instanceType *cloudprovider.InstanceType, offering *cloudprovider.Offering) catalog.Key {
+	return catalog.Key{InstanceType: instanceType.Name, Zone: offering.Zone(), CapacityType: offering.CapacityType()}
 }
 
 // nodeClaim returns the claim as core is to persist it. It carries every label

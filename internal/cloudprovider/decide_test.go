@@ -12,10 +12,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // instanceTypes are two sizes in two zones; the large one is cheaper as spot than
@@ -37,11 +37,12 @@ func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
 			{Zone: "a", CapacityType: "spot", Price: "0.16"},
 		}},
 	}
-	types, err := catalog.Build(template)
-	if err != nil {
-		t.Fatal(err)
+	types, problems := catalog.Merge(template, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
 	}
-	return types
+	built, _ := catalog.Build(template, types)
+	return built
 }
 
 // claim asks for resources, and for labels to have one of the given values.
@@ -61,22 +62,40 @@ const (
 	typeLabel    = corev1.LabelInstanceTypeStable
 )
 
+// none is full.
+func none(catalog.Key) bool { return false }
+
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim     *karpv1.NodeClaim
 		change    func([]*cloudprovider.InstanceType)
-		want      scalable.Offering
+		want      catalog.Key
 		wantError []string
 	}{
-		"the cheapest":                 {claim: claim("1", "1Gi"), want: scalable.Offering{InstanceType: "small", Zone: "b", CapacityType: "spot"}},
-		"in a zone":                    {claim: claim("1", "1Gi", zone+"=a"), want: scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "spot"}},
-		"a larger one if it is needed": {claim: claim("4", "1Gi"), want: scalable.Offering{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
-		"on demand; of equal prices the first zone": {claim: claim("1", "1Gi", capacityType+"=on-demand"), want: scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "on-demand"}},
-		"of the types that are allowed":             {claim: claim("1", "1Gi", typeLabel+"=large"), want: scalable.Offering{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
+		"the cheapest":                 {claim: claim("1", "1Gi"), want: catalog.Key{InstanceType: "small", Zone: "b", CapacityType: "spot"}},
+		"in a zone":                    {claim: claim("1", "1Gi", zone+"=a"), want: catalog.Key{InstanceType: "small", Zone: "a", CapacityType: "spot"}},
+		"a larger one if it is needed": {claim: claim("4", "1Gi"), want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
+		"on demand; of equal prices the first zone": {claim: claim("1", "1Gi", capacityType+"=on-demand"), want: catalog.Key{InstanceType: "small", Zone: "a", CapacityType: "on-demand"}},
+		"of the types that are allowed":             {claim: claim("1", "1Gi", typeLabel+"=large"), want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
 		"none that is unavailable": {
 			claim:  claim("1", "1Gi"),
 			change: func(types []*cloudprovider.InstanceType) { types[0].Offerings[3].Available = false },
-			want:   scalable.Offering{InstanceType: "small", Zone: "a", CapacityType: "spot"},
+			want:   catalog.Key{InstanceType: "small", Zone: "a", CapacityType: "spot"},
+		},
+		"one with a label that the claim does not mention": {
+			claim: claim("4", "1Gi"),
+			change: func(types []*cloudprovider.InstanceType) {
+				types[1].Requirements.Add(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpIn, "ssd"))
+			},
+			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"},
+		},
+		"one with the label that the claim asks for": {
+			claim: claim("1", "1Gi", "example.com/disk=ssd"),
+			change: func(types []*cloudprovider.InstanceType) {
+				types[0].Requirements.Add(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpDoesNotExist))
+				types[1].Requirements.Add(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpIn, "ssd"))
+			},
+			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"},
 		},
 		"an earlier decision is kept": {
 			claim: func() *karpv1.NodeClaim {
@@ -84,7 +103,7 @@ func TestDecide(t *testing.T) {
 				c.Labels = map[string]string{typeLabel: "large", zone: "b", capacityType: "on-demand"}
 				return c
 			}(),
-			want: scalable.Offering{InstanceType: "large", Zone: "b", CapacityType: "on-demand"},
+			want: catalog.Key{InstanceType: "large", Zone: "b", CapacityType: "on-demand"},
 		},
 
 		"too little memory anywhere": {
@@ -114,10 +133,10 @@ func TestDecide(t *testing.T) {
 			if tc.change != nil {
 				tc.change(types)
 			}
-			got, err := decide(tc.claim, types)
+			got, err := decide(tc.claim, types, none)
 			if tc.wantError != nil {
 				if err == nil {
-					t.Fatalf("got %s, want an error", got.id())
+					t.Fatalf("got %s, want an error", got.key())
 				}
 				for _, want := range tc.wantError {
 					if !strings.Contains(err.Error(), want) {
@@ -129,12 +148,12 @@ func TestDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.id() != tc.want {
-				t.Errorf("got %s, want %s", got.id(), tc.want)
+			if got.key() != tc.want {
+				t.Errorf("got %s, want %s", got.key(), tc.want)
 			}
 		})
 	}
-	if _, err := decide(claim("1", "1Gi"), nil); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
+	if _, err := decide(claim("1", "1Gi"), nil, none); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
 		t.Errorf("got %v for a template without instance types", err)
 	}
 }
@@ -142,7 +161,7 @@ func TestDecide(t *testing.T) {
 func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
 	input := claim("1", "1Gi", zone+"=a,b")
 	input.Annotations = map[string]string{"kept": "yes"}
-	decision, err := decide(claim("1", "1Gi", zone+"=a,b"), instanceTypes(t))
+	decision, err := decide(claim("1", "1Gi", zone+"=a,b"), instanceTypes(t), none)
 	if err != nil {
 		t.Fatal(err)
 	}

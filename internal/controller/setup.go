@@ -18,6 +18,7 @@ import (
 	corepodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	core "sigs.k8s.io/karpenter/pkg/operator"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -34,8 +35,12 @@ import (
 // main, kwok/main.go), and this operator's reconcilers. It returns core's view of
 // the workload cluster.
 func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
-	catalog := &catalog.Catalog{}
-	undecorated := metrics.Decorate(cloudprovider.New(op.Clusters, catalog, op.Clock))
+	catalog := catalog.New(op.Clusters)
+	provider := cloudprovider.New(op.Clusters, catalog, op.Clock)
+	if options.FromContext(ctx).FeatureGates.NodeOverlay {
+		provider.WithOverlays(op.InstanceTypeStore)
+	}
+	undecorated := metrics.Decorate(provider)
 	cloudProvider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
 	repairPolicies, err := health.NewRepairPolicyMatcher(ctx, cloudProvider)
 	if err != nil {
@@ -63,7 +68,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.Clock),
-		scalableresource.NewReconciler(op.Clusters, op.EventRecorder, op.Clock),
+		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		nodeclaim.NewReconciler(op.Clusters, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		// Events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),

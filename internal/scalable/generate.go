@@ -5,7 +5,6 @@ package scalable
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 
 	"github.com/samber/lo"
@@ -16,6 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 )
@@ -92,19 +92,16 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 // Generate returns what is made for an offering. Names and the template hash depend
 // on nothing but what shapes the Machines: a price, for one, does not.
 //
-// It fails if the template has no such offering, no infrastructure for it, or
-// patches that cannot be applied for it.
-func (g *Generator) Generate(offering Offering) (*Generated, error) {
-	instanceType, offered, err := find(g.template, offering)
-	if err != nil {
-		return nil, err
-	}
-	variables := g.variables(instanceType, offered)
+// It fails if there is no infrastructure for the offering, or patches cannot be
+// applied for it.
+func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
+	variables := g.variables(instanceType, offering)
+	var err error
 	generated := &Generated{}
 	machine := clusterv1.MachineSpec{Bootstrap: *g.template.Spec.Template.Spec.Bootstrap.DeepCopy()}
 	switch base := g.bases[v1alpha1.PatchTargetInfrastructure]; {
-	case instanceType.InfrastructureRef != nil:
-		machine.InfrastructureRef = *instanceType.InfrastructureRef
+	case offering.InfrastructureRef != nil:
+		machine.InfrastructureRef = *offering.InfrastructureRef
 	case base == nil:
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", g.template.Name, instanceType.Name)
 	default:
@@ -117,7 +114,7 @@ func (g *Generator) Generate(offering Offering) (*Generated, error) {
 			return nil, err
 		}
 	}
-	generated.MachineDeployment = g.machineDeployment(offering, machine, generated.asTheyAre)
+	generated.MachineDeployment = g.machineDeployment(instanceType.KeyOf(offering), machine, generated.asTheyAre)
 	return generated, nil
 }
 
@@ -161,13 +158,12 @@ func (g *Generator) refer(generated *Generated, target v1alpha1.PatchTarget, var
 }
 
 // variables returns what Go templates in patches can use.
-func (g *Generator) variables(instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offering) patch.Variables {
-	labels := map[string]string{corev1.LabelArchStable: karpv1.ArchitectureAmd64, corev1.LabelOSStable: string(corev1.Linux)}
-	maps.Copy(labels, lo.MapValues(instanceType.Labels, func(value v1alpha1.LabelValue, _ string) string { return string(value) }))
+func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering) patch.Variables {
+	labels := lo.Assign(map[string]string{corev1.LabelArchStable: karpv1.ArchitectureAmd64, corev1.LabelOSStable: string(corev1.Linux)}, instanceType.Labels)
 	return patch.Variables{
 		InstanceType:      instanceType.Name,
 		Zone:              offering.Zone,
-		CapacityType:      string(offering.CapacityType),
+		CapacityType:      offering.CapacityType,
 		ReservationID:     lo.FromPtr(offering.Reservation).ID,
 		Region:            labels[corev1.LabelTopologyRegion],
 		Architecture:      labels[corev1.LabelArchStable],

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 // patched returns a template whose infrastructure is patched with the instance type,
@@ -57,14 +58,14 @@ func TestCopies(t *testing.T) {
 		t.Errorf("the MachineDeployment refers to %+v", ref)
 	}
 
-	onDemand, err := generate(template, Offering{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"})
+	onDemand, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if onDemand.Templates[0].GetName() == got.GetName() {
 		t.Error("templates of different content have one name")
 	}
-	other, err := generate(template, Offering{InstanceType: "m5.large", Zone: "us-east-1b", CapacityType: "spot"})
+	other, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1b", CapacityType: "spot"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func TestBaseChanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				generated, err := generator.Generate(spotA)
+				types, _ := catalog.Merge(template, nil)
+				generated, err := generator.Generate(&types[0], types[0].Find(spotA.Zone, spotA.CapacityType))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +128,7 @@ func TestPatchesFailForOneOffering(t *testing.T) {
 	if _, err := generate(template, spotA); err == nil || !strings.Contains(err.Error(), "KarpenterMachineTemplate general: spec.patches[1].jsonPatches[0] (add /spec/template/spec/none/spotMarketOptions) cannot be applied to the base template") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := generate(template, Offering{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}); err != nil {
+	if _, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}); err != nil {
 		t.Errorf("an offering that the patch is not for fails, too: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/samber/lo"
@@ -14,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 const (
@@ -24,23 +24,10 @@ const (
 	hashLength    = 8
 )
 
-// Offering is what one scalable resource makes.
-type Offering struct {
-	InstanceType string
-	// Zone is empty for infrastructure without zones.
-	Zone         string
-	CapacityType string
-}
-
-// String returns the offering for messages, as m5.large/us-east-1a/spot.
-func (o Offering) String() string {
-	return strings.Join(lo.Compact([]string{o.InstanceType, o.Zone, o.CapacityType}), "/")
-}
-
 // OfferingOf returns the offering that a generated object was made for.
-func OfferingOf(object metav1.Object) Offering {
+func OfferingOf(object metav1.Object) catalog.Key {
 	labels := object.GetLabels()
-	return Offering{
+	return catalog.Key{
 		InstanceType: labels[v1alpha1.InstanceTypeLabel],
 		Zone:         labels[v1alpha1.ZoneLabel],
 		CapacityType: labels[v1alpha1.CapacityTypeLabel],
@@ -50,7 +37,7 @@ func OfferingOf(object metav1.Object) Offering {
 // machineDeployment returns the MachineDeployment for an offering, whose Machines
 // have the given references, to templates of the given specs as far as their names do
 // not tell what they are.
-func (g *Generator) machineDeployment(offering Offering, machine clusterv1.MachineSpec, specs []any) *clusterv1.MachineDeployment {
+func (g *Generator) machineDeployment(offering catalog.Key, machine clusterv1.MachineSpec, specs []any) *clusterv1.MachineDeployment {
 	cluster, template := g.cluster, g.template
 	spec := template.Spec.Template.Spec
 	machine.ClusterName = cluster.Name
@@ -62,16 +49,10 @@ func (g *Generator) machineDeployment(offering Offering, machine clusterv1.Machi
 	hash := HashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet, specs)
 	name := nameOf(hash, template.Name, offering.InstanceType, offering.Zone, offering.CapacityType)
 
-	labels := map[string]string{
+	labels := lo.Assign(labelsOf(template.Name, offering), map[string]string{
 		clusterv1.ClusterNameLabel: cluster.Name,
-		v1alpha1.TemplateLabel:     template.Name,
-		v1alpha1.InstanceTypeLabel: offering.InstanceType,
-		v1alpha1.CapacityTypeLabel: offering.CapacityType,
 		v1alpha1.TemplateHashLabel: hash,
-	}
-	if offering.Zone != "" {
-		labels[v1alpha1.ZoneLabel] = offering.Zone
-	}
+	})
 	// Cluster API's webhook would add these itself (core/webhooks/admission/
 	// machinedeployment.go); set here, what is created is what is stored.
 	selector := map[string]string{
@@ -98,22 +79,6 @@ func (g *Generator) machineDeployment(offering Offering, machine clusterv1.Machi
 			},
 		},
 	}
-}
-
-// find returns an offering and its instance type.
-func find(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*v1alpha1.InstanceType, *v1alpha1.Offering, error) {
-	for i := range template.Spec.InstanceTypes {
-		instanceType := &template.Spec.InstanceTypes[i]
-		if instanceType.Name != offering.InstanceType {
-			continue
-		}
-		for j := range instanceType.Offerings {
-			if o := &instanceType.Offerings[j]; o.Zone == offering.Zone && string(o.CapacityType) == offering.CapacityType {
-				return instanceType, o, nil
-			}
-		}
-	}
-	return nil, nil, fmt.Errorf("KarpenterMachineTemplate %s has no offering %s", template.Name, offering)
 }
 
 // HashOf returns a hash of everything that shapes a Machine. Values of these

@@ -16,11 +16,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 var (
 	served = types.NamespacedName{Namespace: "clusters", Name: "prod"}
-	spotA  = Offering{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
+	spotA  = catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
 )
 
 func template() *v1alpha1.KarpenterMachineTemplate {
@@ -61,7 +62,7 @@ func bootstrap() *unstructured.Unstructured {
 }
 
 // generate generates for an offering of a template, with the bases that it names.
-func generate(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*Generated, error) {
+func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Generated, error) {
 	bases := Bases{Bootstrap: bootstrap()}
 	bases.Bootstrap.SetName(template.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
@@ -72,10 +73,16 @@ func generate(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*
 	if err != nil {
 		return nil, err
 	}
-	return generator.Generate(offering)
+	types, _ := catalog.Merge(template, nil)
+	for i := range types {
+		if offering := types[i].Find(key.Zone, key.CapacityType); types[i].Name == key.InstanceType && offering != nil {
+			return generator.Generate(&types[i], offering)
+		}
+	}
+	return nil, catalog.NotOffered{Template: template.Name, Key: key}
 }
 
-func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*clusterv1.MachineDeployment, error) {
+func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key) (*clusterv1.MachineDeployment, error) {
 	generated, err := generate(template, offering)
 	if err != nil {
 		return nil, err
@@ -179,7 +186,7 @@ func TestNames(t *testing.T) {
 	for _, template := range []*v1alpha1.KarpenterMachineTemplate{template(), long} {
 		for _, instanceType := range template.Spec.InstanceTypes {
 			for _, o := range instanceType.Offerings {
-				offering := Offering{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
+				offering := catalog.Key{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
 				resource, err := machineDeployment(template, offering)
 				if err != nil {
 					t.Fatal(err)
@@ -194,28 +201,5 @@ func TestNames(t *testing.T) {
 				names[resource.Name] = true
 			}
 		}
-	}
-}
-
-func TestNotOffered(t *testing.T) {
-	for name, tc := range map[string]struct {
-		offering Offering
-		change   func(*v1alpha1.KarpenterMachineTemplate)
-		want     string
-	}{
-		"an unknown type":   {Offering{"x", "us-east-1a", "spot"}, nil, "KarpenterMachineTemplate general has no offering x/us-east-1a/spot"},
-		"another zone":      {Offering{"m5.large", "b", "spot"}, nil, "has no offering m5.large/b/spot"},
-		"no zone, no such":  {Offering{"m5.large", "", "on-demand"}, nil, "has no offering m5.large/on-demand"},
-		"no infrastructure": {spotA, func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef = nil }, "instance type m5.large has no infrastructureRef"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			changed := template()
-			if tc.change != nil {
-				tc.change(changed)
-			}
-			if _, err := machineDeployment(changed, tc.offering); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want %q", err, tc.want)
-			}
-		})
 	}
 }

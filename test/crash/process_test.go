@@ -46,10 +46,10 @@ func newProcess(w *world) *process {
 	p.client = interceptor.NewClient(live{server: w.server}, p.intercept())
 	both := clusterOf{client: p.client, live: live{server: w.server}}
 	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}
-	catalog := &catalog.Catalog{}
+	catalog := catalog.New(clusters)
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
 	p.controllers = append(p.coreControllers(),
-		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, silent{}, w.clock))},
+		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, w.clock))},
 		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, p.cloudProvider, silent{}, w.clock, noPods))},
 	)
 	for _, c := range p.controllers {

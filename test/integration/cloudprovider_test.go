@@ -102,7 +102,7 @@ var _ = Describe("CloudProvider", func() {
 		env.start(running, op)
 		_, err := op.GetCache().GetInformer(ctx, &v1alpha1.KarpenterMachineTemplate{})
 		Expect(err).NotTo(HaveOccurred())
-		provider := cloudprovider.New(op.Clusters, &catalog.Catalog{}, clock.RealClock{})
+		provider := cloudprovider.New(op.Clusters, catalog.New(op.Clusters), clock.RealClock{})
 
 		calls := func() {
 			fits := f.newClaim()

@@ -22,6 +22,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -253,7 +254,8 @@ func (f *fixture) generate(ctx context.Context) *scalable.Generated {
 	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.infrastructure), base)).To(Succeed())
 	generator, err := scalable.NewGenerator(served, f.template, scalable.Bases{Infrastructure: base})
 	Expect(err).NotTo(HaveOccurred())
-	generated, err := generator.Generate(scalable.Offering{InstanceType: instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand})
+	types, _ := catalog.Merge(f.template, nil)
+	generated, err := generator.Generate(&types[0], types[0].Find(zone, karpv1.CapacityTypeOnDemand))
 	Expect(err).NotTo(HaveOccurred())
 	return generated
 }

@@ -20,7 +20,7 @@ import (
 
 // cloudProvider returns one that works on the operator's caches.
 func (e *environment) cloudProvider() *cloudprovider.CloudProvider {
-	return cloudprovider.New(e.operator.Clusters, &catalog.Catalog{}, clock.RealClock{})
+	return cloudprovider.New(e.operator.Clusters, catalog.New(e.operator.Clusters), clock.RealClock{})
 }
 
 // launchPaused makes a claim whose scalable resource, which exists, is paused, so

@@ -12,7 +12,6 @@ import (
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -34,6 +33,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 const (
@@ -72,7 +72,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		For(&v1alpha1.KarpenterMachineTemplate{}).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, ofResource())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate, enqueue.UsableChanged())).
-		WatchesRawSource(source.Kind[client.Object](management, crd(), everyTemplate, contractChanged())).
+		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), everyTemplate, contractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
 		Build(r)
 	if err != nil {
@@ -113,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setReady,
 		r.setOfferingsAvailable,
 		r.setScalableResources,
+		r.setOfferingsValid,
 	} {
 		if err := set(ctx, template); err != nil {
 			return reconcile.Result{}, err
@@ -184,11 +185,6 @@ func ofResource() handler.EventHandler {
 
 func requestOf(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
-}
-
-// crd is the metadata of a CustomResourceDefinition, which is all that is needed.
-func crd() *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 }
 
 // contractChanged lets through what can change how a reference is resolved.

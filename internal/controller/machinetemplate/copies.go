@@ -144,7 +144,11 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	var errs []error
 	for _, users := range missing {
-		generated, err := generator.Generate(scalable.OfferingOf(users[0]))
+		instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(users[0]))
+		if err != nil {
+			continue // it is not offered any more
+		}
+		generated, err := generator.Generate(instanceType, offering)
 		if err != nil || generated.MachineDeployment.Name != users[0].Name {
 			continue // of another revision
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -46,9 +47,10 @@ type answer struct {
 	at      time.Time
 }
 
-// examined is what came out of a template of one revision.
+// examined is what came out of a template of one revision with certain types.
 type examined struct {
 	revision string
+	types    []catalog.Type
 	until    time.Time // zero: for as long as the revision is the same
 	result   result
 }
@@ -74,10 +76,14 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 	r.answers.mu.Lock()
 	known, ok := r.answers.last[template.Name]
 	r.answers.mu.Unlock()
+	types, _, err := r.catalog.Types(ctx, template)
+	if err != nil {
+		return 0, err
+	}
 	now := r.clock.Now()
-	if !ok || known.revision != revision || !known.until.IsZero() && !now.Before(known.until) {
-		known = examined{revision: revision}
-		if known.result, err = r.examine(ctx, template, bases); err != nil {
+	if !ok || known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
+		known = examined{revision: revision, types: types}
+		if known.result, err = r.examine(ctx, template, types, bases); err != nil {
 			return 0, err
 		}
 		if known.result.hash == "" {
@@ -98,6 +104,12 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 	return max(0, known.until.Sub(now)), nil
 }
 
+// identical tells whether types are the same values: the catalogue returns others
+// when something has changed.
+func identical(a, b []catalog.Type) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
 func versionOf(object *unstructured.Unstructured) string {
 	if object == nil {
 		return ""
@@ -107,24 +119,32 @@ func versionOf(object *unstructured.Unstructured) string {
 
 // examine generates what every offering of a template needs, and asks about what has
 // not been accepted before.
-func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, bases scalable.Bases) (result, error) {
+func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases scalable.Bases) (result, error) {
 	generator, err := scalable.NewGenerator(r.clusters.Cluster, template, bases)
 	if err != nil {
 		return result{all: err}, nil
 	}
-	problems := map[scalable.Offering]error{}
-	uses := map[string][]scalable.Offering{}
+	problems := map[catalog.Key]error{}
+	uses := map[string][]catalog.Key{}
 	templates := map[string]*unstructured.Unstructured{}
-	offerings := offeringsOf(template)
-	for _, offering := range offerings {
-		generated, err := generator.Generate(offering)
-		if err != nil {
-			problems[offering] = err
-			continue
-		}
-		for _, object := range generated.Templates {
-			templates[object.GetName()] = object
-			uses[object.GetName()] = append(uses[object.GetName()], offering)
+	var offerings []catalog.Key
+	for i := range types {
+		for j := range types[i].Offerings {
+			offering := &types[i].Offerings[j]
+			if offering.MachineDeployment != "" {
+				continue
+			}
+			key := types[i].KeyOf(offering)
+			offerings = append(offerings, key)
+			generated, err := generator.Generate(&types[i], offering)
+			if err != nil {
+				problems[key] = err
+				continue
+			}
+			for _, object := range generated.Templates {
+				templates[object.GetName()] = object
+				uses[object.GetName()] = append(uses[object.GetName()], key)
+			}
 		}
 	}
 	names := slices.Sorted(maps.Keys(templates))
@@ -144,25 +164,16 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 	return summarize(offerings, problems, hash), nil
 }
 
-// offeringsOf returns the offerings of a template in its order.
-func offeringsOf(template *v1alpha1.KarpenterMachineTemplate) []scalable.Offering {
-	return lo.FlatMap(template.Spec.InstanceTypes, func(instanceType v1alpha1.InstanceType, _ int) []scalable.Offering {
-		return lo.Map(instanceType.Offerings, func(o v1alpha1.Offering, _ int) scalable.Offering {
-			return scalable.Offering{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
-		})
-	})
-}
-
 // summarize tells which offerings cannot be made, and whether there are others.
-func summarize(offerings []scalable.Offering, problems map[scalable.Offering]error, hash string) result {
+func summarize(offerings []catalog.Key, problems map[catalog.Key]error, hash string) result {
 	if len(problems) == 0 {
 		return result{hash: hash}
 	}
-	bad := lo.Filter(offerings, func(o scalable.Offering, _ int) bool { return problems[o] != nil })
+	bad := lo.Filter(offerings, func(o catalog.Key, _ int) bool { return problems[o] != nil })
 	if len(bad) == len(offerings) || len(bad) > maxInvalidOfferings {
-		return result{all: fmt.Errorf("%d of %d offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
+		return result{all: fmt.Errorf("%d of %d generated offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
 	}
-	return result{invalid: lo.Map(bad, func(o scalable.Offering, _ int) v1alpha1.InvalidOffering {
+	return result{invalid: lo.Map(bad, func(o catalog.Key, _ int) v1alpha1.InvalidOffering {
 		return v1alpha1.InvalidOffering{
 			InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType,
 			Message: lo.Substring(problems[o].Error(), 0, maxInvalidMessage),

@@ -11,7 +11,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// setInfrastructureReady tells whether all infrastructure templates exist.
+// setInfrastructureReady tells whether all infrastructure templates exist that the
+// template names. What it discovers exists.
 func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	type reference struct {
@@ -27,7 +28,7 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 			references = append(references, reference{fmt.Sprintf("spec.instanceTypes[%d].infrastructureRef", i), *instanceType.InfrastructureRef})
 		}
 	}
-	if len(references) == 0 {
+	if len(references) == 0 && template.Spec.Discovery == nil {
 		conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing,
 			"spec.template.spec.infrastructureRef is not set, and no instance type has an infrastructureRef of its own: name an infrastructure machine template")
 		return nil

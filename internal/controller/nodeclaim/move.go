@@ -7,13 +7,13 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -26,13 +26,13 @@ import (
 // The status is written first and what follows from it last: until then the claim
 // is one that has failed, and all is done again.
 func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) (bool, error) {
-	before := withoutOffering(claim, observed.Template)
+	before := withoutOffering(claim)
 	next, err := r.cloudProvider.Create(ctx, before)
 	if err != nil { // nothing fits for now
 		_, err := r.tell(ctx, claim, failed)
 		return false, err
 	}
-	from, to := scalable.OfferingOfClaim(claim), scalable.OfferingOfClaim(next)
+	from, to := catalog.KeyOf(claim), catalog.KeyOf(next)
 	changed := claim.DeepCopy()
 	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
 	changed.Status.ProviderID = link.ProvisionalID(claim.UID)
@@ -74,14 +74,8 @@ func (r *Reconciler) retry(ctx context.Context, claim *karpv1.NodeClaim, observe
 }
 
 // withoutOffering returns a claim without the labels that an offering gave it.
-func withoutOffering(claim *karpv1.NodeClaim, template *v1alpha1.KarpenterMachineTemplate) *karpv1.NodeClaim {
+func withoutOffering(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 	without := claim.DeepCopy()
-	given := []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpv1.CapacityTypeLabelKey, corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelTopologyRegion}
-	for _, instanceType := range lo.FromPtr(template).Spec.InstanceTypes {
-		if instanceType.Name == claim.Labels[corev1.LabelInstanceTypeStable] {
-			given = append(given, lo.Keys(instanceType.Labels)...)
-		}
-	}
-	without.Labels = lo.OmitByKeys(without.Labels, given)
+	without.Labels = lo.OmitByKeys(without.Labels, catalog.GivenLabels())
 	return without
 }

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -48,6 +49,7 @@ const (
 // Reconciler keeps the scalable resources of the served Cluster.
 type Reconciler struct {
 	clusters *operator.Clusters
+	catalog  *catalog.Catalog
 	recorder events.Recorder
 	clock    clock.PassiveClock
 
@@ -63,8 +65,8 @@ type raise struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, recorder: recorder, clock: clock}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock}
 }
 
 // Register adds the reconciler to a manager.

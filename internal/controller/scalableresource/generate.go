@@ -9,12 +9,14 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -33,6 +35,8 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
+		case generated.MachineDeployment.Name == observed.Name && scalable.Adopted(generated.MachineDeployment):
+			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", observed.Name, claim.Name))
 		case generated.MachineDeployment.Name != observed.Name:
 			errs = append(errs, r.move(ctx, claim, generated.MachineDeployment))
 		default:
@@ -54,7 +58,8 @@ func waits(claim *karpv1.NodeClaim, observed *scalable.Observed) bool {
 	return !served && scalable.NeedsMachine(claim)
 }
 
-// generatedFor returns what a claim's offering has now. A notOffered error says that
+// generatedFor returns what a claim's offering has now; of a MachineDeployment that is
+// not generated, only its name and that it is adopted. A notOffered error says that
 // there is nothing.
 func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) (*scalable.Generated, error) {
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
@@ -65,11 +70,22 @@ func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) 
 	if template == nil {
 		return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
 	}
+	instanceType, offering, err := r.catalog.Find(ctx, template, catalog.KeyOf(claim))
+	if gone := (catalog.NotOffered{}); errors.As(err, &gone) {
+		return nil, notOffered{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if offering.MachineDeployment != "" {
+		adopted := metav1.ObjectMeta{Name: offering.MachineDeployment, Annotations: map[string]string{v1alpha1.AdoptedAnnotation: ""}}
+		return &scalable.Generated{MachineDeployment: &clusterv1.MachineDeployment{ObjectMeta: adopted}}, nil
+	}
 	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
 	if err != nil {
 		return nil, err
 	}
-	generated, err := generator.Generate(scalable.OfferingOfClaim(claim))
+	generated, err := generator.Generate(instanceType, offering)
 	if err != nil {
 		return nil, notOffered{err}
 	}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Annotations with which cluster-autoscaler's Cluster API provider scales from zero
+// (its README, "Scale from zero support").
+const (
+	scaleFromZero       = "capacity.cluster-autoscaler.kubernetes.io/"
+	cpuAnnotation       = scaleFromZero + "cpu"
+	memoryAnnotation    = scaleFromZero + "memory"
+	diskAnnotation      = scaleFromZero + "ephemeral-disk"
+	maxPodsAnnotation   = scaleFromZero + "maxPods"
+	gpuCountAnnotation  = scaleFromZero + "gpu-count"
+	gpuTypeAnnotation   = scaleFromZero + "gpu-type"
+	labelsAnnotation    = scaleFromZero + "labels"
+	defaultGPU          = corev1.ResourceName("nvidia.com/gpu")
+	expectQuantity      = "a quantity of at least 0, as 4 or 16Gi"
+	expectWholeNumber   = "a whole number of at least 0"
+	expectPrice         = "a decimal number of at least 0, as 0.096"
+	expectLabels        = "labels as key=value,key=value"
+	expectZones         = "names of zones with commas between them, as us-east-1a,us-east-1b"
+	expectCapacityTypes = karpv1.CapacityTypeOnDemand + " or " + karpv1.CapacityTypeSpot
+	expectResource      = "the name of a resource, as nvidia.com/gpu"
+)
+
+// wrongAnnotation says what is wrong with the value of an annotation.
+func wrongAnnotation(key, expected, found string) error {
+	return fmt.Errorf("annotation %s: expected %s, found %q", key, expected, found)
+}
+
+// annotations are those of a discovered object.
+type annotations map[string]string
+
+// capacity returns what the annotations tell of a machine's capacity: only what
+// they name.
+func (a annotations) capacity() (corev1.ResourceList, error) {
+	capacity := corev1.ResourceList{}
+	for _, named := range []struct {
+		key      string
+		resource corev1.ResourceName
+	}{
+		{cpuAnnotation, corev1.ResourceCPU}, {memoryAnnotation, corev1.ResourceMemory}, {diskAnnotation, corev1.ResourceEphemeralStorage},
+	} {
+		if text, given := a[named.key]; given {
+			quantity, err := resource.ParseQuantity(text)
+			if err != nil || quantity.Sign() < 0 {
+				return nil, wrongAnnotation(named.key, expectQuantity, text)
+			}
+			capacity[named.resource] = quantity
+		}
+	}
+	pods, err := a.count(maxPodsAnnotation)
+	if err != nil {
+		return nil, err
+	}
+	if pods != nil {
+		capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(*pods), resource.DecimalSI)
+	}
+	count, err := a.count(gpuCountAnnotation)
+	if err != nil {
+		return nil, err
+	}
+	name := lo.CoalesceOrEmpty(corev1.ResourceName(a[gpuTypeAnnotation]), defaultGPU)
+	if len(validation.IsQualifiedName(string(name))) > 0 {
+		return nil, wrongAnnotation(gpuTypeAnnotation, expectResource, string(name))
+	}
+	if lo.FromPtr(count) > 0 {
+		capacity[name] = *resource.NewQuantity(int64(*count), resource.DecimalSI)
+	}
+	return capacity, nil
+}
+
+// labels returns the labels that the annotation gives to nodes.
+func (a annotations) labels() (map[string]string, error) {
+	text := strings.TrimSuffix(strings.TrimSpace(a[labelsAnnotation]), ",")
+	if text == "" {
+		return map[string]string{}, nil
+	}
+	given, err := labels.ConvertSelectorToLabelsMap(text)
+	if err != nil {
+		return nil, wrongAnnotation(labelsAnnotation, expectLabels, a[labelsAnnotation])
+	}
+	for key, value := range given {
+		if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
+			return nil, wrongAnnotation(labelsAnnotation, expectLabels, a[labelsAnnotation])
+		}
+	}
+	return given, nil
+}
+
+// zones returns the zones that the annotation names; none if it is not there.
+func (a annotations) zones() ([]string, error) {
+	var zones []string
+	for zone := range strings.SplitSeq(a[v1alpha1.DiscoveredZonesAnnotation], ",") {
+		zone = strings.TrimSpace(zone)
+		if len(validation.IsValidLabelValue(zone)) > 0 {
+			return nil, wrongAnnotation(v1alpha1.DiscoveredZonesAnnotation, expectZones, a[v1alpha1.DiscoveredZonesAnnotation])
+		}
+		zones = append(zones, zone)
+	}
+	zones = lo.Uniq(lo.Compact(zones))
+	slices.Sort(zones)
+	return zones, nil
+}
+
+func (a annotations) capacityType() (string, error) {
+	switch text := a[v1alpha1.DiscoveredCapacityTypeAnnotation]; text {
+	case "":
+		return karpv1.CapacityTypeOnDemand, nil
+	case karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot:
+		return text, nil
+	default:
+		return "", wrongAnnotation(v1alpha1.DiscoveredCapacityTypeAnnotation, expectCapacityTypes, text)
+	}
+}
+
+// price returns the price that the annotation names, else an estimate.
+func (a annotations) price(capacity corev1.ResourceList) (float64, error) {
+	text, given := a[v1alpha1.DiscoveredPriceAnnotation]
+	if !given {
+		return estimate(capacity), nil
+	}
+	price, err := parsePrice(text)
+	if err != nil {
+		return 0, wrongAnnotation(v1alpha1.DiscoveredPriceAnnotation, expectPrice, text)
+	}
+	return price, nil
+}
+
+// count returns the whole number that an annotation gives; nil if it is not there.
+func (a annotations) count(key string) (*int32, error) {
+	text, given := a[key]
+	if !given {
+		return nil, nil
+	}
+	count, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || count < 0 {
+		return nil, wrongAnnotation(key, expectWholeNumber, text)
+	}
+	return new(int32(count)), nil
+}
+
+// nodeLabels returns of labels those that an instance type may give to its nodes:
+// the others are Karpenter's, the offering's, or derived from the capacity.
+func nodeLabels(given map[string]string) map[string]string {
+	return lo.OmitBy(given, func(key, _ string) bool {
+		domain := karpv1.GetLabelDomain(key)
+		return slices.Contains([]string{corev1.LabelHostname, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone}, key) ||
+			domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") ||
+			domain == v1alpha1.Group && key != v1alpha1.InstanceFamilyLabel && key != v1alpha1.InstanceGPUNameLabel
+	})
+}
+
+// merged returns a map with the values of all; the last holds.
+func merged[M ~map[K]V, K comparable, V any](all ...M) M {
+	result := M{}
+	for _, m := range all {
+		maps.Copy(result, m)
+	}
+	return result
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// world is one API server for both clusters, whose reads are counted and can fail.
+type world struct {
+	client.Client
+	reads int
+	err   error
+}
+
+type clusterOf struct {
+	cluster.Cluster
+	client client.Client
+}
+
+func (c clusterOf) GetClient() client.Client { return c.client }
+
+// newWorld returns a catalogue over the given objects.
+func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *world) {
+	t.Helper()
+	w := &world{}
+	count := func() error { w.reads++; return w.err }
+	w.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if err := count(); err != nil {
+					return err
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if err := count(); err != nil {
+					return err
+				}
+				return c.List(ctx, list, opts...)
+			},
+		}).Build()
+	both := clusterOf{client: w}
+	return New(&operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}), w
+}
+
+// nodeClaim returns one that was launched with an offering of template general.
+func nodeClaim(name string, key Key) *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{
+		corev1.LabelInstanceTypeStable: key.InstanceType, karpv1.CapacityTypeLabelKey: key.CapacityType,
+		corev1.LabelArchStable: "arm64", karpv1.NodePoolLabelKey: "pool", "example.com/unknown": "x",
+	}, Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: "md", v1alpha1.PriceAnnotation: "0.7"}}}
+	if key.Zone != "" {
+		c.Labels[corev1.LabelTopologyZone] = key.Zone
+	}
+	c.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}
+	c.Status.Capacity = corev1.ResourceList(list("cpu", "4", "memory", "16Gi"))
+	c.Status.Allocatable = corev1.ResourceList(list("cpu", "3900m", "memory", "15Gi"))
+	return c
+}
+
+func byName(instanceTypes []*cloudprovider.InstanceType) map[string]*cloudprovider.InstanceType {
+	found := map[string]*cloudprovider.InstanceType{}
+	for _, instanceType := range instanceTypes {
+		found[instanceType.Name] = instanceType
+	}
+	return found
+}
+
+func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
+	ctx, now := t.Context(), time.Now()
+	c, w := newWorld(t)
+	input := template(m5large())
+	input.UID, input.Generation, input.ResourceVersion = "1", 1, "1"
+	first, err := c.InstanceTypes(ctx, input, now)
+	if err != nil || w.reads == 0 {
+		t.Fatalf("got %v after %d reads", err, w.reads)
+	}
+	w.reads = 0
+	again, _ := c.InstanceTypes(ctx, input.DeepCopy(), now)
+	if _, _, err := c.Find(ctx, input, Key{"m5.large", "a", "spot"}); err != nil {
+		t.Error(err)
+	}
+	if &first[0] != &again[0] || w.reads != 0 {
+		t.Errorf("made again, with %d reads, though nothing has changed", w.reads)
+	}
+	if _, err := c.Refresh(ctx, input); err != nil {
+		t.Fatal(err)
+	}
+	if refreshed, _ := c.InstanceTypes(ctx, input, now); &first[0] != &refreshed[0] {
+		t.Error("made again though a Refresh has found nothing new")
+	}
+	input.Generation, input.ResourceVersion = 2, "2"
+	input.Spec.InstanceTypes = nil
+	if changed, _ := c.InstanceTypes(ctx, input, now); len(changed) != 0 {
+		t.Error("not made again though the spec has changed")
+	}
+	recreated := template(m5large())
+	recreated.UID, recreated.Generation, recreated.ResourceVersion = "2", 2, "2"
+	if got, _ := c.InstanceTypes(ctx, recreated, now); len(got) != 1 {
+		t.Error("not made again for another template of the same name")
+	}
+	var gone NotOffered
+	if _, _, err := c.Find(ctx, recreated, Key{"m5.large", "x", "spot"}); !errors.As(err, &gone) || !strings.Contains(err.Error(), "KarpenterMachineTemplate general has no offering m5.large/x/spot") {
+		t.Errorf("got %v for an offering there is not", err)
+	}
+	c.Forget("general")
+	if len(c.entries) != 0 {
+		t.Error("still remembered though the template is gone")
+	}
+}
+
+func TestAnErrorOfACacheLosesNothing(t *testing.T) {
+	ctx, now := t.Context(), time.Now()
+	c, w := newWorld(t)
+	input := template(m5large())
+	input.UID, input.Generation = "1", 1
+	w.err = apierrors.NewInternalError(errors.New("the cache is not filled"))
+	if _, err := c.InstanceTypes(ctx, input, now); err == nil {
+		t.Error("an answer without having read what it depends on")
+	}
+	w.err = nil
+	if got, err := c.InstanceTypes(ctx, input, now); err != nil || len(got) != 1 {
+		t.Errorf("got %d instance types and %v", len(got), err)
+	}
+	w.err = apierrors.NewInternalError(errors.New("the cache is gone"))
+	if _, err := c.Refresh(ctx, input); err == nil {
+		t.Error("the error is lost")
+	}
+	if got, err := c.InstanceTypes(ctx, input, now); err != nil || len(got) != 1 {
+		t.Errorf("got %d instance types and %v after an error", len(got), err)
+	}
+}
+
+func TestTypesInUseStayListed(t *testing.T) {
+	ctx, now := t.Context(), time.Now()
+	gone, lost, there := Key{"m6g.xlarge", "b", "spot"}, Key{"m5.large", "z", "on-demand"}, Key{"m5.large", "a", "spot"}
+	c, w := newWorld(t, nodeClaim("a", gone), nodeClaim("b", lost), nodeClaim("c", there))
+	input := template(m5large())
+	input.UID, input.Generation = "1", 1
+	instanceTypes, err := c.InstanceTypes(ctx, input, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := byName(instanceTypes)
+	if len(got) != 2 || got["m6g.xlarge"] == nil {
+		t.Fatalf("got %d instance types, want that of the template and that in use", len(got))
+	}
+	retired := got["m6g.xlarge"]
+	if len(retired.Offerings) != 1 || retired.Offerings[0].Available || retired.Offerings[0].Price != 0.7 || retired.Offerings[0].Zone() != "b" {
+		t.Errorf("got offerings %+v", retired.Offerings)
+	}
+	if arch := retired.Requirements.Get(corev1.LabelArchStable).Any(); arch != "arm64" || retired.Requirements.Has("example.com/unknown") || retired.Requirements.Has(karpv1.NodePoolLabelKey) {
+		t.Errorf("got requirements %s", retired.Requirements)
+	}
+	if memory := retired.Allocatable()[corev1.ResourceMemory]; memory.String() != "15Gi" {
+		t.Errorf("got allocatable memory %s, want that of the claim", memory.String())
+	}
+	if offerings := got["m5.large"].Offerings; len(offerings) != 4 || offerings[3].Zone() != "z" || offerings[3].Available || len(offerings.Available()) != 3 {
+		t.Errorf("a type that lost an offering in use has offerings %+v", offerings)
+	}
+	if types, _, _ := c.Types(ctx, input); len(types) != 1 || len(types[0].Offerings) != 3 {
+		t.Errorf("what is in use counts as on offer: %+v", types)
+	}
+	if _, _, err := c.Find(ctx, input, gone); err == nil {
+		t.Error("what is in use can be found as on offer")
+	}
+
+	for _, name := range []string{"a", "b"} {
+		if err := w.Delete(ctx, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Refresh(ctx, input); err != nil {
+		t.Fatal(err)
+	}
+	if instanceTypes, _ := c.InstanceTypes(ctx, input, now); len(instanceTypes) != 1 || len(instanceTypes[0].Offerings) != 3 {
+		t.Error("listed still though its last claim is gone")
+	}
+}
+
+func TestCatalogDiscovers(t *testing.T) {
+	ctx, now := t.Context(), time.Now()
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("awsmachinetemplates.infrastructure.cluster.x-k8s.io")
+	definition.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
+	large := infrastructureTemplate("large", nil)
+	generated := infrastructureTemplate("generated", nil)
+	generated.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general"})
+	bad := infrastructureTemplate("bad", map[string]string{cpuAnnotation: "many"})
+	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
+	c, w := newWorld(t, definition, large, generated, bad, existing)
+	input := template(m5large())
+	input.UID, input.Generation = "1", 1
+	input.Spec.Discovery = &v1alpha1.Discovery{
+		InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate"},
+		MachineDeployments:      &v1alpha1.MachineDeploymentDiscovery{},
+	}
+	instanceTypes, err := c.InstanceTypes(ctx, input, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := byName(instanceTypes); len(got) != 3 || got["large"] == nil || got["md"] == nil {
+		t.Errorf("got %d instance types", len(got))
+	}
+	_, problems, _ := c.Types(ctx, input)
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "AWSMachineTemplate fleet/bad: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity") {
+		t.Errorf("got problems %+v", problems)
+	}
+	if _, found, err := c.Find(ctx, input, Key{"large", "", "on-demand"}); err != nil || found.InfrastructureRef.Name != "large" {
+		t.Errorf("got %+v and %v", found, err)
+	}
+	kinds, err := c.Refresh(ctx, input)
+	if err != nil || len(kinds) != 1 || kinds[0].Kind != "AWSMachineTemplate" {
+		t.Errorf("got kinds %v and %v", kinds, err)
+	}
+	if err := w.Delete(ctx, large); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Refresh(ctx, input); err != nil {
+		t.Fatal(err)
+	}
+	if instanceTypes, _ := c.InstanceTypes(ctx, input, now); len(instanceTypes) != 2 {
+		t.Errorf("got %d instance types though a template has gone", len(instanceTypes))
+	}
+	input.Generation = 2
+	input.Spec.Discovery.InfrastructureTemplates.Kind = "NoSuchTemplate"
+	if _, problems, err := c.Types(ctx, input); err != nil || len(problems) != 1 || problems[0].Reason != v1alpha1.ReasonReferenceKindUnusable {
+		t.Errorf("got %+v and %v for a kind there is not", problems, err)
+	}
+}

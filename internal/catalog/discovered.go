@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capiannotations "sigs.k8s.io/cluster-api/util/annotations"
+	capilabels "sigs.k8s.io/cluster-api/util/labels"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// fromInfrastructure returns the instance type that an infrastructure template is.
+// Annotations win over its status, each by itself.
+func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
+	given := annotations(object.GetAnnotations())
+	found, err := describe(given, object, nil, object.GetName())
+	if err != nil {
+		return Type{}, err
+	}
+	limit, err := given.count(v1alpha1.DiscoveredMaxMachinesAnnotation)
+	if err != nil {
+		return Type{}, err
+	}
+	zones, err := given.zones()
+	if err != nil {
+		return Type{}, err
+	}
+	if len(zones) == 0 {
+		zones = []string{found.zone}
+	}
+	ref := &clusterv1.ContractVersionedObjectReference{
+		APIGroup: object.GroupVersionKind().Group, Kind: object.GetKind(), Name: object.GetName(),
+	}
+	for _, zone := range zones {
+		found.Offerings = append(found.Offerings, Offering{
+			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref,
+		})
+	}
+	return found.Type, nil
+}
+
+// fromMachineDeployment returns the instance type of an existing MachineDeployment,
+// with its one offering. Its capacity is also that of the infrastructure template it
+// refers to, which is nil if that is not to be had.
+func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructure *unstructured.Unstructured, template string) (Type, error) {
+	if owner := deployment.Labels[v1alpha1.TemplateLabel]; owner != "" && owner != template {
+		return Type{}, fmt.Errorf("it is adopted by KarpenterMachineTemplate %s: change the selectors, so that one template alone finds it", owner)
+	}
+	given := annotations(deployment.Annotations)
+	machine := deployment.Spec.Template
+	found, err := describe(given, infrastructure, machine.Labels, deployment.Name)
+	if err != nil {
+		return Type{}, err
+	}
+	limit, err := given.count(clusterv1.AutoscalerMaxSizeAnnotation)
+	if err != nil {
+		return Type{}, err
+	}
+	own := lo.FromPtr(deployment.Spec.Replicas)
+	if _, adopted := given[v1alpha1.AdoptedAnnotation]; adopted {
+		kept, err := given.count(v1alpha1.OwnReplicasAnnotation)
+		if err != nil {
+			return Type{}, err
+		}
+		own = lo.FromPtrOr(kept, own)
+	}
+	if limit != nil {
+		limit = new(max(0, *limit-own))
+	}
+	zone := lo.CoalesceOrEmpty(machine.Spec.FailureDomain, found.zone)
+	if len(validation.IsValidLabelValue(zone)) > 0 {
+		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, for nodes carry it, found %q", zone)
+	}
+	found.Offerings = []Offering{{
+		Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, MachineDeployment: deployment.Name,
+		Paused: lo.FromPtr(deployment.Spec.Paused) || capiannotations.HasPaused(deployment),
+	}}
+	return found.Type, nil
+}
+
+// description is what is known of a discovered type before its offerings.
+type description struct {
+	Type
+	zone, capacityType string
+	price              float64
+}
+
+// describe returns what annotations, the status of an infrastructure template and
+// the labels of Machines tell of a type. Of the latter only those count that Cluster
+// API brings to the Node: a label that Nodes do not carry would be one that no Pod
+// can find.
+func describe(given annotations, infrastructure *unstructured.Unstructured, machine map[string]string, name string) (description, error) {
+	labels, err := given.labels()
+	if err != nil {
+		return description{}, err
+	}
+	found := description{zone: labels[corev1.LabelTopologyZone]}
+	found.Name = lo.CoalesceOrEmpty(given[v1alpha1.DiscoveredInstanceTypeAnnotation], labels[corev1.LabelInstanceTypeStable], machine[corev1.LabelInstanceTypeStable], name)
+	if len(validation.IsValidLabelValue(found.Name)) > 0 {
+		return description{}, fmt.Errorf("the instance type's name must be a label value, found %q: set the annotation %s", found.Name, v1alpha1.DiscoveredInstanceTypeAnnotation)
+	}
+	reported, err := statusCapacity(infrastructure)
+	if err != nil {
+		return description{}, err
+	}
+	annotated, err := given.capacity()
+	if err != nil {
+		return description{}, err
+	}
+	found.Capacity = merged(reported, annotated)
+	if quantity := found.Capacity[corev1.ResourceCPU]; quantity.Sign() <= 0 {
+		return description{}, missing("cpu", cpuAnnotation)
+	}
+	if quantity := found.Capacity[corev1.ResourceMemory]; quantity.Sign() <= 0 {
+		return description{}, missing("memory", memoryAnnotation)
+	}
+	found.Labels = nodeLabels(merged(nodeInfo(infrastructure), capilabels.GetManagedLabels(machine), labels))
+	if found.capacityType, err = given.capacityType(); err != nil {
+		return description{}, err
+	}
+	found.price, err = given.price(found.Capacity)
+	return found, err
+}
+
+func missing(resource, annotation string) error {
+	return fmt.Errorf("expected %s in the status.capacity of the infrastructure template or the annotation %s, found neither", resource, annotation)
+}
+
+// statusCapacity returns the capacity that a provider reports on an infrastructure
+// template, if it does (Cluster API's contract for infra-machine templates).
+func statusCapacity(infrastructure *unstructured.Unstructured) (corev1.ResourceList, error) {
+	capacity := corev1.ResourceList{}
+	if infrastructure == nil {
+		return capacity, nil
+	}
+	reported, _, err := unstructured.NestedMap(infrastructure.Object, "status", "capacity")
+	if err != nil {
+		return nil, errors.New("status.capacity: expected a map of quantities")
+	}
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		quantity, err := resource.ParseQuantity(fmt.Sprint(reported[name]))
+		if err != nil || quantity.Sign() < 0 {
+			return nil, fmt.Errorf("status.capacity.%s: expected %s, found %q", name, expectQuantity, fmt.Sprint(reported[name]))
+		}
+		capacity[corev1.ResourceName(name)] = quantity
+	}
+	return capacity, nil
+}
+
+// nodeInfo returns the labels that follow from the nodeInfo a provider reports.
+func nodeInfo(infrastructure *unstructured.Unstructured) map[string]string {
+	labels := map[string]string{}
+	if infrastructure == nil {
+		return labels
+	}
+	for field, label := range map[string]string{"architecture": corev1.LabelArchStable, "operatingSystem": corev1.LabelOSStable} {
+		value, _, err := unstructured.NestedString(infrastructure.Object, "status", "nodeInfo", field)
+		if err == nil && value != "" && len(validation.IsValidLabelValue(value)) == 0 {
+			labels[label] = value
+		}
+	}
+	return labels
+}

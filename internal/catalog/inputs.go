@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+)
+
+// inputs are what a template's catalogue is made from beside the template itself.
+type inputs struct {
+	// Discovered are the objects that discovery has found, by name, and Problems
+	// those that cannot be used.
+	Discovered []Source
+	Problems   []Problem
+	// Used are the offerings that NodeClaims of the template have.
+	Used []used
+}
+
+// reader reads the inputs of one template from the caches.
+type reader struct {
+	clusters *operator.Clusters
+	template *v1alpha1.KarpenterMachineTemplate
+	// kinds are the kinds of infrastructure templates that were read.
+	kinds map[schema.GroupVersionKind]bool
+	inputs
+}
+
+// read returns a template's inputs, and the kinds of objects beside
+// MachineDeployments and NodeClaims whose changes can change them.
+func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (inputs, []schema.GroupVersionKind, error) {
+	r := &reader{clusters: clusters, template: template, kinds: map[schema.GroupVersionKind]bool{}}
+	claims := &karpv1.NodeClaimList{}
+	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return inputs{}, nil, fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
+	r.Used = usedBy(claims.Items)
+	if discovery := template.Spec.Discovery; discovery != nil {
+		if err := errors.Join(r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates), r.machineDeployments(ctx, discovery.MachineDeployments)); err != nil {
+			return inputs{}, nil, err
+		}
+	}
+	kinds := slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	return r.inputs, kinds, nil
+}
+
+// infrastructureTemplates reads those that discovery selects.
+func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) error {
+	if discovery == nil {
+		return nil
+	}
+	const field = "spec.discovery.infrastructureTemplates"
+	selector, ok := r.selector(field, &discovery.Selector)
+	if !ok {
+		return nil
+	}
+	management := r.clusters.Management.GetClient()
+	gvk, err := reference.Kind(ctx, management, schema.GroupKind{Group: discovery.APIGroup, Kind: discovery.Kind})
+	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
+		r.problem(v1alpha1.ReasonReferenceKindUnusable, field, unusable)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.kinds[gvk] = true
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := management.List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing %s in namespace %s: %w", gvk.Kind, r.clusters.Cluster.Namespace, err)
+	}
+	inOrder(list.Items, func(o *unstructured.Unstructured) string { return o.GetName() }, func(object *unstructured.Unstructured) {
+		if generated(object) || !object.GetDeletionTimestamp().IsZero() {
+			return
+		}
+		found, err := fromInfrastructure(object)
+		r.add(nameOf(gvk.Kind, object), found, err)
+	})
+	return nil
+}
+
+// machineDeployments reads those of the served Cluster that discovery selects; the
+// cache has no others.
+func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.MachineDeploymentDiscovery) error {
+	if discovery == nil {
+		return nil
+	}
+	selector, ok := r.selector("spec.discovery.machineDeployments", &discovery.Selector)
+	if !ok {
+		return nil
+	}
+	list := &clusterv1.MachineDeploymentList{}
+	if err := r.clusters.Management.GetClient().List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the MachineDeployments of Cluster %s: %w", r.clusters.Cluster, err)
+	}
+	var errs []error
+	inOrder(list.Items, func(o *clusterv1.MachineDeployment) string { return o.Name }, func(deployment *clusterv1.MachineDeployment) {
+		_, adopted := deployment.Annotations[v1alpha1.AdoptedAnnotation]
+		if generated(deployment) && !adopted || !deployment.DeletionTimestamp.IsZero() {
+			return
+		}
+		infrastructure, err := r.infrastructureOf(ctx, deployment)
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		found, err := fromMachineDeployment(deployment, infrastructure, r.template.Name)
+		r.add(nameOf("MachineDeployment", deployment), found, err)
+	})
+	return errors.Join(errs...)
+}
+
+// infrastructureOf returns the infrastructure template of a MachineDeployment; nil
+// if it does not exist, or Cluster API could not use it either.
+func (r *reader) infrastructureOf(ctx context.Context, deployment *clusterv1.MachineDeployment) (*unstructured.Unstructured, error) {
+	management, ref := r.clusters.Management.GetClient(), deployment.Spec.Template.Spec.InfrastructureRef
+	gvk, err := reference.Kind(ctx, management, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.kinds[gvk] = true
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	key := types.NamespacedName{Namespace: deployment.Namespace, Name: ref.Name}
+	if err := management.Get(ctx, key, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
+	}
+	return object, nil
+}
+
+// add adds a discovered type, or why it is none.
+func (r *reader) add(name string, found Type, err error) {
+	if err == nil {
+		err = usable(found.Capacity, r.template.Spec.Kubelet)
+	}
+	if err != nil {
+		r.problem(v1alpha1.ReasonInstanceTypesInvalid, name, err)
+		return
+	}
+	r.Discovered = append(r.Discovered, Source{Name: name, Type: found})
+}
+
+func (r *reader) problem(reason, name string, err error) {
+	r.Problems = append(r.Problems, Problem{reason, name + ": " + err.Error()})
+}
+
+func (r *reader) selector(field string, selector *metav1.LabelSelector) (labels.Selector, bool) {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		r.problem(v1alpha1.ReasonInstanceTypesInvalid, field+".selector", err)
+	}
+	return parsed, err == nil
+}
+
+// generated tells whether this operator has made an object.
+func generated(object client.Object) bool {
+	return object.GetLabels()[v1alpha1.TemplateLabel] != ""
+}
+
+func nameOf(kind string, object client.Object) string {
+	return kind + " " + client.ObjectKeyFromObject(object).String()
+}
+
+// inOrder calls a function with each object, by name. Caches have no order.
+func inOrder[T any](items []T, name func(*T) string, do func(*T)) {
+	sorted := lo.Map(items, func(_ T, i int) *T { return &items[i] })
+	slices.SortFunc(sorted, func(a, b *T) int { return strings.Compare(name(a), name(b)) })
+	for _, item := range sorted {
+		do(item)
+	}
+}

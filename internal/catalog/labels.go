@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// derivedLabels are those of this operator that every instance type speaks of.
+var derivedLabels = []string{
+	v1alpha1.InstanceCPULabel, v1alpha1.InstanceMemoryLabel, v1alpha1.InstanceGPUCountLabel,
+	v1alpha1.InstanceGPUNameLabel, v1alpha1.InstanceFamilyLabel,
+}
+
+// Karpenter's metrics take one label for each well-known label when they are set up
+// (karpenter: pkg/controllers/metrics/node/controller.go), and prometheus does not
+// stand another one later. So what is known from the start is registered here, and
+// the templates' own labels are not: see custom.
+func init() {
+	karpv1.WellKnownLabels.Insert(derivedLabels...).Insert(v1alpha1.ReservationIDLabel)
+	cloudprovider.ReservationIDLabel = v1alpha1.ReservationIDLabel
+	cloudprovider.ReservedCapacityLabels.Insert(v1alpha1.ReservationIDLabel)
+	scheduling.AllowUndefinedWellKnownLabels = func(options *scheduling.CompatibilityOptions) {
+		options.AllowUndefined = custom.Load().known
+	}
+	custom.Store(&customLabels{known: karpv1.WellKnownLabels, keys: sets.New[string]()})
+}
+
+// customLabels are the label keys that instance types of all templates give to their
+// nodes, beside the well-known ones. A NodePool that does not mention them can
+// still make nodes that have them: as a well-known label, they are undefined there.
+// A customLabels is never modified.
+type customLabels struct {
+	keys sets.Set[string]
+	// known are these and the well-known ones.
+	known sets.Set[string]
+}
+
+var (
+	custom    atomic.Pointer[customLabels]
+	customise sync.Mutex
+)
+
+// register makes the label keys of types known to Karpenter. Keys are only added:
+// nodes that have a label stay when the template does not give it any more.
+func register(types []Type) *customLabels {
+	added := sets.New[string]()
+	before := custom.Load()
+	for i := range types {
+		for key := range types[i].Labels {
+			if !before.known.Has(key) {
+				added.Insert(key)
+			}
+		}
+	}
+	if added.Len() == 0 {
+		return before
+	}
+	customise.Lock()
+	defer customise.Unlock()
+	before = custom.Load()
+	if !before.known.IsSuperset(added) {
+		added = added.Difference(before.known)
+		custom.Store(&customLabels{keys: before.keys.Union(added), known: before.known.Union(added)})
+	}
+	return custom.Load()
+}
+
+// GivenLabels are the keys of all labels that an offering can give to a NodeClaim.
+func GivenLabels() []string {
+	known := custom.Load().known.Clone().Delete(karpv1.NodePoolLabelKey)
+	return sets.List(known)
+}
+
+// ownKeys returns the custom label keys that the types of one template give.
+func ownKeys(types []Type) sets.Set[string] {
+	keys := sets.New[string]()
+	for i := range types {
+		for key := range types[i].Labels {
+			if !karpv1.WellKnownLabels.Has(key) {
+				keys.Insert(key)
+			}
+		}
+	}
+	return keys
+}
+
+// derived returns the labels that follow from a capacity.
+func derived(capacity corev1.ResourceList) map[string]string {
+	const mebibyte = 1 << 20
+	labels := map[string]string{
+		v1alpha1.InstanceCPULabel:    strconv.FormatInt(capacity.Cpu().MilliValue()/1000, 10),
+		v1alpha1.InstanceMemoryLabel: strconv.FormatInt(capacity.Memory().Value()/mebibyte, 10),
+	}
+	if count := gpus(capacity); count > 0 {
+		labels[v1alpha1.InstanceGPUCountLabel] = strconv.FormatInt(count, 10)
+	}
+	return labels
+}
+
+// gpus returns the number of GPUs of all vendors: of resources as nvidia.com/gpu and
+// gpu.intel.com/i915 only the first is one, for its name begins with gpu.
+func gpus(capacity corev1.ResourceList) int64 {
+	var count int64
+	for resource, quantity := range capacity {
+		if _, name, qualified := strings.Cut(string(resource), "/"); qualified && strings.HasPrefix(name, "gpu") {
+			count += quantity.Value()
+		}
+	}
+	return count
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Limits are how many NodeClaims a template and its offerings may have. The zero
+// value has no limit.
+type Limits struct {
+	template  *int32
+	offerings map[Key]limit
+}
+
+// limit is that of one offering. Both may be set.
+type limit struct {
+	max         *int32
+	reservation *v1alpha1.Reservation
+}
+
+// LimitsOf returns the limits of a template with the given types. Of reservations
+// with one id the smallest count holds.
+func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits {
+	limits := Limits{template: template.Spec.MaxMachines, offerings: map[Key]limit{}}
+	counts := map[string]int32{}
+	for i := range types {
+		for j := range types[i].Offerings {
+			o := &types[i].Offerings[j]
+			if o.MaxMachines == nil && o.Reservation == nil {
+				continue
+			}
+			limits.offerings[types[i].KeyOf(o)] = limit{o.MaxMachines, o.Reservation}
+			if r := o.Reservation; r != nil {
+				if known, ok := counts[r.ID]; !ok || r.Count < known {
+					counts[r.ID] = r.Count
+				}
+			}
+		}
+	}
+	for key, l := range limits.offerings {
+		if l.reservation != nil {
+			l.reservation = &v1alpha1.Reservation{ID: l.reservation.ID, Count: counts[l.reservation.ID]}
+			limits.offerings[key] = l
+		}
+	}
+	return limits
+}
+
+// None tells that there is no limit at all.
+func (l Limits) None() bool { return l.template == nil && len(l.offerings) == 0 }
+
+// Usage is how much of the limits is used.
+type Usage struct {
+	limits       Limits
+	total        int32
+	offerings    map[Key]int32
+	reservations map[string]int32
+}
+
+// Use returns how much claims use. Claims that have no offering yet use nothing.
+func (l Limits) Use(claims []karpv1.NodeClaim) Usage {
+	usage := Usage{limits: l, offerings: map[Key]int32{}, reservations: map[string]int32{}}
+	for i := range claims {
+		if Launched(&claims[i]) {
+			usage.add(&claims[i])
+		}
+	}
+	return usage
+}
+
+func (u *Usage) add(claim *karpv1.NodeClaim) {
+	u.total++
+	key := KeyOf(claim)
+	u.offerings[key]++
+	if id := u.reservation(key, claim); id != "" {
+		u.reservations[id]++
+	}
+}
+
+// reservation returns the reservation that a claim is from, also if its offering is
+// not there any more.
+func (u *Usage) reservation(key Key, claim *karpv1.NodeClaim) string {
+	if r := u.limits.offerings[key].reservation; r != nil {
+		return r.ID
+	}
+	return claim.Labels[v1alpha1.ReservationIDLabel]
+}
+
+// Total returns the number of claims that count.
+func (u Usage) Total() int32 { return u.total }
+
+// AllFull tells that the template may have no further claim.
+func (u Usage) AllFull() bool { return u.limits.template != nil && u.total >= *u.limits.template }
+
+// Full tells that an offering may have no further claim.
+func (u Usage) Full(key Key) bool {
+	l := u.limits.offerings[key]
+	return u.AllFull() ||
+		l.max != nil && u.offerings[key] >= *l.max ||
+		l.reservation != nil && u.reservations[l.reservation.ID] >= l.reservation.Count
+}
+
+// Status returns the offerings with a limit that are in use, for the template's
+// status: by instance type, zone and capacity type, and of too many those that are
+// closest to their limit. For an offering with maxMachines and a reservation it
+// tells of that of which less is left.
+func (u Usage) Status() []v1alpha1.LimitedOffering {
+	var used []v1alpha1.LimitedOffering
+	for key, l := range u.limits.offerings {
+		entry := v1alpha1.LimitedOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType, Limit: math.MaxInt32}
+		if l.max != nil {
+			entry.NodeClaims, entry.Limit = u.offerings[key], *l.max
+		}
+		if r := l.reservation; r != nil && int64(r.Count)-int64(u.reservations[r.ID]) <= int64(entry.Limit)-int64(entry.NodeClaims) {
+			entry.NodeClaims, entry.Limit = u.reservations[r.ID], r.Count
+		}
+		if entry.NodeClaims > 0 {
+			used = append(used, entry)
+		}
+	}
+	inOrder := func(a, b v1alpha1.LimitedOffering) int {
+		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	}
+	slices.SortFunc(used, func(a, b v1alpha1.LimitedOffering) int {
+		return cmp.Or(cmp.Compare(int64(a.Limit)-int64(a.NodeClaims), int64(b.Limit)-int64(b.NodeClaims)), inOrder(a, b))
+	})
+	used = used[:min(len(used), maxLimitedOfferings)]
+	slices.SortFunc(used, inOrder)
+	return used
+}
+
+// maxLimitedOfferings is the CRD's bound.
+const maxLimitedOfferings = 1000
+
+// Exceeding returns the claims that are over a limit, when the oldest are served
+// first: by creation timestamp, then name. A claim that is over one limit uses up
+// none. The answer does not depend on the order of the claims.
+func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
+	exceeding := sets.New[types.UID]()
+	if limits.None() {
+		return exceeding
+	}
+	usage := limits.Use(nil)
+	for _, claim := range oldestFirst(claims) {
+		switch {
+		case !Launched(claim):
+		case usage.Full(KeyOf(claim)):
+			exceeding.Insert(claim.UID)
+		default:
+			usage.add(claim)
+		}
+	}
+	return exceeding
+}
+
+// Launched tells that a claim has an offering: core has persisted it, in full or, as
+// the annotation shows, in part.
+func Launched(claim *karpv1.NodeClaim) bool {
+	return claim.Labels[corev1.LabelInstanceTypeStable] != "" &&
+		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || IsTrue(claim, karpv1.ConditionTypeLaunched))
+}
+
+// IsTrue tells whether a condition of a claim is True. Unlike operatorpkg's conditions
+// it does not write to the claim, which may be shared with a cache.
+func IsTrue(claim *karpv1.NodeClaim, condition string) bool {
+	return lo.ContainsBy(claim.Status.Conditions, func(c status.Condition) bool {
+		return c.Type == condition && c.Status == metav1.ConditionTrue
+	})
+}
+
+// KeyOf returns the offering that a launched claim was given.
+func KeyOf(claim *karpv1.NodeClaim) Key {
+	return Key{
+		InstanceType: claim.Labels[corev1.LabelInstanceTypeStable],
+		Zone:         claim.Labels[corev1.LabelTopologyZone],
+		CapacityType: claim.Labels[karpv1.CapacityTypeLabelKey],
+	}
+}
+
+func oldestFirst(claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
+	sorted := lo.Map(claims, func(_ karpv1.NodeClaim, i int) *karpv1.NodeClaim { return &claims[i] })
+	slices.SortFunc(sorted, func(a, b *karpv1.NodeClaim) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return sorted
+}

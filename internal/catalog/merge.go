@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Merge returns the instance types of a template: those of spec.instanceTypes in
+// their order, then those that were only discovered, by name. Sources with one name
+// are one type with the offerings of all.
+//
+// Where they contradict each other, what spec.instanceTypes says holds, and the
+// discovered object is left out; of discovered objects without such an entry none
+// that is concerned is offered. The answer does not depend on the order in which
+// objects were found.
+func Merge(template *v1alpha1.KarpenterMachineTemplate, discovered []Source) ([]Type, []Problem) {
+	given, problems := inline(template)
+	claimed := sets.New(lo.Map(template.Spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) string { return it.Name })...)
+	discovered = slices.Clone(discovered)
+	slices.SortFunc(discovered, func(a, b Source) int {
+		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Name, b.Name))
+	})
+	byName := lo.GroupBy(discovered, func(s Source) string { return s.Type.Name })
+	types := make([]Type, 0, len(given)+len(byName))
+	for _, source := range given {
+		joined, conflicts := join(source, byName[source.Type.Name])
+		types, problems = append(types, joined), append(problems, conflicts...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if claimed.Has(name) {
+			continue
+		}
+		alone, conflicts := agreed(byName[name])
+		problems = append(problems, conflicts...)
+		if len(alone) > 0 {
+			// All of them say the same: the first is as good as any.
+			first := alone[0].Type
+			first.Offerings = lo.FlatMap(alone, func(s Source, _ int) []Offering { return s.Offerings })
+			types = append(types, first)
+		}
+	}
+	return types, problems
+}
+
+// join adds discovered offerings to a type that spec.instanceTypes describes.
+func join(given Source, discovered []Source) (Type, []Problem) {
+	joined := given.Type
+	joined.Offerings = slices.Clone(joined.Offerings)
+	var problems []Problem
+	var fitting []Source
+	for _, source := range discovered {
+		differences := differences(source.Type, given.Type, false)
+		for i := range source.Offerings {
+			if o := &source.Offerings[i]; given.Find(o.Zone, o.CapacityType) != nil {
+				differences = append(differences, fmt.Sprintf("both have offering %s", source.KeyOf(o)))
+			}
+		}
+		if len(differences) > 0 {
+			problems = append(problems, conflict(source.Type.Name, source.Name, given.Name, differences, given.Name+" holds"))
+			continue
+		}
+		fitting = append(fitting, source)
+	}
+	fitting, overlaps := distinct(fitting)
+	for _, source := range fitting {
+		joined.Offerings = append(joined.Offerings, source.Offerings...)
+	}
+	return joined, append(problems, overlaps...)
+}
+
+// agreed returns the discovered sources of one type, if all of them describe it in
+// the same way.
+func agreed(sources []Source) ([]Source, []Problem) {
+	var problems []Problem
+	for _, source := range sources[1:] {
+		if differences := differences(source.Type, sources[0].Type, true); len(differences) > 0 {
+			problems = append(problems, conflict(source.Type.Name, source.Name, sources[0].Name, differences, "none is offered"))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return distinct(sources)
+}
+
+// distinct returns the sources that share no offering with another.
+func distinct(sources []Source) ([]Source, []Problem) {
+	first, shared := map[Key]int{}, map[int]bool{}
+	var problems []Problem
+	for i := range sources {
+		for j := range sources[i].Offerings {
+			key := sources[i].KeyOf(&sources[i].Offerings[j])
+			other, taken := first[key]
+			if !taken {
+				first[key] = i
+				continue
+			}
+			shared[i], shared[other] = true, true
+			problems = append(problems, conflict(key.InstanceType, sources[i].Name, sources[other].Name,
+				[]string{fmt.Sprintf("both have offering %s", key)}, "neither is offered"))
+		}
+	}
+	return lo.Filter(sources, func(_ Source, i int) bool { return !shared[i] }), problems
+}
+
+func conflict(name, one, other string, differences []string, outcome string) Problem {
+	return Problem{v1alpha1.ReasonSourcesConflict, fmt.Sprintf("instance type %s: %s contradicts %s: %s; %s", name, one, other, strings.Join(differences, ", "), outcome)}
+}
+
+// differences returns where one type contradicts another. Of what one leaves out
+// the other may say anything, unless both must be alike.
+func differences(one, other Type, alike bool) []string {
+	var found []string
+	has, otherHas := one.Capacity, withDefaultPods(other.Capacity)
+	names := sets.KeySet(has)
+	if alike {
+		has = withDefaultPods(has)
+		names = sets.KeySet(has).Union(sets.KeySet(otherHas))
+	}
+	for _, name := range sets.List(names) {
+		mine, isMine := has[name]
+		theirs, isTheirs := otherHas[name]
+		if isMine != isTheirs || mine.Cmp(theirs) != 0 {
+			found = append(found, fmt.Sprintf("capacity.%s: %s against %s", name, orNone(mine.String(), isMine), orNone(theirs.String(), isTheirs)))
+		}
+	}
+	mine, theirs := one.Labels, withDefaults(other.Labels)
+	if alike {
+		mine = withDefaults(mine)
+	}
+	keys := sets.KeySet(mine)
+	if alike {
+		keys = keys.Union(sets.KeySet(theirs))
+	}
+	for _, key := range sets.List(keys) {
+		my, isMine := mine[key]
+		their, isTheirs := theirs[key]
+		if isMine != isTheirs || my != their {
+			found = append(found, fmt.Sprintf("label %s: %s against %s", key, orNone(my, isMine), orNone(their, isTheirs)))
+		}
+	}
+	return found
+}
+
+func orNone(value string, given bool) string { return lo.Ternary(given, value, "none") }
+
+// withDefaultPods returns capacity with the number of Pods for which none is given.
+func withDefaultPods(capacity corev1.ResourceList) corev1.ResourceList {
+	return merged(corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(defaultMaxPods, resource.DecimalSI)}, capacity)
+}
+
+// withDefaults returns labels with the architecture and operating system of nodes
+// for which none is given.
+func withDefaults(labels map[string]string) map[string]string {
+	return merged(map[string]string{corev1.LabelArchStable: karpv1.ArchitectureAmd64, corev1.LabelOSStable: string(corev1.Linux)}, labels)
+}

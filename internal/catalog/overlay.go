@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// overlay is what a template's status says of its offerings.
+type overlay struct {
+	// full tells that the template is at spec.maxMachines: nothing can be chosen.
+	full bool
+	// closed are the offerings that cannot be chosen now.
+	closed []Key
+	// left is how many machines reservations have left, where some are used.
+	left []reservationLeft
+}
+
+type reservationLeft struct {
+	id    string
+	count int32
+}
+
+func (o overlay) equal(other overlay) bool {
+	return o.full == other.full && slices.Equal(o.closed, other.closed) && slices.Equal(o.left, other.left)
+}
+
+func (o overlay) empty() bool { return !o.full && len(o.closed) == 0 && len(o.left) == 0 }
+
+// overlayOf returns what the template's status says now: offerings that failed not
+// long ago, whose scalable resource is paused, that cannot be made, or that are at
+// their limit. A reservation that is used up stays available, as core wants it, with
+// nothing left.
+func overlayOf(template *v1alpha1.KarpenterMachineTemplate, limits Limits, now time.Time) overlay {
+	var result overlay
+	result.full = limits.template != nil && template.Status.NodeClaims >= *limits.template
+	for _, o := range Unavailable(template.Status.UnavailableOfferings, now) {
+		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
+	}
+	for _, r := range template.Status.ScalableResources {
+		if r.Paused {
+			result.closed = append(result.closed, Key{r.InstanceType, r.Zone, r.CapacityType})
+		}
+	}
+	for _, o := range template.Status.InvalidOfferings {
+		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
+	}
+	left := map[string]int32{}
+	for _, o := range template.Status.LimitedOfferings {
+		key := Key{o.InstanceType, o.Zone, o.CapacityType}
+		l, limited := limits.offerings[key]
+		switch {
+		case !limited:
+		case l.reservation != nil:
+			// What is used may be more than what the limit is since the last change.
+			rest := max(0, l.reservation.Count-o.NodeClaims)
+			if l.max != nil {
+				rest = min(rest, max(0, *l.max-o.NodeClaims))
+			}
+			if known, ok := left[l.reservation.ID]; !ok || rest < known {
+				left[l.reservation.ID] = rest
+			}
+		case o.NodeClaims >= *l.max:
+			result.closed = append(result.closed, key)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		result.left = append(result.left, reservationLeft{id, left[id]})
+	}
+	return result
+}
+
+// apply returns instance types as the overlay has them. What is given is not
+// modified, and shared where nothing is different.
+func (o overlay) apply(instanceTypes []*cloudprovider.InstanceType) []*cloudprovider.InstanceType {
+	if o.empty() {
+		return instanceTypes
+	}
+	closed := sets.New(o.closed...)
+	left := lo.SliceToMap(o.left, func(r reservationLeft) (string, int32) { return r.id, r.count })
+	return lo.Map(instanceTypes, func(instanceType *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
+		offerings, changed := instanceType.Offerings, false
+		for i, offering := range instanceType.Offerings {
+			available, capacity := offering.Available, offering.ReservationCapacity
+			if o.full || closed.Has(Key{instanceType.Name, offering.Zone(), offering.CapacityType()}) {
+				available = false
+			}
+			if rest, some := left[offering.ReservationID()]; some {
+				capacity = int(rest)
+			}
+			if available == offering.Available && capacity == offering.ReservationCapacity {
+				continue
+			}
+			if !changed {
+				offerings, changed = slices.Clone(offerings), true
+			}
+			other := *offering
+			other.Available, other.ReservationCapacity = available, capacity
+			offerings[i] = &other
+		}
+		if !changed {
+			return instanceType
+		}
+		return &cloudprovider.InstanceType{
+			Name:         instanceType.Name,
+			Requirements: instanceType.Requirements,
+			Capacity:     instanceType.Capacity,
+			Overhead:     instanceType.Overhead,
+			Offerings:    offerings,
+		}
+	})
+}
+
+// compareKeys orders keys by instance type, zone and capacity type.
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+}

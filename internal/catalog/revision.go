@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+const revisionLength = 16
+
+// RevisionOf returns a hash of the part of a template's spec that shapes a machine of
+// whatever instance type. What nodes of one revision report tells nothing of those of
+// another: they may run other software with other settings.
+func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
+	hash := sha256.New()
+	for _, part := range []any{template.Spec.Template, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind} {
+		// Encoding these types cannot fail, and writing to a hash never does.
+		lo.Must0(json.NewEncoder(hash).Encode(part))
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:revisionLength]
+}
+
+// observedNow returns what nodes of the template's current revision report.
+func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedCapacity {
+	if len(template.Status.ObservedCapacity) == 0 {
+		return nil
+	}
+	revision := RevisionOf(template)
+	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool { return o.Revision == revision })
+}

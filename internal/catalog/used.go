@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// used is an offering that NodeClaims have, as the oldest of them tells of it.
+type used struct {
+	Key                   Key
+	Price                 float64
+	Reservation           string
+	Labels                map[string]string
+	Capacity, Allocatable corev1.ResourceList
+}
+
+// usedBy returns the offerings that claims have, by instance type, zone and capacity
+// type.
+func usedBy(claims []karpv1.NodeClaim) []used {
+	found := map[Key]used{}
+	for _, claim := range oldestFirst(claims) {
+		if key := KeyOf(claim); Launched(claim) && !lo.HasKey(found, key) {
+			found[key] = usedOf(key, claim)
+		}
+	}
+	offerings := lo.Values(found)
+	slices.SortFunc(offerings, func(a, b used) int {
+		return compareKeys(a.Key, b.Key)
+	})
+	return offerings
+}
+
+func usedOf(key Key, claim *karpv1.NodeClaim) used {
+	price, err := parsePrice(claim.Annotations[v1alpha1.PriceAnnotation])
+	if err != nil {
+		price = estimate(claim.Status.Capacity)
+	}
+	known := custom.Load().known
+	labels := lo.PickBy(claim.Labels, func(label, _ string) bool {
+		return known.Has(label) && !slices.Contains([]string{
+			karpv1.NodePoolLabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpv1.CapacityTypeLabelKey, v1alpha1.ReservationIDLabel,
+		}, label)
+	})
+	return used{
+		Key: key, Price: price, Labels: labels, Reservation: claim.Labels[v1alpha1.ReservationIDLabel],
+		Capacity: claim.Status.Capacity.DeepCopy(), Allocatable: claim.Status.Allocatable.DeepCopy(),
+	}
+}
+
+// withUsed returns types with those that NodeClaims still have: Karpenter takes a
+// claim whose offering is not listed for one that must be replaced. What no source
+// describes any more cannot be launched.
+func withUsed(types []Type, offerings []used) []Type {
+	index := map[string]int{}
+	for i := range types {
+		index[types[i].Name] = i
+	}
+	result, changed := types, false
+	for _, o := range offerings {
+		at, listed := index[o.Key.InstanceType]
+		if listed && result[at].Find(o.Key.Zone, o.Key.CapacityType) != nil {
+			continue
+		}
+		if !changed {
+			result, changed = slices.Clone(types), true
+		}
+		if !listed {
+			at = len(result)
+			index[o.Key.InstanceType] = at
+			result = append(result, Type{Name: o.Key.InstanceType, Capacity: o.Capacity, Allocatable: o.Allocatable, Labels: o.Labels})
+		}
+		result[at].Offerings = append(slices.Clone(result[at].Offerings), Offering{
+			Zone: o.Key.Zone, CapacityType: o.Key.CapacityType, Price: o.Price, Retired: true, Reservation: reservationOf(types, o),
+		})
+	}
+	return result
+}
+
+// reservationOf returns the reservation of an offering in use. Karpenter counts with
+// the least that offerings with one id have left, so it must be the count of those
+// that are still there (karpenter: pkg/controllers/provisioning/scheduling/
+// reservationmanager.go).
+func reservationOf(types []Type, o used) *v1alpha1.Reservation {
+	if o.Reservation == "" {
+		return nil
+	}
+	for i := range types {
+		for _, other := range types[i].Offerings {
+			if r := other.Reservation; r != nil && r.ID == o.Reservation {
+				return r
+			}
+		}
+	}
+	return &v1alpha1.Reservation{ID: o.Reservation}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+)
+
+// setOfferingsValid names all that cannot be made of what the template and its
+// discovery describe. It comes last, for it tells also of status.invalidOfferings.
+func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	_, problems, err := r.catalog.Types(ctx, template)
+	if err != nil {
+		return err
+	}
+	problems = append(problems[:len(problems):len(problems)], invalidOfferings(template)...)
+	conditions := template.StatusConditions()
+	if len(problems) == 0 {
+		conditions.SetTrue(v1alpha1.ConditionOfferingsValid)
+		return nil
+	}
+	conditions.SetFalse(v1alpha1.ConditionOfferingsValid, problems[0].Reason, textOf(problems))
+	return nil
+}
+
+// invalidOfferings returns the problems of status.invalidOfferings.
+func invalidOfferings(template *v1alpha1.KarpenterMachineTemplate) []catalog.Problem {
+	return lo.Map(template.Status.InvalidOfferings, func(o v1alpha1.InvalidOffering, _ int) catalog.Problem {
+		key := catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}
+		return catalog.Problem{Reason: v1alpha1.ReasonTemplatesRejected, Message: fmt.Sprintf("offering %s: %s", key, o.Message)}
+	})
+}

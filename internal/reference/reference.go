@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reference finds what templates refer to in the management cluster by API
+// group and kind, as Cluster API does: with the API version that its contract names.
+package reference
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/contract"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// contracts are the versions of Cluster API's contract that it understands,
+// newest first (Cluster API: internal/contract/version.go).
+var contracts = []string{"v1beta2", "v1beta1"}
+
+// Unusable says why Cluster API cannot use a kind.
+type Unusable string
+
+// Error returns what to mend.
+func (u Unusable) Error() string { return string(u) }
+
+// CRD is the metadata of a CustomResourceDefinition, which is all that is needed.
+func CRD() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+}
+
+// Kind returns a kind with the API version that Cluster API uses. The error is
+// Unusable if the management cluster has no such kind, or it follows no contract.
+func Kind(ctx context.Context, management client.Reader, kind schema.GroupKind) (schema.GroupVersionKind, error) {
+	definition := CRD()
+	name := contract.CalculateCRDName(kind.Group, kind.Kind)
+	if err := management.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+		if apierrors.IsNotFound(err) {
+			return schema.GroupVersionKind{}, Unusable(fmt.Sprintf("the management cluster has no kind %s (CustomResourceDefinition %s): install the provider it belongs to, or mend apiGroup and kind", kind, name))
+		}
+		return schema.GroupVersionKind{}, fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
+	}
+	gvk, ok := contractVersion(kind, definition.GetLabels())
+	if !ok {
+		return schema.GroupVersionKind{}, Unusable(fmt.Sprintf("kind %s has no label cluster.x-k8s.io/%s, so Cluster API cannot use it: is it a provider's machine or bootstrap template?", kind, contracts[0]))
+	}
+	return gvk, nil
+}
+
+// contractVersion returns the API version of a kind that Cluster API uses, from
+// the labels of its CRD: the newest contract, and of its versions the latest.
+func contractVersion(kind schema.GroupKind, labels map[string]string) (schema.GroupVersionKind, bool) {
+	for _, contract := range contracts {
+		if versions := labels[clusterv1.GroupVersion.Group+"/"+contract]; versions != "" {
+			latest := slices.MaxFunc(strings.Split(versions, "_"), version.CompareKubeAwareVersionStrings)
+			return kind.WithVersion(latest), true
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
