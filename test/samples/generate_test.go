@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -21,8 +21,8 @@ var cluster = types.NamespacedName{Namespace: "default", Name: "example"}
 
 // made is what is generated for one offering.
 type made struct {
-	instanceType v1alpha1.InstanceType
-	offering     v1alpha1.Offering
+	instanceType *catalog.Type
+	offering     *catalog.Offering
 	deployment   *clusterv1.MachineDeployment
 	// infrastructure and bootstrap are the spec.template.spec of what the
 	// MachineDeployment refers to; bootstrap is nil for a Secret.
@@ -30,7 +30,7 @@ type made struct {
 }
 
 func (m made) String() string {
-	return fmt.Sprintf("%s/%s/%s", m.instanceType.Name, m.offering.Zone, m.offering.CapacityType)
+	return m.instanceType.KeyOf(m.offering).String()
 }
 
 // generate makes what the operator makes for each offering, and creates it until the
@@ -47,9 +47,15 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 	for _, base := range s.objects {
 		objects[base.GetKind()+"/"+base.GetName()] = base
 	}
-	for _, instanceType := range s.template.Spec.InstanceTypes {
-		for _, offering := range instanceType.Offerings {
-			generated, err := generator.Generate(scalable.Offering{InstanceType: instanceType.Name, Zone: offering.Zone, CapacityType: string(offering.CapacityType)})
+	offered, problems := catalog.Merge(s.template, nil)
+	if len(problems) > 0 {
+		t.Errorf("not all can be offered: %v", problems)
+	}
+	for i := range offered {
+		instanceType := &offered[i]
+		for j := range instanceType.Offerings {
+			offering := &instanceType.Offerings[j]
+			generated, err := generator.Generate(instanceType, offering)
 			if err != nil {
 				t.Fatal(err)
 			}

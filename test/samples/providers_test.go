@@ -104,7 +104,7 @@ func checkSize(t *testing.T, m made) {
 // checkBreadth tells whether a sample offers what makes it worth reading.
 func checkBreadth(t *testing.T, want provider, all []made) {
 	t.Helper()
-	types, zones, capacityTypes, architectures := sets.New[string](), sets.New[string](), sets.New[v1alpha1.CapacityType](), sets.New[v1alpha1.LabelValue]()
+	types, zones, capacityTypes, architectures := sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()
 	hasGPU := false
 	for _, m := range all {
 		types.Insert(m.instanceType.Name)
