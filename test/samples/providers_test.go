@@ -3,11 +3,11 @@
 package samples
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -87,17 +87,23 @@ func checkMachine(t *testing.T, s *sample, want provider, m made) {
 	checkKubelet(t, s.template.Spec.Kubelet, kubeadmArguments(t, m.bootstrap))
 }
 
-// checkSize tells whether a virtual machine without a type has the CPUs that are
-// declared, and the memory to within 5 percent.
+// checkSize tells whether a virtual machine on vSphere has the size that its type has
+// by its name, and whether what is declared fits: all CPUs, and all but 6 percent of
+// the memory at least.
 func checkSize(t *testing.T, m made) {
 	t.Helper()
-	cpu, memory := m.instanceType.Capacity[corev1.ResourceCPU], m.instanceType.Capacity[corev1.ResourceMemory]
-	if got := m.infrastructure["numCPUs"]; got != cpu.Value() {
-		t.Errorf("numCPUs is %v, want %s", got, cpu.String())
+	var cpus, gib int64
+	if _, err := fmt.Sscanf(m.instanceType.Name, "vsphere-vm.cpu-%d.mem-%dgb.os-ubuntu", &cpus, &gib); err != nil {
+		t.Fatalf("%s is not as vSphere's cloud controller manager names instance types: %v", m.instanceType.Name, err)
 	}
-	mib, _ := m.infrastructure["memoryMiB"].(int64)
-	if got := resource.NewQuantity(mib<<20, resource.BinarySI); got.Cmp(memory) < 0 || got.AsApproximateFloat64() > 1.06*memory.AsApproximateFloat64() {
-		t.Errorf("memoryMiB is %v, want a little more than %s", m.infrastructure["memoryMiB"], memory.String())
+	want := map[string]any{"numCPUs": cpus, "memoryMiB": gib << 10}
+	got := map[string]any{"numCPUs": m.infrastructure["numCPUs"], "memoryMiB": m.infrastructure["memoryMiB"]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", m, diff)
+	}
+	cpu, memory := m.instanceType.Capacity.Cpu().Value(), m.instanceType.Capacity.Memory().Value()
+	if cpu != cpus || memory > gib<<30 || memory < gib<<30*94/100 {
+		t.Errorf("%s is declared to have %d CPUs and %d bytes", m, cpu, memory)
 	}
 }
 
