@@ -46,12 +46,13 @@ func run(m *testing.M) int {
 
 // start starts an API server with all CustomResourceDefinitions.
 func start() (*envtest.Environment, error) {
-	folders, err := filepath.Glob(filepath.Join("..", "..", "bin", "crds", "*", ""))
-	if err != nil {
-		return nil, err
+	provided := filepath.Join("..", "..", "bin", "crds", "*", "*.yaml")
+	files, err := filepath.Glob(provided)
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("there are no files %s (%v)", provided, err)
 	}
 	options := envtest.CRDInstallOptions{
-		Paths:              append(folders, filepath.Join("..", "..", "config", "crd", "bases")),
+		Paths:              append(files, filepath.Join("..", "..", "config", "crd", "bases")),
 		ErrorIfPathMissing: true,
 	}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
