@@ -71,7 +71,7 @@ func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) 
 		return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
 	}
 	instanceType, offering, err := r.catalog.Find(ctx, template, catalog.KeyOf(claim))
-	if gone := (catalog.NotOffered{}); errors.As(err, &gone) {
+	if catalog.IsNotOffered(err) {
 		return nil, notOffered{err}
 	}
 	if err != nil {
