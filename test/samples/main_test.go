@@ -48,8 +48,11 @@ func run(m *testing.M) int {
 func start() (*envtest.Environment, error) {
 	provided := filepath.Join("..", "..", "bin", "crds", "*", "*.yaml")
 	files, err := filepath.Glob(provided)
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("there are no files %s (%v)", provided, err)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there are no files %s", provided)
 	}
 	options := envtest.CRDInstallOptions{
 		Paths:              append(files, filepath.Join("..", "..", "config", "crd", "bases")),
