@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -63,9 +62,7 @@ func TestExamplesInDocuments(t *testing.T) {
 func generateExample(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, template); err != nil {
-		t.Fatal(err)
-	}
+	convert(t, object.Object, template)
 	ref := template.Spec.Template.Spec.InfrastructureRef
 	if ref == nil {
 		return // it only has what it discovers
