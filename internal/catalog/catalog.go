@@ -148,15 +148,17 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 // It returns the kinds of infrastructure templates whose changes call for another
 // Refresh. If the caches cannot be read, what is known stays.
 func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupVersionKind, error) {
-	e := c.lock(template)
-	defer e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	// Nobody waits meanwhile: what is known stays to be had.
 	in, kinds, err := read(ctx, c.clusters, template)
 	if err != nil {
 		return nil, err
 	}
-	if !e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	overtaken := e.built && e.uid == template.UID && e.generation > template.Generation
+	if !overtaken && (!e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in)) {
 		e.rebuild(template, in)
 	}
 	return kinds, nil

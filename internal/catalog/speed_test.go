@@ -79,11 +79,11 @@ func BenchmarkCatalog(b *testing.B) {
 			runtime.GOOS, runtime.GOARCH, manyTypes, 2*manyZones)
 		c, w := newWorld(b)
 		ask(b, c, large)
-		w.reads = 0
+		w.reads.Store(0)
 		for b.Loop() {
 			ask(b, c, large)
 		}
-		b.ReportMetric(float64(w.reads), "reads")
+		b.ReportMetric(float64(w.reads.Load()), "reads")
 		report(b)
 	})
 	b.Run("status-changed", func(b *testing.B) {
@@ -120,12 +120,12 @@ func TestTheCatalogIsFast(t *testing.T) {
 	large := largeTemplate("general")
 	c, w := newWorld(t)
 	ask(t, c, large)
-	w.reads = 0
+	w.reads.Store(0)
 	if took := perRun(func() { ask(t, c, large) }, 1000); took > unchangedLimit {
 		t.Errorf("what is known takes %s, want at most %s", took, unchangedLimit)
 	}
-	if w.reads > 0 {
-		t.Errorf("what is known takes %d reads", w.reads)
+	if w.reads.Load() > 0 {
+		t.Errorf("what is known takes %d reads", w.reads.Load())
 	}
 	if took := perRun(func() { large.Generation++; large.ResourceVersion = fmt.Sprint(large.Generation); ask(t, c, large) }, 3); took > room*changedLimit {
 		t.Errorf("a change of the template takes %s, want at most %s", took, room*changedLimit)
