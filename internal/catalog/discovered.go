@@ -118,7 +118,7 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	if err != nil {
 		return description{}, err
 	}
-	found.Capacity = merged(reported, annotated)
+	found.Capacity = lo.OmitBy(merged(reported, annotated), func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
 	if quantity := found.Capacity[corev1.ResourceCPU]; quantity.Sign() <= 0 {
 		return description{}, missing("cpu", cpuAnnotation)
 	}

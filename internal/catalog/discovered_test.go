@@ -72,6 +72,13 @@ func TestFromInfrastructure(t *testing.T) {
 				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
 			},
 		},
+		"no GPU though the status has one": {
+			annotations: map[string]string{gpuCountAnnotation: "0"},
+			change: func(o *unstructured.Unstructured) {
+				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "1"}}
+			},
+			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
+		},
 		"no capacity": {
 			change:    func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "status") },
 			wantError: "expected cpu in the status.capacity of the infrastructure template or the annotation capacity.cluster-autoscaler.kubernetes.io/cpu",

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -81,6 +82,19 @@ func register(types []Type) *customLabels {
 func GivenLabels() []string {
 	known := custom.Load().known.Clone().Delete(karpv1.NodePoolLabelKey)
 	return sets.List(known)
+}
+
+// without returns instance types that say nothing of some labels.
+func without(instanceTypes []*cloudprovider.InstanceType, keys []string) []*cloudprovider.InstanceType {
+	return lo.Map(instanceTypes, func(it *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
+		return &cloudprovider.InstanceType{
+			Name:         it.Name,
+			Requirements: lo.OmitByKeys(it.Requirements, keys),
+			Capacity:     it.Capacity,
+			Overhead:     it.Overhead,
+			Offerings:    it.Offerings,
+		}
+	})
 }
 
 // ownKeys returns the custom label keys that the types of one template give.
