@@ -98,7 +98,10 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	variables := g.variables(instanceType, offering)
 	var err error
 	generated := &Generated{}
-	machine := clusterv1.MachineSpec{Bootstrap: *g.template.Spec.Template.Spec.Bootstrap.DeepCopy()}
+	machine := clusterv1.MachineSpec{
+		Bootstrap:     *g.template.Spec.Template.Spec.Bootstrap.DeepCopy(),
+		FailureDomain: offering.FailureDomain,
+	}
 	switch base := g.bases[v1alpha1.PatchTargetInfrastructure]; {
 	case offering.InfrastructureRef != nil:
 		machine.InfrastructureRef = *offering.InfrastructureRef
@@ -163,6 +166,7 @@ func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offe
 	return patch.Variables{
 		InstanceType:      instanceType.Name,
 		Zone:              offering.Zone,
+		FailureDomain:     offering.FailureDomain,
 		CapacityType:      offering.CapacityType,
 		ReservationID:     lo.FromPtr(offering.Reservation).ID,
 		Region:            labels[corev1.LabelTopologyRegion],

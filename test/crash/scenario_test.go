@@ -45,7 +45,7 @@ func newScene() *world {
 	w.server.actor = "user"
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	template := &v1alpha1.KarpenterMachineTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: templateName},
+		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // which its conditions are of
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
 			// Longer than a run: what goes with it is the subject of other tests.
 			ScalableResource: v1alpha1.ScalableResource{EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},

@@ -57,7 +57,7 @@ func TestProviders(t *testing.T) {
 // checkMachine tells whether what was generated asks for the machine that is offered.
 func checkMachine(t *testing.T, s *sample, want provider, m made) {
 	t.Helper()
-	if got := m.deployment.Spec.Template.Spec.FailureDomain; got != m.offering.Zone {
+	if got := m.deployment.Spec.Template.Spec.FailureDomain; got != m.offering.FailureDomain {
 		t.Errorf("the failure domain is %q", got)
 	}
 	if want.instanceType != "" {

@@ -126,23 +126,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	again, err := r.keepCopies(ctx, template.Name, template)
-	if err != nil {
+	if err := r.patchStatus(ctx, template, stored); err != nil {
 		return reconcile.Result{}, err
 	}
-	result := reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}
+	again, err := r.keepCopies(ctx, template.Name, template)
+	return reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
+}
+
+// patchStatus writes the status if it is another than what is stored.
+func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1.KarpenterMachineTemplate) error {
 	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
-		return result, nil
+		return nil
 	}
 	// With the resourceVersion as precondition, since lists are replaced as a whole.
-	err = r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // its event brings the next reconcile
+		return nil // its event brings the next reconcile
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", request.Name, err)
+		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
-	return result, nil
+	return nil
 }
 
 // soonest returns the least of the durations that are not zero; zero if all are.
