@@ -42,10 +42,11 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 		return map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("16Gi")}
 	}
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
-	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{Name: "workers"}
+	// Their own templates: there is no base to be read.
+	own := &clusterv1.ContractVersionedObjectReference{Name: "own"}
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
-		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
-		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
+		{Name: "small", InfrastructureRef: own, Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
+		{Name: "large", InfrastructureRef: own, Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
 	}
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
