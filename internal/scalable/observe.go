@@ -115,7 +115,7 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
 			o.failed[machine.Name] = failed
 		}
-		fresh, err := isFresh(ctx, workload, machine)
+		fresh, err := isFresh(ctx, workload, machine, o.Resource)
 		if err != nil {
 			return err
 		}
@@ -133,14 +133,18 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 }
 
 // isFresh tells whether a Machine without a link has a Node that Karpenter has not
-// registered yet, so that no Pod can be on it.
-func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine) (bool, error) {
+// registered yet, so that no Pod can be on it. Nodes of an adopted resource may join
+// without Karpenter's taint: there it is enough that no claim ever had the Node.
+func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *clusterv1.MachineDeployment) (bool, error) {
 	if !Used(machine) || ClaimUID(machine) != "" {
 		return false, nil
 	}
 	node := &corev1.Node{}
 	if err := workload.Get(ctx, types.NamespacedName{Name: machine.Status.NodeRef.Name}, node); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting Node %s: %w", machine.Status.NodeRef.Name, err))
+	}
+	if _, registered := node.Labels[karpv1.NodeRegisteredLabelKey]; !registered && resource != nil && Adopted(resource) {
+		return true, nil
 	}
 	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
 }
