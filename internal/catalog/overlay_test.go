@@ -55,6 +55,11 @@ func TestOverlay(t *testing.T) {
 		"a reservation that is not used": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 0) }, wantCapacity: 3},
 		"a reservation in use":           {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 1) }, wantCapacity: 2},
 		"a reservation that is used up":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 3) }, wantUnlaunched: 1},
+		"a limit within a reservation": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			reserved(t, 3, 0)
+			t.Spec.InstanceTypes[0].Offerings[3].MaxMachines = new(int32(1))
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 1}}
+		}, wantClosed: []string{"b/reserved"}, wantCapacity: 2},
 		"a reservation that is overused": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 4) }, wantUnlaunched: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
