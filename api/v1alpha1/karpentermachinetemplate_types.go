@@ -315,8 +315,8 @@ type ScalableResourceStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
-	// paused tells that the object is paused in Cluster API: it is not touched, and
-	// its offering is unavailable.
+	// paused tells that the object is paused in Cluster API, or was there before and is
+	// being rolled out by its owner: it is not touched, and its offering is unavailable.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 

@@ -18,8 +18,8 @@ const (
 
 // Patch changes the copy of a base template that is made for one offering. Go
 // templates in it have the functions of Masterminds/sprig that read nothing from
-// outside, and these variables: instanceType, zone, region, capacityType,
-// reservationID, architecture, operatingSystem, labels (of the instance type, as in
+// outside, and these variables: instanceType, zone, failureDomain, region,
+// capacityType, reservationID, architecture, operatingSystem, labels (of the instance type, as in
 // {{ index .labels "kubernetes.io/arch" }}), clusterName, kubernetesVersion and
 // templateName. Those that an offering has not are empty.
 type Patch struct {

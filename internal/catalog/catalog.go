@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,6 +133,12 @@ type NotOffered struct {
 // Error names the template and the offering.
 func (e NotOffered) Error() string {
 	return fmt.Sprintf("KarpenterMachineTemplate %s has no offering %s", e.Template, e.Key)
+}
+
+// IsNotOffered tells whether an error says that a template has no such offering.
+func IsNotOffered(err error) bool {
+	notOffered := NotOffered{}
+	return errors.As(err, &notOffered)
 }
 
 // Limits returns how many NodeClaims a template and its offerings may have.

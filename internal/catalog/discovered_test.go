@@ -60,8 +60,8 @@ func TestFromInfrastructure(t *testing.T) {
 				Name: "m7.xl", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "16Gi", "ephemeral-storage", "100Gi", "pods", "58", "amd.com/gpu", "2")),
 				Labels: map[string]string{"kubernetes.io/arch": "arm64", "disk": "ssd", "karpenter.cluster.x-k8s.io/instance-family": "m7"},
 				Offerings: []Offering{
-					{Zone: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
-					{Zone: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "a", FailureDomain: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "b", FailureDomain: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
 				},
 			},
 		},
@@ -69,7 +69,7 @@ func TestFromInfrastructure(t *testing.T) {
 			annotations: map[string]string{labelsAnnotation: "node.kubernetes.io/instance-type=m5,topology.kubernetes.io/zone=z,kubernetes.io/arch=amd64"},
 			want: Type{
 				Name: "m5", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "amd64"},
-				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+				Offerings: []Offering{{Zone: "z", FailureDomain: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
 			},
 		},
 		"no GPU though the status has one": {

@@ -24,6 +24,17 @@ var derivedLabels = []string{
 	v1alpha1.InstanceGPUNameLabel, v1alpha1.InstanceFamilyLabel,
 }
 
+// zonesOfVolumes are the labels by which volumes of the infrastructures' CSI drivers
+// name their zone, which is that of the nodes by another name. Without them, Pods
+// with such volumes would wait for a label that no instance type has.
+var zonesOfVolumes = []string{
+	"topology.ebs.csi.aws.com/zone",
+	"topology.disk.csi.azure.com/zone",
+	"topology.gke.io/zone",
+	"topology.csi.vmware.com/k8s-zone",
+	"topology.cinder.csi.openstack.org/zone",
+}
+
 // Karpenter's metrics take one label for each well-known label when they are set up
 // (karpenter: pkg/controllers/metrics/node/controller.go), and prometheus does not
 // stand another one later. So what is known from the start is registered here, and
@@ -34,6 +45,9 @@ func init() {
 	cloudprovider.ReservedCapacityLabels.Insert(v1alpha1.ReservationIDLabel)
 	scheduling.AllowUndefinedWellKnownLabels = func(options *scheduling.CompatibilityOptions) {
 		options.AllowUndefined = custom.Load().known
+	}
+	for _, label := range zonesOfVolumes {
+		karpv1.NormalizedLabels[label] = corev1.LabelTopologyZone
 	}
 	custom.Store(&customLabels{known: karpv1.WellKnownLabels, keys: sets.New[string]()})
 }

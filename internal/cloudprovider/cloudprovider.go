@@ -85,7 +85,8 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	switch ready := template.StatusConditions().Get(status.ConditionReady); {
 	case ready.IsFalse():
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s is not ready: %s", template.Name, ready.Message))
-	case ready.IsUnknown():
+	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation:
+		// What it offers now was not checked yet.
 		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s was not reconciled yet", template.Name),
 			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))
 	}
@@ -105,9 +106,9 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
-	annotations, err := c.resource(template, instanceType, offering)
+	annotations, err := c.resource(ctx, template, instanceType, offering)
 	if err != nil {
-		return nil, cloudprovider.NewInsufficientCapacityError(err)
+		return nil, cloudprovider.NewCreateError(err, "TemplateUnusable", err.Error())
 	}
 	created := decision.nodeClaim(claim)
 	created.Annotations = lo.Assign(created.Annotations, annotations, map[string]string{

@@ -70,8 +70,8 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.Clock),
-		scalableresource.NewReconciler(op.Clusters, op.EventRecorder, op.Clock),
-		nodeclaim.NewReconciler(op.Clusters, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
+		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
+		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		// Events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
 			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg takes this kind only.

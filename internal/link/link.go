@@ -45,6 +45,8 @@ type Machine struct {
 	Unfit bool
 	// Expired tells whether the Machine has been spare for its grace period.
 	Expired bool
+	// Released tells whether the Machine has served a claim before.
+	Released bool
 }
 
 // State is one scalable resource as it was observed.
@@ -55,6 +57,12 @@ type State struct {
 	Claims []Claim
 	// Machines of this resource, those that are being deleted included.
 	Machines []Machine
+	// Own is how many Machines the resource has that are not for claims: those it had
+	// when it was adopted. A generated resource has none.
+	Own int32
+	// Adopted is when the resource was adopted. Machines that were there before are
+	// never touched. It is zero for a generated resource.
+	Adopted time.Time
 }
 
 // Link is the decision that a Machine serves a claim.
@@ -75,6 +83,8 @@ type Plan struct {
 	// Spares are Machines without a link that no claim waits for. They are kept for
 	// their grace period.
 	Spares []string
+	// Own are Machines that are not for claims, and stay as they are.
+	Own []string
 	// Replicas the resource is to have.
 	Replicas int32
 	// Served maps each claim that has a live Machine, with Links done, to its name.
@@ -89,7 +99,8 @@ type Plan struct {
 // else the oldest.
 func Decide(state State) Plan {
 	claims, machines := byAge(state)
-	plan, spare := observe(claims, machines)
+	own := ownOf(state, claims, machines)
+	plan, spare := observe(claims, machines, own)
 
 	waiting := 0
 	for _, claim := range claims {
@@ -126,8 +137,36 @@ func Decide(state State) Plan {
 	}
 	// One that is to be released is as good as spare for a claim that still waits.
 	waiting = max(0, waiting-len(plan.Releases))
+	// Own Machines that are gone or going come again, as for a claim that waits.
+	waiting += max(0, int(state.Own)-len(own))
 	plan.Replicas = replicas(state.Replicas, len(machines)-leaving, leaving, waiting)
+	plan.Own = own
 	return plan
+}
+
+// ownOf returns, of an adopted resource, the Machines that are not for claims: all
+// that are older than the adoption and, should these be fewer than there were, the
+// oldest of those that have never served a claim. Machines that are leaving do not
+// count: others come in their place.
+func ownOf(state State, claims []Claim, machines []Machine) []string {
+	if state.Adopted.IsZero() {
+		return nil
+	}
+	var own, others []string
+	serves := func(machine Machine) bool {
+		return machine.Claim != "" || machine.Released ||
+			machine.ProviderID != "" && slices.ContainsFunc(claims, func(claim Claim) bool { return claim.ProviderID == machine.ProviderID })
+	}
+	for _, machine := range machines {
+		switch {
+		case machine.Leaving || serves(machine):
+		case !machine.Created.After(state.Adopted):
+			own = append(own, machine.Name)
+		default:
+			others = append(others, machine.Name)
+		}
+	}
+	return append(own, others[:min(len(others), max(0, int(state.Own)-len(own)))]...)
 }
 
 // byAge returns the claims and Machines of a state, oldest first.
@@ -145,8 +184,9 @@ func byAge(state State) ([]Claim, []Machine) {
 // observe tells, of the live Machines, which serve a claim already, which can
 // serve none any more (both in the plan), and which are spare. A Machine with a
 // link is never spare: the link is removed first, which takes a look at the API
-// server, and a cache that lags behind cannot give it to another claim.
-func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
+// server, and a cache that lags behind cannot give it to another claim. Others are
+// Machines that are not for claims.
+func observe(claims []Claim, machines []Machine, others []string) (plan Plan, spare []Machine) {
 	plan.Served = map[types.UID]string{}
 	own := plan.keepOwn(claims, machines)
 	exists := map[types.UID]bool{}
@@ -155,7 +195,7 @@ func observe(claims []Claim, machines []Machine) (plan Plan, spare []Machine) {
 	}
 	for _, machine := range machines {
 		switch {
-		case machine.Leaving || own[machine.Name]:
+		case machine.Leaving || own[machine.Name] || slices.Contains(others, machine.Name):
 		case exists[machine.Claim] && plan.Served[machine.Claim] == "":
 			plan.Served[machine.Claim] = machine.Name
 		case machine.Unfit || (machine.Used && machine.Claim != ""):

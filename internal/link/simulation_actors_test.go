@@ -107,6 +107,9 @@ func (w *world) choose(m simMachine) {
 		if claim, serves := w.serves(*now); serves {
 			w.fail("Machine %s is to go and serves live claim %s", m.Name, claim)
 		}
+		if isOwn(*now) {
+			w.fail("Machine %s was there before, and is to go", m.Name)
+		}
 		now.chosen = true
 	})
 }
@@ -120,7 +123,7 @@ func (w *world) release(m simMachine) bool {
 		if claim, serves := w.serves(*now); serves {
 			w.fail("Machine %s is released and serves live claim %s", m.Name, claim)
 		}
-		now.Claim, now.claimName, now.spareSince = "", "", w.step
+		now.Claim, now.claimName, now.spareSince, now.Released = "", "", w.step, true
 	})
 }
 
@@ -161,7 +164,7 @@ func (w *world) scaleMachineSet() {
 		// Its name is random, so names do not tell the order of creation.
 		name := fmt.Sprintf("m%c%d", 'a'+rune(w.random.Intn(4)), w.made)
 		w.machines = append(w.machines, append(slices.Clone(w.machines.now()),
-			simMachine{Machine: Machine{Name: name, Created: w.now()}, version: w.wrote(), hook: true, spareSince: w.step}))
+			simMachine{Machine: Machine{Name: name, Created: w.now()}, version: w.wrote(), hook: w.own == 0, spareSince: w.step}))
 		w.tracef("creates Machine %s", name)
 		w.ownWrites = w.machines.latest()
 	}
@@ -170,6 +173,10 @@ func (w *world) scaleMachineSet() {
 			if claim, serves := w.serves(*now); serves {
 				w.victims = append(w.victims, w.step)
 				w.tracef("HARM: Machine %s, deleted for replicas %d, serves live claim %s", name, w.ms[v.ms].replicas, claim)
+			}
+			if isOwn(*now) {
+				w.victims = append(w.victims, w.step)
+				w.tracef("HARM: Machine %s, deleted for replicas %d, was there before", name, w.ms[v.ms].replicas)
 			}
 			now.deleting = true
 		})

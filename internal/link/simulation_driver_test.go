@@ -2,8 +2,6 @@
 
 package link
 
-import "slices"
-
 // refresh lets an actor's caches catch up.
 func (w *world) refresh(actor int) {
 	if actor < numCaches {
@@ -80,7 +78,16 @@ func (w *world) settle() {
 
 // hasSpare tells whether a Machine waits to be used or to go.
 func (w *world) hasSpare() bool {
-	return slices.ContainsFunc(w.machines.now(), func(m simMachine) bool { return m.Claim == "" && !m.chosen && !m.deleting })
+	free := 0
+	for _, m := range w.machines.now() {
+		if m.Claim == "" && !m.chosen && !m.deleting {
+			if m.Released {
+				return true
+			}
+			free++
+		}
+	}
+	return free > w.own
 }
 
 // chaos runs actors in random order on stale caches.

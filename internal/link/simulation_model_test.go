@@ -90,9 +90,14 @@ type options struct {
 	// deletedBooting lets a user delete also Machines without a Node, which nothing
 	// holds up: they vanish at any moment.
 	deletedBooting bool
+	// own is how many Machines the resource has when it is adopted.
+	own int
 	// trace records what happens.
 	trace bool
 }
+
+// adopted is when a resource with Machines of its own was adopted.
+var adopted = start.Add(-time.Minute)
 
 // world is everything there is in one simulation.
 type world struct {
@@ -123,11 +128,21 @@ type world struct {
 }
 
 func newWorld(seed int64, opts options) *world {
-	return &world{options: opts, random: rand.New(rand.NewSource(seed)), crash: -1,
+	replicas := simReplicas{replicas: int32(opts.own)}
+	w := &world{options: opts, random: rand.New(rand.NewSource(seed)), crash: -1,
 		claims: history[[]simClaim]{nil}, machines: history[[]simMachine]{nil},
-		md: history[simReplicas]{{}}, ms: history[simReplicas]{{}},
+		md: history[simReplicas]{replicas}, ms: history[simReplicas]{replicas},
 		nodes: map[string]bool{}, owner: map[string]types.UID{}}
+	for i := range opts.own {
+		m := Machine{Name: fmt.Sprintf("own%d", i), Created: adopted, ProviderID: fmt.Sprintf("real://own%d", i), Used: true}
+		w.machines[0] = append(w.machines[0], simMachine{Machine: m, version: w.wrote()})
+		w.nodes[m.ProviderID] = true
+	}
+	return w
 }
+
+// isOwn tells whether a Machine was there before the resource was adopted.
+func isOwn(m simMachine) bool { return !m.Created.After(adopted) }
 
 func (w *world) now() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
 
@@ -272,7 +287,7 @@ func (w *world) checkSettled() {
 			w.fail("settled: claim %s, deleting=%t registered=%t, has Machines %v", c.uid, c.deleting, c.registered, own)
 		}
 	}
-	if len(machines) != len(claims) || int(w.md.now().replicas) != len(claims) || int(w.ms.now().replicas) != len(claims) {
+	if want := len(claims) + w.own; len(machines) != want || int(w.md.now().replicas) != want || int(w.ms.now().replicas) != want {
 		w.fail("settled: %d claims, %d Machines, replicas %d, of the MachineSet %d", len(claims), len(machines), w.md.now().replicas, w.ms.now().replicas)
 	}
 }

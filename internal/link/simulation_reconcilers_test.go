@@ -7,7 +7,10 @@ import "slices"
 // observed is scalable.Observe for one of our reconcilers.
 func (w *world) observed(actor int) (claims []simClaim, machines map[string]simMachine, plan Plan) {
 	v := w.views[actor]
-	state := State{Replicas: w.md[v.md].replicas}
+	state := State{Replicas: w.md[v.md].replicas, Own: int32(w.own)}
+	if w.own > 0 {
+		state.Adopted = adopted
+	}
 	claims, machines = w.claims[v.claims], map[string]simMachine{}
 	for _, c := range claims {
 		state.Claims = append(state.Claims, c.forDecide())
@@ -36,7 +39,10 @@ func (w *world) link() {
 			if m.deleting || m.chosen || m.Used && m.Claim != "" || m.Unfit {
 				w.fail("Machine %s, leaving, used or failed, is linked to claim %s", m.Name, l.Claim.UID)
 			}
-			m.Claim, m.claimName = l.Claim.UID, l.Claim.Name
+			if isOwn(*m) {
+				w.fail("Machine %s was there before, and is linked to claim %s", m.Name, l.Claim.UID)
+			}
+			m.Claim, m.claimName, m.Released, m.hook = l.Claim.UID, l.Claim.Name, false, true
 		})
 		if !linked {
 			return // the cache is behind

@@ -57,6 +57,20 @@ func TestSimulation(t *testing.T) {
 	counts.Print(t, fmt.Sprintf("simulation of links: %d interleavings, %d steps", interleavings, steps))
 }
 
+// TestSimulationAdopted does the same with a resource that had Machines of its own:
+// none of these is ever linked, chosen or deleted for replicas, and as many stay.
+func TestSimulationAdopted(t *testing.T) {
+	for seed := range int64(interleavings / 4) {
+		opts := options{own: 1 + int(seed%3)}
+		w := simulate(seed, opts)
+		if w.failure != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts, w.step))
+		} else if len(w.victims) > 0 {
+			t.Fatalf("seed %d: replicas made the MachineSet delete a Machine that serves or was there before\n%s", seed, traceOf(seed, opts, w.victims[0]))
+		}
+	}
+}
+
 // TestSimulationCounts counts the serving Machines that a MachineSet deletes when
 // its world is less kind; what must hold at every moment and in the end, does.
 func TestSimulationCounts(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -64,6 +65,21 @@ func Choose(ctx context.Context, management client.Client, machine *clusterv1.Ma
 		return fmt.Errorf("choosing Machine %s to go: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
+}
+
+// Linked returns a Machine as the one of a claim. One of an adopted resource gets what
+// Machines of generated resources have from their template: labels, and the hook with
+// which it waits until Karpenter has drained its Node.
+func Linked(machine *clusterv1.Machine, resource *clusterv1.MachineDeployment, claim *karpv1.NodeClaim) *clusterv1.Machine {
+	linked := machine.DeepCopy()
+	linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
+	linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name})
+	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
+	if resource != nil && Adopted(resource) {
+		linked.Labels = lo.Assign(linked.Labels, labelsOf(resource.Labels[v1alpha1.TemplateLabel], OfferingOf(resource)))
+		linked.Annotations[v1alpha1.DrainHookAnnotation] = ""
+	}
+	return linked
 }
 
 // Release removes the link of a Machine that has not become a Node, so that it is

@@ -6,15 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 const (
@@ -25,68 +24,34 @@ const (
 	hashLength    = 8
 )
 
-// Offering is what one scalable resource makes.
-type Offering struct {
-	InstanceType string
-	// Zone is empty for infrastructure without zones.
-	Zone         string
-	CapacityType string
-}
-
-// String returns the offering for messages, as m5.large/us-east-1a/spot.
-func (o Offering) String() string {
-	return strings.Join(lo.Compact([]string{o.InstanceType, o.Zone, o.CapacityType}), "/")
-}
-
 // OfferingOf returns the offering that a generated object was made for.
-func OfferingOf(object metav1.Object) Offering {
+func OfferingOf(object metav1.Object) catalog.Key {
 	labels := object.GetLabels()
-	return Offering{
+	return catalog.Key{
 		InstanceType: labels[v1alpha1.InstanceTypeLabel],
 		Zone:         labels[v1alpha1.ZoneLabel],
 		CapacityType: labels[v1alpha1.CapacityTypeLabel],
 	}
 }
 
-// MachineDeployment returns the MachineDeployment for an offering of a template
-// in the given Cluster, without replicas. Its name and template hash depend on
-// nothing but what shapes its Machines: a price, for one, does not.
-//
-// It fails if the template has no such offering, or no infrastructure for it.
-func MachineDeployment(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*clusterv1.MachineDeployment, error) {
-	instanceType, err := find(template, offering)
-	if err != nil {
-		return nil, err
-	}
-	infrastructure := lo.CoalesceOrEmpty(instanceType.InfrastructureRef, template.Spec.Template.Spec.InfrastructureRef)
-	if infrastructure == nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", template.Name, instanceType.Name)
-	}
-
+// machineDeployment returns the MachineDeployment for an offering, whose Machines
+// have the given references, to templates of the given specs as far as their names do
+// not tell what they are.
+func (g *Generator) machineDeployment(offering catalog.Key, machine clusterv1.MachineSpec, specs []any) *clusterv1.MachineDeployment {
+	cluster, template := g.cluster, g.template
 	spec := template.Spec.Template.Spec
-	machine := clusterv1.MachineSpec{
-		ClusterName:       cluster.Name,
-		Version:           spec.Version,
-		Bootstrap:         *spec.Bootstrap.DeepCopy(),
-		InfrastructureRef: *infrastructure,
-		FailureDomain:     offering.Zone,
-		MinReadySeconds:   spec.MinReadySeconds,
-		ReadinessGates:    spec.ReadinessGates,
-		Deletion:          lo.FromPtr(spec.Deletion),
-	}
-	hash := hashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet)
-	name := nameOf(template.Name, offering, hash)
+	machine.ClusterName = cluster.Name
+	machine.Version = spec.Version
+	machine.MinReadySeconds = spec.MinReadySeconds
+	machine.ReadinessGates = spec.ReadinessGates
+	machine.Deletion = lo.FromPtr(spec.Deletion)
+	hash := HashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet, specs)
+	name := nameOf(hash, template.Name, offering.InstanceType, offering.Zone, offering.CapacityType)
 
-	labels := map[string]string{
+	labels := lo.Assign(labelsOf(template.Name, offering), map[string]string{
 		clusterv1.ClusterNameLabel: cluster.Name,
-		v1alpha1.TemplateLabel:     template.Name,
-		v1alpha1.InstanceTypeLabel: offering.InstanceType,
-		v1alpha1.CapacityTypeLabel: offering.CapacityType,
 		v1alpha1.TemplateHashLabel: hash,
-	}
-	if offering.Zone != "" {
-		labels[v1alpha1.ZoneLabel] = offering.Zone
-	}
+	})
 	// Cluster API's webhook would add these itself (core/webhooks/admission/
 	// machinedeployment.go); set here, what is created is what is stored.
 	selector := map[string]string{
@@ -112,28 +77,12 @@ func MachineDeployment(cluster types.NamespacedName, template *v1alpha1.Karpente
 				Spec: machine,
 			},
 		},
-	}, nil
-}
-
-// find returns the instance type of an offering.
-func find(template *v1alpha1.KarpenterMachineTemplate, offering Offering) (*v1alpha1.InstanceType, error) {
-	for i := range template.Spec.InstanceTypes {
-		instanceType := &template.Spec.InstanceTypes[i]
-		if instanceType.Name != offering.InstanceType {
-			continue
-		}
-		for _, o := range instanceType.Offerings {
-			if o.Zone == offering.Zone && string(o.CapacityType) == offering.CapacityType {
-				return instanceType, nil
-			}
-		}
 	}
-	return nil, fmt.Errorf("KarpenterMachineTemplate %s has no offering %s", template.Name, offering)
 }
 
-// hashOf returns a hash of everything that shapes a Machine. Values of these
+// HashOf returns a hash of everything that shapes a Machine. Values of these
 // types have one JSON form: maps are sorted and quantities are canonical.
-func hashOf(values ...any) string {
+func HashOf(values ...any) string {
 	hash := sha256.New()
 	for _, value := range values {
 		// Encoding these types cannot fail, and writing to a hash never does.
@@ -142,14 +91,14 @@ func hashOf(values ...any) string {
 	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
 }
 
-// nameOf returns the name for people to recognise, made unique by the hash.
-func nameOf(template string, offering Offering, hash string) string {
+// nameOf returns a name for people to recognise, made unique by the hash.
+func nameOf(hash string, parts ...string) string {
 	name := strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
 			return r
 		}
 		return '-'
-	}, strings.ToLower(strings.Join(lo.Compact([]string{template, offering.InstanceType, offering.Zone, offering.CapacityType}), "-")))
+	}, strings.ToLower(strings.Join(lo.Compact(parts), "-")))
 	name = name[:min(len(name), maxNameLength-hashLength-1)]
 	return strings.Trim(name, "-") + "-" + hash
 }

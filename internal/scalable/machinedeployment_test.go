@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,11 +16,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 var (
 	served = types.NamespacedName{Namespace: "clusters", Name: "prod"}
-	spotA  = Offering{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
+	spotA  = catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
 )
 
 func template() *v1alpha1.KarpenterMachineTemplate {
@@ -28,7 +30,7 @@ func template() *v1alpha1.KarpenterMachineTemplate {
 	t.Spec.Template.Metadata.Labels = map[string]string{"team": "platform"}
 	t.Spec.Template.Metadata.Annotations = map[string]string{"note": "hello"}
 	t.Spec.Template.Spec.Version = "v1.36.3"
-	t.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate", Name: "workers"}
+	t.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OtherConfigTemplate", Name: "workers"}
 	t.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
 	t.Spec.InstanceTypes = []v1alpha1.InstanceType{{
 		Name:     "m5.large",
@@ -42,8 +44,54 @@ func template() *v1alpha1.KarpenterMachineTemplate {
 	return t
 }
 
+func infrastructure() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachineTemplate",
+		"metadata": map[string]any{"namespace": "clusters", "name": "workers", "uid": "1", "resourceVersion": "7",
+			"labels": map[string]any{"kustomize.toolkit.fluxcd.io/name": "x"}},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"instanceType": "none"}}},
+	}}
+}
+
+func bootstrap() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "OtherConfigTemplate",
+		"metadata": map[string]any{"namespace": "clusters", "name": "workers"},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+	}}
+}
+
+// generate generates for an offering of a template, with the bases that it names.
+func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Generated, error) {
+	bases := Bases{Bootstrap: bootstrap()}
+	bases.Bootstrap.SetName(template.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
+	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
+		bases.Infrastructure = infrastructure()
+		bases.Infrastructure.SetName(ref.Name)
+	}
+	generator, err := NewGenerator(served, template, bases)
+	if err != nil {
+		return nil, err
+	}
+	types, _ := catalog.Merge(template, nil)
+	for i := range types {
+		if offering := types[i].Find(key.Zone, key.CapacityType); types[i].Name == key.InstanceType && offering != nil {
+			return generator.Generate(&types[i], offering)
+		}
+	}
+	return nil, catalog.NotOffered{Template: template.Name, Key: key}
+}
+
+func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key) (*clusterv1.MachineDeployment, error) {
+	generated, err := generate(template, offering)
+	if err != nil {
+		return nil, err
+	}
+	return generated.MachineDeployment, nil
+}
+
 func TestMachineDeployment(t *testing.T) {
-	got, err := MachineDeployment(served, template(), spotA)
+	got, err := machineDeployment(template(), spotA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +104,7 @@ func TestMachineDeployment(t *testing.T) {
 	}
 	machine := got.Spec.Template.Spec
 	if machine.FailureDomain != "us-east-1a" || machine.Version != "v1.36.3" || machine.ClusterName != "prod" ||
-		machine.InfrastructureRef.Name != "workers" || machine.Bootstrap.ConfigRef.Kind != "KubeadmConfigTemplate" {
+		machine.InfrastructureRef.Name != "workers" || machine.Bootstrap.ConfigRef.Kind != "OtherConfigTemplate" {
 		t.Errorf("unexpected Machine spec: %+v", machine)
 	}
 	wantLabels := map[string]string{
@@ -86,7 +134,7 @@ func TestMachineDeployment(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	base, err := MachineDeployment(served, template(), spotA)
+	base, err := machineDeployment(template(), spotA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +166,7 @@ func TestHash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := template()
 			tc.change(changed)
-			got, err := MachineDeployment(served, changed, spotA)
+			got, err := machineDeployment(changed, spotA)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,8 +186,8 @@ func TestNames(t *testing.T) {
 	for _, template := range []*v1alpha1.KarpenterMachineTemplate{template(), long} {
 		for _, instanceType := range template.Spec.InstanceTypes {
 			for _, o := range instanceType.Offerings {
-				offering := Offering{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
-				resource, err := MachineDeployment(served, template, offering)
+				offering := catalog.Key{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
+				resource, err := machineDeployment(template, offering)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,28 +201,5 @@ func TestNames(t *testing.T) {
 				names[resource.Name] = true
 			}
 		}
-	}
-}
-
-func TestNotOffered(t *testing.T) {
-	for name, tc := range map[string]struct {
-		offering Offering
-		change   func(*v1alpha1.KarpenterMachineTemplate)
-		want     string
-	}{
-		"an unknown type":   {Offering{"x", "us-east-1a", "spot"}, nil, "KarpenterMachineTemplate general has no offering x/us-east-1a/spot"},
-		"another zone":      {Offering{"m5.large", "b", "spot"}, nil, "has no offering m5.large/b/spot"},
-		"no zone, no such":  {Offering{"m5.large", "", "on-demand"}, nil, "has no offering m5.large/on-demand"},
-		"no infrastructure": {spotA, func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef = nil }, "instance type m5.large has no infrastructureRef"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			changed := template()
-			if tc.change != nil {
-				tc.change(changed)
-			}
-			if _, err := MachineDeployment(served, changed, tc.offering); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want %q", err, tc.want)
-			}
-		})
 	}
 }

@@ -20,7 +20,7 @@ func ResourcePaused(resource *clusterv1.MachineDeployment) bool {
 }
 
 // MachinePaused tells whether a Machine is not to be touched: it, its scalable
-// resource or the Cluster is paused.
+// resource or the Cluster is paused, or an adopted resource is rolling out.
 func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
 	management := clusters.Management.GetClient()
 	cluster, resource := &clusterv1.Cluster{}, &clusterv1.MachineDeployment{}
@@ -31,7 +31,22 @@ func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *cl
 	if err := client.IgnoreNotFound(management.Get(ctx, key, resource)); err != nil {
 		return false, fmt.Errorf("getting MachineDeployment %s: %w", key, err)
 	}
-	return lo.FromPtr(cluster.Spec.Paused) || ResourcePaused(resource) || hasPausedAnnotation(machine), nil
+	if lo.FromPtr(cluster.Spec.Paused) || ResourcePaused(resource) || hasPausedAnnotation(machine) {
+		return true, nil
+	}
+	return IsRollingOut(ctx, clusters, resource)
+}
+
+// IsRollingOut tells whether an adopted resource is rolling out, see RollingOut.
+func IsRollingOut(ctx context.Context, clusters *operator.Clusters, resource *clusterv1.MachineDeployment) (bool, error) {
+	if !Adopted(resource) {
+		return false, nil
+	}
+	sets := &clusterv1.MachineSetList{}
+	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{operator.ResourceField: resource.Name}); err != nil {
+		return false, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", resource.Name, err)
+	}
+	return RollingOut(resource, sets.Items), nil
 }
 
 func hasPausedAnnotation(object client.Object) bool {

@@ -14,7 +14,7 @@ import (
 const staleBound = 5 * time.Second
 
 // kinds are those that our process has a cache of. Each lags for itself.
-var kinds = []string{"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachineSet", "Node", "NodeClaim", "NodePool"}
+var kinds = []string{"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata", infrastructureKind}
 
 // cache is what our process knows: for each kind the state after one of the
 // changes of the past.

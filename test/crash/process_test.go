@@ -49,8 +49,8 @@ func newProcess(w *world) *process {
 	catalog := catalog.New(clusters)
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
 	p.controllers = append(p.coreControllers(),
-		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, silent{}, w.clock))},
-		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, p.cloudProvider, silent{}, w.clock, noPods))},
+		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, w.clock))},
+		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, w.clock, noPods))},
 	)
 	for _, c := range p.controllers {
 		c.due = map[string]time.Time{}

@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/contract"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -24,6 +26,9 @@ const (
 	poolName     = "general"
 	templateName = "general"
 	instanceType = "standard"
+
+	infrastructureGroup = "infrastructure.test"
+	infrastructureKind  = "TestMachineTemplate"
 )
 
 var (
@@ -40,14 +45,17 @@ func newScene() *world {
 	w.server.actor = "user"
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	template := &v1alpha1.KarpenterMachineTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: templateName},
+		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // which its conditions are of
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
 			// Longer than a run: what goes with it is the subject of other tests.
 			ScalableResource: v1alpha1.ScalableResource{EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
-				InfrastructureRef: &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"},
+				InfrastructureRef: &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureGroup, Kind: infrastructureKind, Name: "workers"},
 			}},
+			Patches: []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{{
+				Op: "add", Path: "/spec/template/spec/size", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .instanceType }}"},
+			}}}},
 			InstanceTypes: []v1alpha1.InstanceType{{
 				Name: instanceType, Capacity: capacity,
 				Offerings: []v1alpha1.Offering{
@@ -62,6 +70,15 @@ func newScene() *world {
 		conditions.SetTrue(kind)
 	}
 	w.server.put(template)
+	w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name:   contract.CalculateCRDName(infrastructureGroup, infrastructureKind),
+		Labels: map[string]string{clusterv1.GroupVersion.String(): "v1"},
+	}})
+	w.server.put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": infrastructureGroup + "/v1", "kind": infrastructureKind,
+		"metadata": map[string]any{"namespace": prod.Namespace, "name": "workers"},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+	}})
 	w.server.put(&karpv1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: poolName},
 		Spec:       karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: nodeClassRef()}}},
@@ -161,6 +178,15 @@ func keepNoSpares(w *world) {
 	template := w.template().DeepCopy()
 	template.Spec.SpareTTL = &metav1.Duration{}
 	w.server.put(template)
+	w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name:   contract.CalculateCRDName(infrastructureGroup, infrastructureKind),
+		Labels: map[string]string{clusterv1.GroupVersion.String(): "v1"},
+	}})
+	w.server.put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": infrastructureGroup + "/v1", "kind": infrastructureKind,
+		"metadata": map[string]any{"namespace": prod.Namespace, "name": "workers"},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}},
+	}})
 }
 
 // replicas waits until a MachineDeployment has these replicas.

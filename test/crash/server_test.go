@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -73,7 +75,9 @@ func (s *server) store(before, after client.Object) client.Object {
 		return before
 	}
 	s.version++
-	after.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	if _, isUnstructured := after.(*unstructured.Unstructured); !isUnstructured {
+		after.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
 	after.SetResourceVersion(strconv.Itoa(s.version))
 	switch {
 	case before == nil:
@@ -130,11 +134,25 @@ func same(before, after client.Object) bool {
 func specOf(object client.Object) any   { return partOf(object, "Spec").Interface() }
 func statusOf(object client.Object) any { return partOf(object, "Status").Interface() }
 
+// partOf returns spec or status. Of an object without such a field it is a copy, or
+// nothing: what is set there has no effect.
 func partOf(object client.Object, name string) reflect.Value {
-	return reflect.ValueOf(object).Elem().FieldByName(name)
+	if part := reflect.ValueOf(object).Elem().FieldByName(name); part.IsValid() {
+		return part
+	}
+	var part any
+	if object, isUnstructured := object.(*unstructured.Unstructured); isUnstructured {
+		part = object.Object[strings.ToLower(name)]
+	}
+	return reflect.ValueOf(&part).Elem()
 }
 
-func kindOf(object any) string { return reflect.TypeOf(object).Elem().Name() }
+func kindOf(object any) string {
+	if object, isUnstructured := object.(*unstructured.Unstructured); isUnstructured {
+		return object.GetKind()
+	}
+	return reflect.TypeOf(object).Elem().Name()
+}
 
 func must(err error) {
 	if err != nil {

@@ -15,12 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -234,10 +236,26 @@ func (f *fixture) condition(ctx context.Context, kind string) *status.Condition 
 // one that was left by a claim of former times.
 func (f *fixture) createResource(ctx context.Context) *clusterv1.MachineDeployment {
 	GinkgoHelper()
-	resource, err := scalable.MachineDeployment(served, f.template,
-		scalable.Offering{InstanceType: instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand})
-	Expect(err).NotTo(HaveOccurred())
+	generated := f.generate(ctx)
+	for _, template := range generated.Templates {
+		Expect(env.client.Create(ctx, template)).To(Succeed())
+	}
+	resource := generated.MachineDeployment
 	resource.Spec.Replicas = new(int32(0))
 	Expect(env.client.Create(ctx, resource)).To(Succeed())
 	return resource
+}
+
+// generate returns what the operator makes for the fixture's offering.
+func (f *fixture) generate(ctx context.Context) *scalable.Generated {
+	GinkgoHelper()
+	base := &unstructured.Unstructured{}
+	base.SetGroupVersionKind(infrav1.GroupVersion.WithKind("SimulatedMachineTemplate"))
+	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.infrastructure), base)).To(Succeed())
+	generator, err := scalable.NewGenerator(served, f.template, scalable.Bases{Infrastructure: base})
+	Expect(err).NotTo(HaveOccurred())
+	types, _ := catalog.Merge(f.template, nil)
+	generated, err := generator.Generate(&types[0], types[0].Find(zone, karpv1.CapacityTypeOnDemand))
+	Expect(err).NotTo(HaveOccurred())
+	return generated
 }

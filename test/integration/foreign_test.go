@@ -13,15 +13,12 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 var _ = Describe("A MachineDeployment that this operator did not generate", func() {
 	It("keeps its Machines, also if a claim is made to name it", func(ctx SpecContext) {
 		f := newFixture("foreign").delays(0, 0, never).createReady(ctx)
-		resource, err := scalable.MachineDeployment(served, f.template,
-			scalable.Offering{InstanceType: instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand})
-		Expect(err).NotTo(HaveOccurred())
+		resource := f.generate(ctx).MachineDeployment
 		resource.Name = "somebodys"
 		resource.Labels = nil
 		resource.Spec.Replicas = new(int32(1))

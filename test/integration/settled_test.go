@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 )
@@ -37,8 +38,8 @@ var _ = Describe("A settled cluster", func() {
 		env.start(running, op)
 		again := reconcile.Request{NamespacedName: types.NamespacedName{Name: f.resource(ctx).Name}}
 		for _, reconciler := range []reconcile.Reconciler{
-			scalableresource.NewReconciler(op.Clusters, op.EventRecorder, clock.RealClock{}),
-			nodeclaim.NewReconciler(op.Clusters, nil, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim),
+			scalableresource.NewReconciler(op.Clusters, catalog.New(op.Clusters), op.EventRecorder, clock.RealClock{}),
+			nodeclaim.NewReconciler(op.Clusters, catalog.New(op.Clusters), nil, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim),
 		} {
 			_, err := reconciler.Reconcile(running, again)
 			Expect(err).NotTo(HaveOccurred())

@@ -56,11 +56,12 @@ type Reconciler struct {
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 	watches  *watches
+	answers  *answers
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock}
+	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock, answers: &answers{of: map[string]answer{}, last: map[string]examined{}}}
 }
 
 // Register adds the reconciler to a manager.
@@ -79,14 +80,14 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controller of KarpenterMachineTemplates: %w", err)
 	}
-	r.watches = &watches{controller: c, cache: management, handler: everyTemplate}
+	r.watches = &watches{controller: c, cache: management, handler: r.ofReferenced()}
 	return nil
 }
 
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments,verbs=get;list;watch
-// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
@@ -97,16 +98,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, template); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.catalog.Forget(request.Name)
-			return reconcile.Result{}, nil
+			again, err := r.keepCopies(ctx, request.Name, nil)
+			return reconcile.Result{RequeueAfter: again}, err
 		}
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
 	stored := template.DeepCopy()
+	var askAgain time.Duration
 	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
 		r.setClusterReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
 		r.setInstanceTypesReady,
+		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (err error) {
+			askAgain, err = r.setGenerated(ctx, template)
+			return err
+		},
 		r.setReady,
 		r.setOfferingsAvailable,
 		r.setScalableResources,
@@ -119,19 +126,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	result := reconcile.Result{RequeueAfter: catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now())}
+	if err := r.patchStatus(ctx, template, stored); err != nil {
+		return reconcile.Result{}, err
+	}
+	again, err := r.keepCopies(ctx, template.Name, template)
+	return reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
+}
+
+// patchStatus writes the status if it is another than what is stored.
+func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1.KarpenterMachineTemplate) error {
 	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
-		return result, nil
+		return nil
 	}
 	// With the resourceVersion as precondition, since lists are replaced as a whole.
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // its event brings the next reconcile
+		return nil // its event brings the next reconcile
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", request.Name, err)
+		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
-	return result, nil
+	return nil
+}
+
+// soonest returns the least of the durations that are not zero; zero if all are.
+func soonest(durations ...time.Duration) time.Duration {
+	return lo.Min(lo.Compact(durations))
 }
 
 // everyTemplate enqueues all templates; there are few of them.
@@ -148,6 +168,17 @@ func (r *Reconciler) templates(ctx context.Context, which func(*v1alpha1.Karpent
 	}
 	return lo.FilterMap(templates.Items, func(t v1alpha1.KarpenterMachineTemplate, i int) (string, bool) {
 		return t.Name, which(&templates.Items[i])
+	})
+}
+
+// ofReferenced enqueues, for an object of a kind that templates refer to, the template
+// that it is a copy for, or all if it is none.
+func (r *Reconciler) ofReferenced() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		if name := object.GetLabels()[v1alpha1.TemplateLabel]; name != "" {
+			return []reconcile.Request{requestOf(name)}
+		}
+		return r.everyTemplate(ctx, object)
 	})
 }
 

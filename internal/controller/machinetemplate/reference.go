@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -68,6 +69,13 @@ type watches struct {
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]bool
+}
+
+// kinds returns the kinds that are watched.
+func (w *watches) kinds() []schema.GroupVersionKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.known))
 }
 
 func (w *watches) add(gvk schema.GroupVersionKind) error {

@@ -30,6 +30,10 @@ func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha
 	for i := range list.Items {
 		resource := &list.Items[i]
 		offering := scalable.OfferingOf(resource)
+		rollingOut, err := scalable.IsRollingOut(ctx, r.clusters, resource)
+		if err != nil {
+			return err
+		}
 		machines += lo.FromPtr(resource.Status.Replicas)
 		resources = append(resources, v1alpha1.ScalableResourceStatus{
 			Name:          resource.Name,
@@ -37,7 +41,7 @@ func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha
 			InstanceType:  offering.InstanceType,
 			Zone:          offering.Zone,
 			CapacityType:  offering.CapacityType,
-			Paused:        scalable.ResourcePaused(resource),
+			Paused:        scalable.ResourcePaused(resource) || rollingOut,
 			Replicas:      lo.FromPtr(resource.Spec.Replicas),
 			ReadyReplicas: lo.FromPtr(resource.Status.ReadyReplicas),
 		})

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // offeringUnavailable tells on the template that an offering is left alone.
-func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering scalable.Offering, failed *failure.Failure) events.Event {
+func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: template,
 		Type:           corev1.EventTypeWarning,
@@ -28,7 +28,7 @@ func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering s
 }
 
 // claimFailed tells on a claim why its machine could not be had.
-func claimFailed(claim *karpv1.NodeClaim, offering scalable.Offering, failed *failure.Failure) events.Event {
+func claimFailed(claim *karpv1.NodeClaim, offering catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
@@ -39,7 +39,7 @@ func claimFailed(claim *karpv1.NodeClaim, offering scalable.Offering, failed *fa
 }
 
 // podWaits tells on a Pod why it goes on waiting.
-func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering scalable.Offering, failed *failure.Failure) events.Event {
+func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,
@@ -50,7 +50,7 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering scalab
 }
 
 // claimMoved tells on a claim without a NodePool that it has another offering.
-func claimMoved(claim *karpv1.NodeClaim, to, from scalable.Offering, failed *failure.Failure) events.Event {
+func claimMoved(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeNormal,

@@ -40,6 +40,13 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 		until, marked := r.markedUntil(claim, observed)
 		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
+		case failed.Kind == scalable.LimitReached && pooled:
+			// Its offering has not failed: nothing is marked.
+			errs = append(errs, r.replace(ctx, claim, failed))
+		case failed.Kind == scalable.LimitReached:
+			// Nobody would make it again: it waits.
+			_, err := r.tell(ctx, claim, failed)
+			errs = append(errs, err)
 		case !marked && (pooled || !wasTold(claim)):
 			// One mark is enough for all claims of the offering.
 			return again, errors.Join(append(errs, r.mark(ctx, claim, failed, observed))...)
@@ -76,14 +83,14 @@ func (r *Reconciler) markedUntil(claim *karpv1.NodeClaim, observed *scalable.Obs
 	if observed.Template == nil {
 		return time.Time{}, true
 	}
-	offering := scalable.OfferingOfClaim(claim)
+	offering := catalog.KeyOf(claim)
 	return catalog.UnavailableUntil(observed.Template.Status.UnavailableOfferings, offering.InstanceType, offering.Zone, offering.CapacityType, observed.Now)
 }
 
 // mark writes that a claim's offering is unavailable. The event of that write
 // brings the next reconcile.
 func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) error {
-	offering := scalable.OfferingOfClaim(claim)
+	offering := catalog.KeyOf(claim)
 	marked := observed.Template.DeepCopy()
 	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
 		InstanceType: offering.InstanceType,
@@ -112,7 +119,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, failed *
 			return told, err
 		}
 	}
-	offering := scalable.OfferingOfClaim(claim)
+	offering := catalog.KeyOf(claim)
 	r.recorder.Publish(claimFailed(claim, offering, failed))
 	for _, pod := range r.podsOf(claim.Name) {
 		r.recorder.Publish(podWaits(pod, claim, offering, failed))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -32,7 +30,7 @@ func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (boo
 	var errs []error
 	for _, link := range observed.Plan.Links {
 		machine := observed.Machines[link.Machine]
-		linked, err := r.linkOne(ctx, machine, link.Claim)
+		linked, err := r.linkOne(ctx, observed, machine, link.Claim)
 		if linked == nil {
 			current = false
 			errs = append(errs, err)
@@ -52,7 +50,7 @@ func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (boo
 //
 // The API server is asked for the claim, once in its life: CloudProvider.Delete
 // finds no Machine and lets a claim go, and a link must not come after that.
-func (r *Reconciler) linkOne(ctx context.Context, machine *clusterv1.Machine, to link.Claim) (*clusterv1.Machine, error) {
+func (r *Reconciler) linkOne(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine, to link.Claim) (*clusterv1.Machine, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))
@@ -60,10 +58,7 @@ func (r *Reconciler) linkOne(ctx context.Context, machine *clusterv1.Machine, to
 	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	linked := machine.DeepCopy()
-	linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(to.UID)})
-	linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: to.Name})
-	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
+	linked := scalable.Linked(machine, observed.Resource, claim)
 	err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, nil

@@ -94,7 +94,7 @@ func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m", UID: "m"}}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(machine, live).Build()
 			r := &Reconciler{clusters: &operator.Clusters{Management: clientOnly{client: c}, Workload: clientOnly{client: c}}}
-			linked, err := r.linkOne(t.Context(), machine, link.Claim{UID: "a", Name: "a"})
+			linked, err := r.linkOne(t.Context(), &scalable.Observed{}, machine, link.Claim{UID: "a", Name: "a"})
 			if err != nil || linked != nil {
 				t.Errorf("got %v, %v, want no link", linked, err)
 			}

@@ -32,7 +32,7 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *
 		_, err := r.tell(ctx, claim, failed)
 		return false, err
 	}
-	from, to := scalable.OfferingOfClaim(claim), scalable.OfferingOfClaim(next)
+	from, to := catalog.KeyOf(claim), catalog.KeyOf(next)
 	changed := claim.DeepCopy()
 	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
 	changed.Status.ProviderID = link.ProvisionalID(claim.UID)

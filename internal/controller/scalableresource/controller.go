@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalableresource keeps the generated MachineDeployments: it makes one
-// when the first claim names it, sets its replicas to the value of the equation
+// Package scalableresource keeps the scalable resources: it makes one, or adopts one
+// that is there, when the first claim names it, sets its replicas to the value of the equation
 // in internal/link, lets Machines go that serve no claim, and deletes the
-// MachineDeployment when it has long been empty.
+// MachineDeployment that it made when that has long been empty.
 package scalableresource
 
 import (
@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -48,6 +49,7 @@ const (
 // Reconciler keeps the scalable resources of the served Cluster.
 type Reconciler struct {
 	clusters *operator.Clusters
+	catalog  *catalog.Catalog
 	recorder events.Recorder
 	clock    clock.PassiveClock
 
@@ -63,8 +65,8 @@ type raise struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, recorder: recorder, clock: clock}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock}
 }
 
 // Register adds the reconciler to a manager.
@@ -86,7 +88,10 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 
 // Reconcile works on the scalable resource of the given name.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, request.Name, r.clock.Now())
+	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
+		return reconcile.Result{}, err
+	}
+	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now())
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
@@ -110,6 +115,10 @@ func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (re
 	case !resource.DeletionTimestamp.IsZero():
 		// It is going, and its claims wait for the next one.
 		return reconcile.Result{}, nil
+	case scalable.Adopted(resource):
+		if disowned, err := r.disown(ctx, observed); err != nil || disowned {
+			return reconcile.Result{}, err
+		}
 	}
 	return r.update(ctx, observed)
 }

@@ -23,7 +23,7 @@ type emptiness struct {
 // the operator does not begin anew. Replicas do not matter: those that Cluster
 // API cannot make Machines for would keep the resource for ever.
 func setEmptySince(resource *clusterv1.MachineDeployment, observed *scalable.Observed) emptiness {
-	if len(observed.Claims) > 0 || len(observed.Machines) > 0 {
+	if scalable.Adopted(resource) || len(observed.Claims) > 0 || len(observed.Machines) > 0 {
 		delete(resource.Annotations, v1alpha1.EmptySinceAnnotation)
 		return emptiness{}
 	}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 // offeringGone tells that a claim is deleted because its template changed.
@@ -29,5 +32,17 @@ func notGenerated(claim *karpv1.NodeClaim, err error) events.Event {
 		Reason:         "MachineDeploymentNotCreated",
 		Message:        fmt.Sprintf("Cluster API refuses the MachineDeployment for this NodeClaim, and it is tried again: %s", err),
 		DedupeValues:   []string{string(claim.UID)},
+	}
+}
+
+// surplusMachine tells on an adopted MachineDeployment that its replicas are put back.
+func surplusMachine(resource *clusterv1.MachineDeployment, machine *clusterv1.Machine) events.Event {
+	return events.Event{
+		InvolvedObject: resource,
+		Type:           corev1.EventTypeWarning,
+		Reason:         "ReplicasPutBack",
+		Message: fmt.Sprintf("Machine %s serves no NodeClaim and is more than the %s Machines of its own that this MachineDeployment has, so it goes: to keep more, change the annotation %s",
+			machine.Name, resource.Annotations[v1alpha1.OwnReplicasAnnotation], v1alpha1.OwnReplicasAnnotation),
+		DedupeValues: []string{string(machine.UID)},
 	}
 }

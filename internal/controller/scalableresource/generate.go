@@ -9,12 +9,14 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -29,16 +31,18 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 		if !waits(claim, observed) {
 			continue
 		}
-		resource, err := r.resourceOf(ctx, claim)
+		generated, err := r.generatedFor(ctx, claim)
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
-		case resource.Name != observed.Name:
-			errs = append(errs, r.move(ctx, claim, resource))
+		case generated.MachineDeployment.Name == observed.Name && scalable.Adopted(generated.MachineDeployment):
+			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", observed.Name, claim.Name))
+		case generated.MachineDeployment.Name != observed.Name:
+			errs = append(errs, r.move(ctx, claim, generated.MachineDeployment))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			resource.Spec.Replicas = new(observed.Plan.Replicas)
-			err := r.create(ctx, resource)
+			generated.MachineDeployment.Spec.Replicas = new(observed.Plan.Replicas)
+			err := r.create(ctx, generated)
 			if err != nil {
 				r.recorder.Publish(notGenerated(claim, err))
 			}
@@ -54,9 +58,10 @@ func waits(claim *karpv1.NodeClaim, observed *scalable.Observed) bool {
 	return !served && scalable.NeedsMachine(claim)
 }
 
-// resourceOf returns the scalable resource that a claim's offering has now. A
-// notOffered error says that there is none.
-func (r *Reconciler) resourceOf(ctx context.Context, claim *karpv1.NodeClaim) (*clusterv1.MachineDeployment, error) {
+// generatedFor returns what a claim's offering has now; of a MachineDeployment that is
+// not generated, only its name and that it is adopted. A notOffered error says that
+// there is nothing.
+func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) (*scalable.Generated, error) {
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
 	template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), name)
 	if err != nil {
@@ -65,17 +70,38 @@ func (r *Reconciler) resourceOf(ctx context.Context, claim *karpv1.NodeClaim) (*
 	if template == nil {
 		return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
 	}
-	resource, err := scalable.MachineDeployment(r.clusters.Cluster, template, scalable.OfferingOfClaim(claim))
+	instanceType, offering, err := r.catalog.Find(ctx, template, catalog.KeyOf(claim))
+	if catalog.IsNotOffered(err) {
+		return nil, notOffered{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if offering.MachineDeployment != "" {
+		adopted := metav1.ObjectMeta{Name: offering.MachineDeployment, Annotations: map[string]string{v1alpha1.AdoptedAnnotation: ""}}
+		return &scalable.Generated{MachineDeployment: &clusterv1.MachineDeployment{ObjectMeta: adopted}}, nil
+	}
+	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
+	if err != nil {
+		return nil, err
+	}
+	generated, err := generator.Generate(instanceType, offering)
 	if err != nil {
 		return nil, notOffered{err}
 	}
-	return resource, nil
+	return generated, nil
 }
 
 // notOffered says that a claim can get no Machine.
 type notOffered struct{ error }
 
-func (r *Reconciler) create(ctx context.Context, resource *clusterv1.MachineDeployment) error {
+// create makes a MachineDeployment, and before it the templates it refers to, without
+// which Cluster API could make nothing of it.
+func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) error {
+	if err := r.createTemplates(ctx, generated.Templates); err != nil {
+		return err
+	}
+	resource := generated.MachineDeployment
 	if err := r.clusters.Management.GetClient().Create(ctx, resource); err != nil {
 		// If it exists, the cache is behind: its event brings the next reconcile.
 		if apierrors.IsAlreadyExists(err) {

@@ -37,6 +37,7 @@ func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) er
 			// If it has a Node, nobody has drained that: then Cluster API does.
 			if err = scalable.Choose(ctx, management, machine, observed.Now, !scalable.Used(machine)); err == nil {
 				logger.Info("chose Machine that serves no NodeClaim, to be deleted")
+				r.tellSurplus(observed, machine)
 			}
 		} else if err = scalable.Release(ctx, management, machine, observed.Now); err == nil {
 			logger.Info("released Machine whose NodeClaim is gone")
@@ -44,6 +45,14 @@ func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) er
 		errs = append(errs, ignoreConflict(client.IgnoreNotFound(err)))
 	}
 	return errors.Join(errs...)
+}
+
+// tellSurplus tells of a Machine that an adopted resource had too many: somebody has
+// raised its replicas.
+func (r *Reconciler) tellSurplus(observed *scalable.Observed, machine *clusterv1.Machine) {
+	if _, released := machine.Annotations[v1alpha1.SpareSinceAnnotation]; observed.Resource != nil && scalable.Adopted(observed.Resource) && !released && scalable.ClaimUID(machine) == "" {
+		r.recorder.Publish(surplusMachine(observed.Resource, machine))
+	}
 }
 
 // unmarked returns the spare Machines that have a Node and no note of since when

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// unusedFor is how old a copy must be to be deleted when no MachineDeployment refers
+// to it: one that was made a moment ago has its MachineDeployment still to come.
+const unusedFor = 5 * time.Minute
+
+// keepCopies lets the copies of base templates that were made for a template be owned
+// by the MachineDeployments that refer to them, makes those again that somebody has
+// deleted, and deletes those that nothing refers to any more. Cluster API itself makes
+// the Cluster an owner (core/reconcilers/machineset, reconcileExternalTemplateReference),
+// so garbage collection alone would keep them for as long as that exists.
+//
+// The template may be gone; its copies are in use until its MachineDeployments are
+// empty. It returns after what time a copy is to be looked at again.
+func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+	management := r.clusters.Management.GetClient()
+	cluster := &clusterv1.Cluster{}
+	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero() {
+		return 0, client.IgnoreNotFound(err)
+	}
+	resources := &clusterv1.MachineDeploymentList{}
+	if err := management.List(ctx, resources, client.MatchingLabels{v1alpha1.TemplateLabel: name}); err != nil {
+		return 0, fmt.Errorf("listing the MachineDeployments of KarpenterMachineTemplate %s: %w", name, err)
+	}
+	users := usersOf(resources.Items)
+	var next time.Duration
+	var errs []error
+	for _, kind := range r.watches.kinds() {
+		copies := &unstructured.UnstructuredList{}
+		copies.SetGroupVersionKind(kind)
+		if err := management.List(ctx, copies, client.MatchingLabels{v1alpha1.TemplateLabel: name}, client.UnsafeDisableDeepCopy); err != nil {
+			errs = append(errs, fmt.Errorf("listing the copies of kind %s: %w", kind.Kind, err))
+			continue
+		}
+		for i := range copies.Items {
+			object := &copies.Items[i]
+			key := copyKey{kind.GroupKind(), object.GetName()}
+			left, err := r.keepCopy(ctx, object, users[key])
+			delete(users, key)
+			errs = append(errs, err)
+			if left > 0 && (next == 0 || left < next) {
+				next = left
+			}
+		}
+	}
+	if template != nil {
+		errs = append(errs, r.restore(ctx, template, users))
+	}
+	return next, errors.Join(errs...)
+}
+
+// copyKey identifies a template that a MachineDeployment refers to.
+type copyKey struct {
+	kind schema.GroupKind
+	name string
+}
+
+// usersOf returns the MachineDeployments that refer to each template.
+func usersOf(resources []clusterv1.MachineDeployment) map[copyKey][]*clusterv1.MachineDeployment {
+	users := map[copyKey][]*clusterv1.MachineDeployment{}
+	for i := range resources {
+		spec := resources[i].Spec.Template.Spec
+		for _, ref := range []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef} {
+			if ref.IsDefined() {
+				key := copyKey{schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.Name}
+				users[key] = append(users[key], &resources[i])
+			}
+		}
+	}
+	return users
+}
+
+// keepCopy sets the owners of one copy, or deletes it if it has no user.
+func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*clusterv1.MachineDeployment) (time.Duration, error) {
+	if object.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	management := r.clusters.Management.GetClient()
+	if len(users) == 0 {
+		if left := unusedFor - r.clock.Since(object.GetCreationTimestamp().Time); left > 0 {
+			return left, nil
+		}
+		// With the resourceVersion as precondition: should a MachineDeployment refer to
+		// it again, it gets an owner first.
+		precondition := client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
+		err := management.Delete(ctx, object, precondition)
+		if err == nil {
+			log.FromContext(ctx).Info("deleted unused template", "kind", object.GetKind(), "template", client.ObjectKeyFromObject(object))
+		}
+		return 0, ignoreGone(err)
+	}
+	owners := ownersOf(object, users)
+	if equality.Semantic.DeepEqual(owners, object.GetOwnerReferences()) {
+		return 0, nil
+	}
+	changed := object.DeepCopy()
+	changed.SetOwnerReferences(owners)
+	return 0, ignoreGone(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
+}
+
+// ownersOf returns the owners that a copy is to have: those that are not
+// MachineDeployments, and the MachineDeployments that refer to it, by name.
+func ownersOf(object *unstructured.Unstructured, users []*clusterv1.MachineDeployment) []metav1.OwnerReference {
+	const kind = "MachineDeployment"
+	owners := lo.Reject(object.GetOwnerReferences(), func(owner metav1.OwnerReference, _ int) bool { return owner.Kind == kind })
+	slices.SortFunc(users, func(a, b *clusterv1.MachineDeployment) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	for _, user := range users {
+		owners = append(owners, metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: user.Name, UID: user.UID})
+	}
+	return owners
+}
+
+// restore makes copies again that MachineDeployments refer to and that are missing,
+// as far as the template still generates them.
+func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*clusterv1.MachineDeployment) error {
+	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
+	if err != nil {
+		return nil //nolint:nilerr // The conditions say what is wrong with the template.
+	}
+	var errs []error
+	for _, users := range missing {
+		instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(users[0]))
+		if err != nil {
+			continue // it is not offered any more
+		}
+		generated, err := generator.Generate(instanceType, offering)
+		if err != nil || generated.MachineDeployment.Name != users[0].Name {
+			continue // of another revision
+		}
+		for _, object := range generated.Templates {
+			key := copyKey{object.GroupVersionKind().GroupKind(), object.GetName()}
+			if _, isMissing := missing[key]; isMissing {
+				err := r.clusters.Management.GetClient().Create(ctx, object)
+				if !apierrors.IsAlreadyExists(err) {
+					errs = append(errs, err)
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ignoreGone drops the errors of an object that is gone or has changed.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

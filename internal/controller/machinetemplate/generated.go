@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+const (
+	// askers is how many dry runs go on at once.
+	askers = 10
+	// askAgainAfter is for how long a refusal holds: what the API server accepts can
+	// change with webhooks and roles, of which no event tells.
+	askAgainAfter = 5 * time.Minute
+	// maxInvalidOfferings is the CRD's bound of status.invalidOfferings.
+	maxInvalidOfferings = 1000
+)
+
+// answers remembers what the API server said of generated templates, by the hash in
+// their names. What it has accepted is in the template's status, too, so that a
+// restart asks nothing again.
+type answers struct {
+	mu   sync.Mutex
+	of   map[string]answer
+	last map[string]examined
+}
+
+// answer is what the API server said of one generated template.
+type answer struct {
+	refused error // nil if it accepts it
+	at      time.Time
+}
+
+// examined is what came out of a template of one revision with certain types.
+type examined struct {
+	revision string
+	types    []catalog.Type
+	until    time.Time // zero: for as long as the revision is the same
+	result   result
+}
+
+// result tells which offerings of a template can be made.
+type result struct {
+	invalid []v1alpha1.InvalidOffering
+	// all is why no offering can be made.
+	all error
+	// hash identifies what was accepted; empty if something was not.
+	hash string
+}
+
+// setGenerated tells which offerings cannot be made: a patch cannot be applied, or the
+// API server of the management cluster refuses what comes of it. It is asked by a dry
+// run, before any NodeClaim depends on the answer. It returns when to ask again.
+func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+	bases, err := scalable.ReadBases(ctx, r.clusters, template)
+	if err != nil {
+		return 0, nil //nolint:nilerr // InfrastructureReady or BootstrapReady tell of it.
+	}
+	revision := fmt.Sprintf("%s/%d/%s/%s", template.UID, template.Generation, versionOf(bases.Infrastructure), versionOf(bases.Bootstrap))
+	r.answers.mu.Lock()
+	known, ok := r.answers.last[template.Name]
+	r.answers.mu.Unlock()
+	types, _, err := r.catalog.Types(ctx, template)
+	if err != nil {
+		return 0, err
+	}
+	now := r.clock.Now()
+	if !ok || known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
+		known = examined{revision: revision, types: types}
+		if known.result, err = r.examine(ctx, template, types, bases); err != nil {
+			return 0, err
+		}
+		if known.result.hash == "" {
+			known.until = now.Add(askAgainAfter)
+		}
+		r.answers.mu.Lock()
+		r.answers.last[template.Name] = known
+		r.answers.mu.Unlock()
+	}
+	template.Status.InvalidOfferings, template.Status.AcceptedHash = known.result.invalid, known.result.hash
+	if known.result.all != nil {
+		reason := v1alpha1.ReasonPatchesFailed
+		if errors.As(known.result.all, &refusedError{}) {
+			reason = v1alpha1.ReasonTemplatesRejected
+		}
+		template.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, reason, lo.Substring(known.result.all.Error(), 0, maxMessage))
+	}
+	return max(0, known.until.Sub(now)), nil
+}
+
+// identical tells whether types are the same values: the catalogue returns others
+// when something has changed.
+func identical(a, b []catalog.Type) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func versionOf(object *unstructured.Unstructured) string {
+	if object == nil {
+		return ""
+	}
+	return string(object.GetUID()) + "@" + object.GetResourceVersion()
+}
+
+// examine generates what every offering of a template needs, and asks about what has
+// not been accepted before.
+func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases scalable.Bases) (result, error) {
+	generator, err := scalable.NewGenerator(r.clusters.Cluster, template, bases)
+	if err != nil {
+		return result{all: err}, nil
+	}
+	problems := map[catalog.Key]error{}
+	uses := map[string][]catalog.Key{}
+	templates := map[string]*unstructured.Unstructured{}
+	var offerings []catalog.Key
+	for i := range types {
+		for j := range types[i].Offerings {
+			offering := &types[i].Offerings[j]
+			if offering.MachineDeployment != "" {
+				continue
+			}
+			key := types[i].KeyOf(offering)
+			offerings = append(offerings, key)
+			generated, err := generator.Generate(&types[i], offering)
+			if err != nil {
+				problems[key] = err
+				continue
+			}
+			for _, object := range generated.Templates {
+				templates[object.GetName()] = object
+				uses[object.GetName()] = append(uses[object.GetName()], key)
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(templates))
+	hash := scalable.HashOf(names)
+	if len(problems) == 0 && hash == template.Status.AcceptedHash {
+		return result{hash: hash}, nil
+	}
+	refused, err := r.ask(ctx, lo.Map(names, func(name string, _ int) *unstructured.Unstructured { return templates[name] }))
+	if err != nil {
+		return result{}, err
+	}
+	for name, err := range refused {
+		for _, offering := range uses[name] {
+			problems[offering] = err
+		}
+	}
+	return summarize(offerings, problems, hash), nil
+}
+
+// summarize tells which offerings cannot be made, and whether there are others.
+func summarize(offerings []catalog.Key, problems map[catalog.Key]error, hash string) result {
+	if len(problems) == 0 {
+		return result{hash: hash}
+	}
+	bad := lo.Filter(offerings, func(o catalog.Key, _ int) bool { return problems[o] != nil })
+	if len(bad) == len(offerings) || len(bad) > maxInvalidOfferings {
+		return result{all: fmt.Errorf("%d of %d generated offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
+	}
+	return result{invalid: lo.Map(bad, func(o catalog.Key, _ int) v1alpha1.InvalidOffering {
+		return v1alpha1.InvalidOffering{
+			InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType,
+			Message: lo.Substring(problems[o].Error(), 0, maxInvalidMessage),
+		}
+	})}
+}
+
+// maxInvalidMessage is the CRD's bound of an invalid offering's message.
+const maxInvalidMessage = 1024
+
+// refusedError says that the API server does not accept an object.
+type refusedError struct{ error }
+
+// ask asks the API server about generated templates, unless it was not long ago, and
+// returns those that it refuses. An error says that it could not be asked.
+func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstructured) (map[string]error, error) {
+	refused := map[string]error{}
+	var errs []error
+	workqueue.ParallelizeUntil(ctx, askers, len(templates), func(i int) {
+		object := templates[i]
+		name := object.GetName()
+		r.answers.mu.Lock()
+		said, known := r.answers.of[name]
+		r.answers.mu.Unlock()
+		var err error
+		if !known || said.refused != nil && r.clock.Since(said.at) >= askAgainAfter {
+			said = answer{at: r.clock.Now()}
+			said.refused, err = r.dryRun(ctx, object)
+		}
+		r.answers.mu.Lock()
+		defer r.answers.mu.Unlock()
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			r.answers.of[name] = said
+			if said.refused != nil {
+				refused[name] = said.refused
+			}
+		}
+	})
+	return refused, errors.Join(append(errs, ctx.Err())...)
+}
+
+// dryRun asks whether an object could be created: refused says why not, err that this
+// could not be found out.
+func (r *Reconciler) dryRun(ctx context.Context, object *unstructured.Unstructured) (refused, err error) {
+	err = r.clusters.Management.GetClient().Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+	switch {
+	case err == nil || apierrors.IsAlreadyExists(err):
+		return nil, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
+		return refusedError{fmt.Errorf("the management cluster refuses %s: %w", object.GetKind(), err)}, nil
+	default:
+		return nil, fmt.Errorf("asking about %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+	}
+}

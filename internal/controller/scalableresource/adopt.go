@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// adopt makes a MachineDeployment that a template's discovery has found one that makes
+// Machines for NodeClaims, when the first of them names it. Until then it is not
+// touched. It returns true if it was adopted now: its event brings the next reconcile.
+func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
+	management := r.clusters.Management.GetClient()
+	resource := &clusterv1.MachineDeployment{}
+	key := types.NamespacedName{Namespace: r.clusters.Cluster.Namespace, Name: name}
+	if err := management.Get(ctx, key, resource); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting MachineDeployment %s: %w", key, err))
+	}
+	if resource.Labels[v1alpha1.TemplateLabel] != "" || scalable.ResourcePaused(resource) || !resource.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	cluster := &clusterv1.Cluster{}
+	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) {
+		return false, client.IgnoreNotFound(err)
+	}
+	claims := &karpv1.NodeClaimList{}
+	if err := r.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: name}); err != nil {
+		return false, fmt.Errorf("listing the NodeClaims of MachineDeployment %s: %w", name, err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), lo.FromPtr(claim.Spec.NodeClassRef).Name)
+		if err != nil {
+			return false, err
+		}
+		offering := catalog.KeyOf(claim)
+		offers, err := r.offers(ctx, template, offering, name)
+		if err != nil {
+			return false, err
+		}
+		if !offers {
+			continue
+		}
+		adopted := scalable.Adopt(resource, template.Name, offering, r.clock.Now())
+		if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
+			return false, ignoreConflict(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
+		}
+		log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "ownReplicas", lo.FromPtr(resource.Spec.Replicas))
+		return true, nil
+	}
+	return false, nil
+}
+
+// offers tells whether a template offers a MachineDeployment that is not generated.
+func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key catalog.Key, name string) (bool, error) {
+	if template == nil {
+		return false, nil
+	}
+	_, offering, err := r.catalog.Find(ctx, template, key)
+	if catalog.IsNotOffered(err) {
+		return false, nil
+	}
+	return err == nil && offering.MachineDeployment == name, err
+}
+
+// disown leaves an adopted MachineDeployment to its owner again, when no template
+// offers it any more and nothing that was made for a NodeClaim is left.
+func (r *Reconciler) disown(ctx context.Context, observed *scalable.Observed) (bool, error) {
+	if len(observed.Claims) > 0 || len(observed.Machines) > len(observed.Plan.Own) {
+		return false, nil
+	}
+	offers, err := r.offers(ctx, observed.Template, scalable.OfferingOf(observed.Resource), observed.Name)
+	if err != nil || offers {
+		return false, err
+	}
+	resource := observed.Resource
+	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.Disown(resource), client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, ignoreConflict(client.IgnoreNotFound(fmt.Errorf("leaving MachineDeployment %s to its owner: %w", client.ObjectKeyFromObject(resource), err)))
+	}
+	log.FromContext(ctx).Info("left MachineDeployment to its owner", "MachineDeployment", client.ObjectKeyFromObject(resource))
+	return true, nil
+}

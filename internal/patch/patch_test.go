@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+var variables = Variables{
+	InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "spot", Region: "us-east-1",
+	Architecture: "amd64", OperatingSystem: "linux", Labels: map[string]string{"kubernetes.io/arch": "amd64", "x.y/size": "2"},
+	ClusterName: "prod", KubernetesVersion: "v1.36.3", TemplateName: "general",
+}
+
+func base() map[string]any {
+	return map[string]any{"template": map[string]any{"spec": map[string]any{
+		"instanceType": "none",
+		"rootVolume":   map[string]any{"size": int64(80)},
+		"tags":         []any{"a", "b"},
+	}}}
+}
+
+func raw(value string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(value)} }
+
+func from(template string) *v1alpha1.JSONPatchValue {
+	return &v1alpha1.JSONPatchValue{Template: template}
+}
+
+func infrastructure(enabledIf string, operations ...v1alpha1.JSONPatch) v1alpha1.Patch {
+	return v1alpha1.Patch{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: enabledIf, JSONPatches: operations}
+}
+
+func apply(patches []v1alpha1.Patch) (map[string]any, error) {
+	compiled, err := Compile(patches)
+	if err != nil {
+		return nil, err
+	}
+	operations, err := compiled.Render(v1alpha1.PatchTargetInfrastructure, variables)
+	if err != nil {
+		return nil, err
+	}
+	if operations.Empty() {
+		return base(), nil
+	}
+	return operations.Apply(base())
+}
+
+func TestApply(t *testing.T) {
+	const root = "/spec/template/spec/"
+	for name, tc := range map[string]struct {
+		patches []v1alpha1.Patch
+		want    string // of spec.template.spec, as JSON; the base's if empty
+	}{
+		"none": {},
+		"a value from a template": {
+			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "instanceType", ValueFrom: from("{{ .instanceType }}")})},
+			want:    `{"instanceType": "m5.large", "rootVolume": {"size": 80}, "tags": ["a", "b"]}`,
+		},
+		"only for another capacity type": {
+			patches: []v1alpha1.Patch{infrastructure(`{{ eq .capacityType "on-demand" }}`, v1alpha1.JSONPatch{Op: "remove", Path: root + "instanceType"})},
+		},
+		"for this capacity type, an empty object": {
+			patches: []v1alpha1.Patch{infrastructure(`{{ eq .capacityType "spot" }}`, v1alpha1.JSONPatch{Op: "add", Path: root + "spot", Value: raw(`{}`)})},
+			want:    `{"instanceType": "none", "rootVolume": {"size": 80}, "spot": {}, "tags": ["a", "b"]}`,
+		},
+		"one after the other": {
+			patches: []v1alpha1.Patch{
+				infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: root + "a", Value: raw(`{"b": 1}`)}),
+				infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "a/b", Value: raw(`2`)}, v1alpha1.JSONPatch{Op: "remove", Path: root + "tags/0"}),
+			},
+			want: `{"a": {"b": 2}, "instanceType": "none", "rootVolume": {"size": 80}, "tags": ["b"]}`,
+		},
+		"to the end of a list": {
+			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: root + "tags/-", ValueFrom: from("{{ .zone }}")})},
+			want:    `{"instanceType": "none", "rootVolume": {"size": 80}, "tags": ["a", "b", "us-east-1a"]}`,
+		},
+		"every variable": {
+			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "tags", ValueFrom: from(
+				"[{{ .instanceType }}, {{ .zone }}, {{ .capacityType }}, {{ .reservationID | quote }}, {{ .region }}, {{ .architecture }}, {{ .operatingSystem }}, " +
+					`{{ index .labels "x.y/size" | quote }}, {{ .clusterName }}, {{ .kubernetesVersion | trimPrefix "v" | quote }}, {{ .templateName | upper }}]`)})},
+			want: `{"instanceType": "none", "rootVolume": {"size": 80}, "tags": ["m5.large", "us-east-1a", "spot", "", "us-east-1", "amd64", "linux", "2", "prod", "1.36.3", "GENERAL"]}`,
+		},
+		"numbers and objects": {
+			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "rootVolume", ValueFrom: from("size: {{ mul 2 60 }}\ntype: gp3\n")})},
+			want:    `{"instanceType": "none", "rootVolume": {"size": 120, "type": "gp3"}, "tags": ["a", "b"]}`,
+		},
+		"of the other target": {
+			patches: []v1alpha1.Patch{{Target: v1alpha1.PatchTargetBootstrap, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/nothing"}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := apply(tc.patches)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := base()
+			if tc.want != "" {
+				spec := map[string]any{}
+				if err := json.Unmarshal([]byte(tc.want), &spec); err != nil {
+					t.Fatal(err)
+				}
+				want = map[string]any{"template": map[string]any{"spec": spec}}
+			}
+			// As JSON, in which 80 and 80.0 are the same.
+			if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	got, err := apply([]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: root + "n", Value: raw("3")})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := got["template"].(map[string]any)["spec"].(map[string]any)["n"]; n != int64(3) {
+		t.Errorf("a whole number became %T", n)
+	}
+}
+
+func encode(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// What cannot be applied is named, with what to mend.
+func TestBadPatches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		patches []v1alpha1.Patch
+		want    []string
+	}{
+		"a path that does not exist": {
+			[]v1alpha1.Patch{
+				infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: "/spec/template/spec/instanceType", Value: raw(`"x"`)}),
+				infrastructure("", v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template/spec/tags"}, v1alpha1.JSONPatch{Op: "replace", Path: "/spec/template/spec/size", Value: raw(`1`)}),
+			},
+			[]string{"spec.patches[1].jsonPatches[1] (replace /spec/template/spec/size) cannot be applied to the base template"},
+		},
+		"no parent to add to": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/template/spec/a/b", Value: raw(`1`)})},
+			[]string{"spec.patches[0].jsonPatches[0] (add /spec/template/spec/a/b) cannot be applied"},
+		},
+		"an index that does not exist": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: "/spec/template/spec/tags/7", Value: raw(`1`)})},
+			[]string{"(replace /spec/template/spec/tags/7) cannot be applied"},
+		},
+		"a variable that does not exist": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{{ .size }}")})},
+			[]string{"spec.patches[0].jsonPatches[0] (add /spec/x): valueFrom.template", `"size"`},
+		},
+		"an expression that fails": {
+			[]v1alpha1.Patch{infrastructure(`{{ fail "no" }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template"})},
+			[]string{"spec.patches[0].enabledIf", "no"},
+		},
+		"no Go template": {
+			[]v1alpha1.Patch{infrastructure(`{{ if }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template"})},
+			[]string{`spec.patches[0].enabledIf: "{{ if }}" is no Go template`},
+		},
+		"no YAML": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{a: [")})},
+			[]string{"is no YAML"},
+		},
+		"nothing": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{{ .reservationID }}")})},
+			[]string{"renders to nothing"},
+		},
+		"beyond spec": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/metadata/name", Value: raw(`"x"`)})},
+			[]string{`path must be below /spec/, found "/metadata/name"`},
+		},
+		"two dots do not lead out": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/../metadata", Value: raw(`"x"`)})},
+			[]string{"cannot be applied"},
+		},
+		"no value": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x"})},
+			[]string{"spec.patches[0].jsonPatches[0]: op add needs 1 of value and valueFrom, found 0"},
+		},
+		"a value to remove": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "remove", Path: "/spec/x", Value: raw("1")})},
+			[]string{"op remove needs 0 of value and valueFrom, found 1"},
+		},
+		"every bad one is named": {
+			[]v1alpha1.Patch{infrastructure("{{", v1alpha1.JSONPatch{Op: "remove", Path: "/spec/x"}), infrastructure("", v1alpha1.JSONPatch{Op: "move", Path: "/spec/x"})},
+			[]string{"spec.patches[0].enabledIf", `spec.patches[1].jsonPatches[0]: op must be add, replace or remove, found "move"`},
+		},
+		"too much": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from(`{{ printf "%300000s" "x" }}`)})},
+			[]string{"more than 256 KiB"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := apply(tc.patches)
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+// Variables are what Go templates in patches can use. What an offering has not is
+// the empty string.
+type Variables struct {
+	// InstanceType, Zone and CapacityType identify the offering.
+	InstanceType, Zone, CapacityType string
+	// FailureDomain is the Cluster's, mostly of the same name as the zone.
+	FailureDomain string
+	// ReservationID is the id of a reserved offering's reservation.
+	ReservationID string
+	// Region, Architecture and OperatingSystem are labels of the instance type:
+	// topology.kubernetes.io/region, kubernetes.io/arch and kubernetes.io/os.
+	Region, Architecture, OperatingSystem string
+	// Labels of the instance type.
+	Labels map[string]string
+	// ClusterName is the name of the served Cluster.
+	ClusterName string
+	// KubernetesVersion is template.spec.version, as v1.36.3.
+	KubernetesVersion string
+	// TemplateName is the name of the KarpenterMachineTemplate.
+	TemplateName string
+}
+
+// values returns the variables by the names that templates use.
+func (v Variables) values() map[string]any {
+	return map[string]any{
+		"instanceType":      v.InstanceType,
+		"zone":              v.Zone,
+		"failureDomain":     v.FailureDomain,
+		"capacityType":      v.CapacityType,
+		"reservationID":     v.ReservationID,
+		"region":            v.Region,
+		"architecture":      v.Architecture,
+		"operatingSystem":   v.OperatingSystem,
+		"labels":            v.Labels,
+		"clusterName":       v.ClusterName,
+		"kubernetesVersion": v.KubernetesVersion,
+		"templateName":      v.TemplateName,
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// Bases are the templates that a KarpenterMachineTemplate refers to in
+// template.spec; nil where it refers to none.
+type Bases struct {
+	Infrastructure, Bootstrap *unstructured.Unstructured
+}
+
+// ReadBases reads the bases of a template from the cache of the management cluster.
+// A base that does not exist is an error.
+func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
+	bases := Bases{}
+	var err error
+	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
+		if bases.Infrastructure, err = readBase(ctx, clusters, *ref); err != nil {
+			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.infrastructureRef: %w", template.Name, err)
+		}
+	}
+	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
+		if bases.Bootstrap, err = readBase(ctx, clusters, ref); err != nil {
+			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.bootstrap.configRef: %w", template.Name, err)
+		}
+	}
+	return bases, nil
+}
+
+func readBase(ctx context.Context, clusters *operator.Clusters, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
+}
+
+// copyOf returns a template with the base's kind and another spec, as Cluster API's
+// topology controller makes one (exp/topology/desiredstate/desired_state.go,
+// templateToTemplate). It has none of the base's own labels and annotations: tools
+// that keep a cluster as it is in a repository would take it for theirs.
+func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any) *unstructured.Unstructured {
+	kind := base.GroupVersionKind()
+	hash := HashOf(g.template.Name, kind.GroupKind().String(), spec)
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(g.cluster.Namespace)
+	object.SetName(nameOf(hash, g.template.Name, base.GetName()))
+	object.SetLabels(map[string]string{
+		clusterv1.ClusterNameLabel: g.cluster.Name,
+		v1alpha1.TemplateLabel:     g.template.Name,
+	})
+	object.SetAnnotations(map[string]string{
+		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),
+		clusterv1.TemplateClonedFromGroupKindAnnotation: kind.GroupKind().String(),
+	})
+	return object
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+var _ = Describe("A MachineDeployment that discovery finds", func() {
+	It("makes Machines for claims, and keeps those that it had", func(ctx SpecContext) {
+		f := newFixture("adopted").delays(0, 0, 0)
+		existing := f.existing(2)
+		f.template.Spec.InstanceTypes = nil
+		f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
+			Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
+		}}
+		Expect(env.client.Create(ctx, existing)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
+		f.createReady(ctx)
+		machines := func() []clusterv1.Machine { return machinesOf(ctx, existing) }
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(machines()).To(HaveLen(2))
+			for _, machine := range machines() {
+				g.Expect(machine.Status.NodeRef.Name).NotTo(BeEmpty())
+			}
+		}).Should(Succeed())
+		own := machines()
+		untouched := func() {
+			GinkgoHelper()
+			for _, before := range own {
+				now := before.DeepCopy()
+				Expect(env.get(ctx, now)).To(Succeed(), "Machine %s was there before", before.Name)
+				Expect(now.DeletionTimestamp).To(BeNil())
+				Expect(now.Labels).To(Equal(before.Labels))
+				Expect(now.Annotations).To(Equal(before.Annotations))
+			}
+		}
+		Expect(env.get(ctx, existing)).To(Succeed())
+		Expect(existing.Annotations).NotTo(HaveKey(v1alpha1.AdoptedAnnotation), "nothing is touched before its first use")
+
+		By("launching two claims")
+		claims := f.launch(ctx, 2)
+		for _, claim := range claims {
+			env.waitFor(ctx, claim, karpv1.ConditionTypeRegistered)
+			machine := env.waitMachine(ctx, claim)
+			Expect(machine.Labels).To(HaveKeyWithValue(clusterv1.MachineDeploymentNameLabel, existing.Name))
+			Expect(machine.Annotations).To(HaveKey(v1alpha1.DrainHookAnnotation))
+		}
+		Expect(env.get(ctx, existing)).To(Succeed())
+		Expect(existing.Annotations).To(HaveKeyWithValue(v1alpha1.OwnReplicasAnnotation, "2"))
+		Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(4))
+		Expect(existing.Spec.Template.Labels).NotTo(HaveKey(v1alpha1.TemplateLabel), "nothing is rolled out")
+		untouched()
+
+		By("deleting one claim: its Machine goes, and no other")
+		gone := env.waitMachine(ctx, claims[0])
+		env.delete(ctx, claims[0])
+		env.waitGone(ctx, gone)
+		env.waitGone(ctx, claims[0])
+		Eventually(ctx, machines).Should(HaveLen(3))
+		untouched()
+		env.waitMachine(ctx, claims[1])
+
+		By("raising replicas by hand: they are put back, and an event says so")
+		env.change(ctx, existing, func() { existing.Spec.Replicas = new(int32(5)) })
+		Eventually(ctx, func() []string { return env.events(ctx, "MachineDeployment", existing.Name, "ReplicasPutBack") }).
+			Should(ContainElement(ContainSubstring("more than the 2 Machines of its own")))
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, existing)).To(Succeed())
+			g.Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(3))
+			g.Expect(machines()).To(HaveLen(3))
+		}).Should(Succeed())
+		untouched()
+		env.waitMachine(ctx, claims[1])
+
+		By("deleting the template with the last claim: the MachineDeployment is its owner's again")
+		env.delete(ctx, claims[1])
+		env.waitGone(ctx, claims[1])
+		env.delete(ctx, f.template)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, existing)).To(Succeed())
+			g.Expect(existing.Annotations).NotTo(HaveKey(v1alpha1.AdoptedAnnotation))
+			g.Expect(existing.Labels).NotTo(HaveKey(v1alpha1.TemplateLabel))
+			g.Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(2))
+		}).Should(Succeed())
+		untouched()
+	})
+
+	It("is at its limit with the Machines it had", func(ctx SpecContext) {
+		f := newFixture("adoptedlimit").delays(0, 0, never)
+		existing := f.existing(2)
+		existing.Annotations["cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"] = "3"
+		f.template.Spec.InstanceTypes = nil
+		f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
+			Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
+		}}
+		Expect(env.client.Create(ctx, existing)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
+		f.createReady(ctx)
+		first := f.launchOne(ctx)
+		env.waitMachine(ctx, first)
+		second := f.launchOne(ctx)
+		env.waitGone(ctx, second)
+		Expect(env.get(ctx, existing)).To(Succeed())
+		Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(3))
+	})
+})
+
+// existing returns a MachineDeployment that a platform team has made for
+// cluster-autoscaler, of the fixture's instance type and zone.
+func (f *fixture) existing(replicas int32) *clusterv1.MachineDeployment {
+	name := f.name + "-existing"
+	labels := map[string]string{clusterv1.ClusterNameLabel: served.Name, clusterv1.MachineDeploymentNameLabel: name}
+	return &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: served.Namespace, Name: name, Labels: map[string]string{"discover": f.name, clusterv1.ClusterNameLabel: served.Name},
+			Annotations: map[string]string{
+				"capacity.cluster-autoscaler.kubernetes.io/cpu":    "4",
+				"capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+				v1alpha1.DiscoveredInstanceTypeAnnotation:          instanceType,
+				v1alpha1.DiscoveredPriceAnnotation:                 "0.1",
+			},
+		},
+		Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: served.Name,
+			Replicas:    &replicas,
+			Selector:    metav1.LabelSelector{MatchLabels: labels},
+			// As Cluster API's webhook sets it, which does not run here.
+			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
+				Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+					MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
+				},
+			}},
+			Template: clusterv1.MachineTemplateSpec{
+				ObjectMeta: clusterv1.ObjectMeta{Labels: labels},
+				Spec: clusterv1.MachineSpec{
+					ClusterName: served.Name, FailureDomain: zone,
+					Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
+					InfrastructureRef: *infrastructureRef(f.name),
+				},
+			},
+		},
+	}
+}
+
+// machinesOf returns the Machines of a MachineDeployment.
+func machinesOf(ctx context.Context, resource *clusterv1.MachineDeployment) []clusterv1.Machine {
+	GinkgoHelper()
+	list := &clusterv1.MachineList{}
+	Expect(env.client.List(ctx, list, client.InNamespace(resource.Namespace), client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: resource.Name})).To(Succeed())
+	return list.Items
+}
