@@ -82,7 +82,8 @@ func (b *builder) offering(o *Offering) *cloudprovider.Offering {
 	offering := &cloudprovider.Offering{
 		Requirements: b.offeringRequirements(o.Zone, o.CapacityType, lo.FromPtr(o.Reservation).ID),
 		Price:        o.Price,
-		Available:    !o.Paused && !o.Retired,
+		// One that may have no Machines at all is never in use, so no status closes it.
+		Available: !o.Paused && !o.Retired && (o.MaxMachines == nil || *o.MaxMachines > 0),
 	}
 	if o.Reservation != nil {
 		offering.ReservationCapacity = int(o.Reservation.Count)

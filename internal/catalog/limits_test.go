@@ -51,8 +51,10 @@ func claims(keys ...Key) []karpv1.NodeClaim {
 func TestUsage(t *testing.T) {
 	waiting := *nodeClaim("waiting", limited)
 	waiting.Annotations = nil
+	withinReservation := func(types []Type) { types[0].Offerings[2].MaxMachines = new(int32(1)) }
 	for name, tc := range map[string]struct {
 		max        *int32
+		types      func([]Type)
 		claims     []karpv1.NodeClaim
 		wantFull   []Key
 		wantStatus []v1alpha1.LimitedOffering
@@ -71,12 +73,20 @@ func TestUsage(t *testing.T) {
 			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
 			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
 		}},
+		"a limit within a reservation": {max: nil, types: withinReservation, claims: claims(reservedA), wantFull: []Key{reservedA}, wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 1, Limit: 1},
+			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
+		}},
 		"the template's limit": {max: new(int32(1)), claims: claims(unlimited), wantFull: []Key{limited, unlimited, reservedA, reservedB}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			input := template()
 			input.Spec.MaxMachines = tc.max
-			usage := LimitsOf(input, limitedTypes()).Use(tc.claims)
+			types := limitedTypes()
+			if tc.types != nil {
+				tc.types(types)
+			}
+			usage := LimitsOf(input, types).Use(tc.claims)
 			var full []Key
 			for _, key := range []Key{limited, unlimited, reservedA, reservedB} {
 				if usage.Full(key) {

@@ -61,13 +61,13 @@ func overlayOf(template *v1alpha1.KarpenterMachineTemplate, limits Limits, now t
 		switch {
 		case !limited:
 		case l.reservation != nil:
-			// What is used may be more than what the limit is since the last change.
+			// The count is that of the reservation or, smaller, that of the offering.
 			rest := max(0, l.reservation.Count-o.NodeClaims)
-			if l.max != nil {
-				rest = min(rest, max(0, *l.max-o.NodeClaims))
-			}
 			if known, ok := left[l.reservation.ID]; !ok || rest < known {
 				left[l.reservation.ID] = rest
+			}
+			if l.max != nil && *l.max != l.reservation.Count && o.Limit == *l.max && o.NodeClaims >= *l.max {
+				result.closed = append(result.closed, key)
 			}
 		case o.NodeClaims >= *l.max:
 			result.closed = append(result.closed, key)

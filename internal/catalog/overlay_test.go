@@ -3,8 +3,10 @@
 package catalog
 
 import (
+	"math/rand"
 	"slices"
 	"testing"
+	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +57,11 @@ func TestOverlay(t *testing.T) {
 		"a reservation that is not used": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 0) }, wantCapacity: 3},
 		"a reservation in use":           {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 1) }, wantCapacity: 2},
 		"a reservation that is used up":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 3) }, wantUnlaunched: 1},
+		"a limit within a reservation": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			reserved(t, 3, 0)
+			t.Spec.InstanceTypes[0].Offerings[3].MaxMachines = new(int32(1))
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 1}}
+		}, wantClosed: []string{"b/reserved"}, wantCapacity: 2},
 		"a reservation that is overused": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 4) }, wantUnlaunched: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,5 +142,53 @@ func TestRevision(t *testing.T) {
 				t.Errorf("same revision: %t, want %t", same, tc.same)
 			}
 		})
+	}
+}
+
+// What the status says closes just those offerings that the claims fill.
+func TestTheStatusClosesWhatIsFull(t *testing.T) {
+	check := func(seed int64) bool {
+		random := rand.New(rand.NewSource(seed))
+		limit := func() *int32 {
+			if random.Intn(2) == 0 {
+				return nil
+			}
+			return new(int32(random.Intn(4)))
+		}
+		input, count := template(m5large()), int32(random.Intn(4))
+		input.Spec.MaxMachines = limit()
+		offerings := &input.Spec.InstanceTypes[0].Offerings
+		for _, zone := range []string{"a", "b"} {
+			*offerings = append(*offerings, v1alpha1.Offering{Zone: zone, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count}})
+		}
+		var keys []Key
+		for i := range *offerings {
+			o := &(*offerings)[i]
+			o.MaxMachines = limit()
+			keys = append(keys, Key{"m5.large", o.Zone, string(o.CapacityType)})
+		}
+		var taken []Key
+		for range random.Intn(6) {
+			taken = append(taken, keys[random.Intn(len(keys))])
+		}
+		types, _ := Merge(input, nil)
+		usage := LimitsOf(input, types).Use(claims(taken...))
+		input.Status.NodeClaims, input.Status.LimitedOfferings = usage.Total(), usage.Status()
+		c, _ := newWorld(t)
+		instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, offering := range instanceTypes[0].Offerings {
+			key := Key{"m5.large", offering.Zone(), offering.CapacityType()}
+			if offering.Launchable() == usage.Full(key) {
+				t.Logf("%s: launchable %t, full %t, with %v taken and %+v", key, offering.Launchable(), usage.Full(key), taken, input.Status.LimitedOfferings)
+				return false
+			}
+		}
+		return true
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 500}); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -42,11 +43,10 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 		return map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("16Gi")}
 	}
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
-	// Their own templates: there is no base to be read.
-	own := &clusterv1.ContractVersionedObjectReference{Name: "own"}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
-		{Name: "small", InfrastructureRef: own, Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
-		{Name: "large", InfrastructureRef: own, Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
+		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
+		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
 	}
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
@@ -54,12 +54,25 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 	if change != nil {
 		change(template)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, template)...).WithStatusSubresource(&karpv1alpha1.NodeOverlay{}).
+	objects = append(objects, template,
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "awsmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
+		object("infrastructure.cluster.x-k8s.io/v1beta2", "AWSMachineTemplate", "fleet", "workers", nil))
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1alpha1.NodeOverlay{}).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
 		Build()
 	both := clusterOf{client: c}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	return New(clusters, catalog.New(clusters), clock.RealClock{}), c
+}
+
+func object(apiVersion, kind, namespace, name string, labels map[string]string) client.Object {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetLabels(labels)
+	return o
 }
 
 var nodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}
