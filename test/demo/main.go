@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows the whole path on a local stack: Pods wait, Karpenter decides, MachineDeployments are generated,
-// Machines become Nodes, Pods run; the Pods go, and every Machine goes. It fails with the reason if a step does not
+// Command demo shows the whole path on a local stack: Pods wait, Karpenter decides, MachineDeployments and their
+// infrastructure templates are generated, Machines become Nodes, Pods run; the Pods go, and everything goes. It fails with the reason if a step does not
 // happen. With DEMO_KEEP=1 it leaves the stack up.
 package main
 
@@ -59,8 +59,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("demo: ok pods=%d nodes=%d machinedeployments=%d machines_left=%d seconds=%.0f\n",
-		manyPods, story.most.nodes, story.most.resources, story.now.machines, time.Since(began).Seconds())
+	fmt.Printf("demo: ok pods=%d nodes=%d machinedeployments=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
+		manyPods, story.most.nodes, story.most.resources, story.most.templates, story.now.machines, story.now.templates, time.Since(began).Seconds())
 	return nil
 }
 
@@ -70,7 +70,7 @@ The stack is still up. To look around, from the root of the repository:
   export KUBECONFIG=%s PATH=$PWD/bin:$PATH
   kubectl apply -f test/demo/manifests
   kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes
-  kubectl get machinedeployments,machines -A
+  kubectl get simulatedmachinetemplates,machinedeployments,machines -A
 The logs are in %s. To take it down:
   %s
 

@@ -43,7 +43,7 @@ func (s *story) tell(ctx context.Context) error {
 		text string
 		do   func(context.Context) error
 	}{
-		{"a template with 9 instance types, 3 zones, on demand and spot; and a NodePool", s.offer},
+		{"one base and a template with 9 instance types, 3 zones, on demand and spot; and a NodePool", s.offer},
 		{fmt.Sprintf("%d pods: spread over zones, spot only, much memory", manyPods), s.scaleOut},
 		{fmt.Sprintf("scale to %d pods: Karpenter consolidates", fewPods), s.scaleIn},
 		{"delete everything", s.deleteAll},
@@ -80,7 +80,10 @@ func (s *story) scaleOut(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return s.showResources(ctx)
+	if err := s.showResources(ctx); err != nil {
+		return err
+	}
+	return s.showTemplates(ctx)
 }
 
 func (s *story) scaleIn(ctx context.Context) error {
@@ -109,6 +112,9 @@ func (s *story) scaleIn(ctx context.Context) error {
 	if s.most.resources < 3 || s.most.resources >= s.most.nodes {
 		return fmt.Errorf("each MachineDeployment serves many claims, so there should be at least 3, and fewer than nodes; found %d for %d nodes", s.most.resources, s.most.nodes)
 	}
+	if s.most.templates == 0 || s.most.templates >= s.most.resources {
+		return fmt.Errorf("MachineDeployments that differ in the zone only share a generated template, so there should be fewer; found %d for %d MachineDeployments", s.most.templates, s.most.resources)
+	}
 	return nil
 }
 
@@ -134,9 +140,10 @@ func (s *story) deleteAll(ctx context.Context) error {
 			return err
 		}
 	}
-	// The empty MachineDeployments were kept for reuse; without their template they go.
-	return s.until(ctx, "no MachineDeployment to be left", goneWithin, func(context.Context) (bool, error) {
-		return s.now.resources == 0 && nothing(), nil
+	// The empty MachineDeployments were kept for reuse; without their template they go, and so does what was generated
+	// for them.
+	return s.until(ctx, "no MachineDeployment and no generated template to be left", goneWithin, func(context.Context) (bool, error) {
+		return s.now.resources+s.now.templates == 0 && nothing(), nil
 	})
 }
 

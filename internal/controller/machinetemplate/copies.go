@@ -27,6 +27,10 @@ import (
 // to it: one that was made a moment ago has its MachineDeployment still to come.
 const unusedFor = 5 * time.Minute
 
+// unusedForGone is the same once the KarpenterMachineTemplate is gone: nothing new is
+// generated then, and what is being generated at that moment is there soon.
+const unusedForGone = 30 * time.Second
+
 // keepCopies lets the copies of base templates that were made for a template be owned
 // by the MachineDeployments that refer to them, makes those again that somebody has
 // deleted, and deletes those that nothing refers to any more. Cluster API itself makes
@@ -46,6 +50,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		return 0, fmt.Errorf("listing the MachineDeployments of KarpenterMachineTemplate %s: %w", name, err)
 	}
 	users := usersOf(resources.Items)
+	grace := lo.Ternary(template == nil, unusedForGone, unusedFor)
 	var next time.Duration
 	var errs []error
 	for _, kind := range r.watches.kinds() {
@@ -58,7 +63,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		for i := range copies.Items {
 			object := &copies.Items[i]
 			key := copyKey{kind.GroupKind(), object.GetName()}
-			left, err := r.keepCopy(ctx, object, users[key])
+			left, err := r.keepCopy(ctx, object, users[key], grace)
 			delete(users, key)
 			errs = append(errs, err)
 			if left > 0 && (next == 0 || left < next) {
@@ -93,14 +98,15 @@ func usersOf(resources []clusterv1.MachineDeployment) map[copyKey][]*clusterv1.M
 	return users
 }
 
-// keepCopy sets the owners of one copy, or deletes it if it has no user.
-func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*clusterv1.MachineDeployment) (time.Duration, error) {
+// keepCopy sets the owners of one copy, or deletes it if it has no user and is as old
+// as grace says.
+func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*clusterv1.MachineDeployment, grace time.Duration) (time.Duration, error) {
 	if object.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
 	management := r.clusters.Management.GetClient()
 	if len(users) == 0 {
-		if left := unusedFor - r.clock.Since(object.GetCreationTimestamp().Time); left > 0 {
+		if left := grace - r.clock.Since(object.GetCreationTimestamp().Time); left > 0 {
 			return left, nil
 		}
 		// With the resourceVersion as precondition: should a MachineDeployment refer to

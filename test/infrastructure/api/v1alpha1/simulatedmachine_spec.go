@@ -41,6 +41,10 @@ type SimulatedMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	InstanceType string `json:"instanceType,omitempty"`
 
+	// spot tells that the instance is bought as spot. It lives as any other.
+	// +optional
+	Spot bool `json:"spot,omitempty"`
+
 	// architecture is the CPU architecture of the Node: amd64 when it is not set.
 	// +optional
 	Architecture Architecture `json:"architecture,omitempty"`

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/patch"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// What the patches make of the base is the machine that the template declares.
+func TestPatchesMakeTheDeclaredMachines(t *testing.T) {
+	base, template := &infrav1.SimulatedMachineTemplate{}, &v1alpha1.KarpenterMachineTemplate{}
+	read(t, "1-machines.yaml", base)
+	read(t, "2-template.yaml", template)
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&base.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := patch.Compile(template.Spec.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, instanceType := range template.Spec.InstanceTypes {
+		labels := map[string]string{}
+		for key, value := range instanceType.Labels {
+			labels[key] = string(value)
+		}
+		for _, offering := range instanceType.Offerings {
+			operations, err := patches.Render(v1alpha1.PatchTargetInfrastructure, patch.Variables{
+				InstanceType: instanceType.Name, Zone: offering.Zone, CapacityType: string(offering.CapacityType),
+				Region: labels[corev1.LabelTopologyRegion], Labels: labels,
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", instanceType.Name, err)
+			}
+			patched, err := operations.Apply(spec)
+			if err != nil {
+				t.Fatalf("%s: %v", instanceType.Name, err)
+			}
+			check(t, &instanceType, &offering, patched)
+		}
+	}
+}
+
+func check(t *testing.T, instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offering, patched map[string]any) {
+	t.Helper()
+	made := infrav1.SimulatedMachineTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(patched, &made, true); err != nil {
+		t.Fatalf("%s: %v", instanceType.Name, err)
+	}
+	spec := &made.Template.Spec
+	if spec.InstanceType != instanceType.Name || spec.Region != "us-east-1" || spec.Spot != (offering.CapacityType == "spot") {
+		t.Errorf("%s/%s: got type %q, region %q, spot %t", instanceType.Name, offering.CapacityType, spec.InstanceType, spec.Region, spec.Spot)
+	}
+	declared := corev1.ResourceList(instanceType.Capacity).DeepCopy()
+	declared[corev1.ResourcePods] = resource.MustParse("110")
+	if !equality.Semantic.DeepEqual(spec.Capacity, declared) {
+		t.Errorf("%s: got capacity %v, declared is %v", instanceType.Name, spec.Capacity, declared)
+	}
+	// 200Mi and 5 percent of the memory, up to a MiB more.
+	const mebibyte = 1 << 20
+	want := 200*mebibyte + declared.Memory().Value()/20
+	if got := spec.Reserved.Memory().Value(); got < want || got > want+mebibyte {
+		t.Errorf("%s: got %d bytes reserved, want %d or a little more", instanceType.Name, got, want)
+	}
+}
+
+// read reads the one object of a manifest.
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	content, err := manifests.ReadFile("manifests/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := map[string]any{}
+	if err := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096).Decode(&object); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
