@@ -68,7 +68,7 @@ var _ = Describe("Discovery", func() {
 			v1alpha1.DiscoveredInstanceTypeAnnotation: "large", v1alpha1.DiscoveredZonesAnnotation: "zone-a,zone-b", v1alpha1.DiscoveredPriceAnnotation: "0.5",
 		}}
 		large.Spec.Template.Spec.Capacity[corev1.ResourceCPU] = resource.MustParse("16")
-		large.Spec.Template.Spec.Architecture = "arm64"
+		large.Spec.Template.Spec.Architecture, large.Spec.Template.Spec.InstanceType = "arm64", "large"
 		Expect(env.client.Create(ctx, large)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, large))).To(Succeed()) })
 		Eventually(ctx, func(g Gomega) {
@@ -81,16 +81,21 @@ var _ = Describe("Discovery", func() {
 		Expect(found.Capacity.Cpu().Value()).To(BeEquivalentTo(16))
 		Expect(found.Requirements.Get(corev1.LabelArchStable).Any()).To(Equal("arm64"))
 
-		By("deciding for it")
+		By("launching it")
 		claim := f.newClaim()
-		claim.UID = "discovery"
-		claim.Spec.Requirements = nil
+		claim.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-b"}}}
 		claim.Spec.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("10")
-		created, err := env.cloudProvider().Create(ctx, claim)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(created.Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, "large"))
-		Expect(created.Annotations).To(HaveKeyWithValue(v1alpha1.PriceAnnotation, "0.5"))
-		Expect(created.Annotations).To(HaveKey(v1alpha1.ScalableResourceAnnotation))
+		Expect(env.client.Create(ctx, claim)).To(Succeed())
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		Expect(claim.Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, "large"))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.PriceAnnotation, "0.5"))
+		machine := env.waitMachine(ctx, claim)
+		Expect(machine.Spec.FailureDomain).To(Equal("zone-b"))
+		node := env.nodeOf(ctx, claim.Status.ProviderID)
+		Expect(node.Status.Capacity.Cpu().Value()).To(BeEquivalentTo(16))
+		Expect(node.Labels).To(HaveKeyWithValue(corev1.LabelArchStable, "arm64"))
+		env.delete(ctx, claim)
+		env.waitGone(ctx, claim)
 
 		By("giving it an annotation that is wrong, and another")
 		env.annotate(ctx, large, v1alpha1.DiscoveredPriceAnnotation, new("cheap"))
