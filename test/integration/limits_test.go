@@ -45,7 +45,7 @@ var _ = Describe("A burst of claims", func() {
 			env.waitFor(ctx, next, karpv1.ConditionTypeLaunched)
 			env.waitMachine(ctx, next)
 		},
-		Entry("of the template", "limited", func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.MaxMachines = new(int32(2)) }),
+		Entry("of the template", "limitedburst", func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.MaxMachines = new(int32(2)) }),
 		Entry("of its offering", "limitedoffering", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(2))
 		}),
