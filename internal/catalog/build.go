@@ -111,7 +111,7 @@ func (b *builder) requirementsOf(t *Type) scheduling.Requirements {
 	for _, key := range b.keys {
 		requirements[key] = b.not(key)
 	}
-	for key, value := range merged(derived(t.Capacity), withDefaults(t.Labels)) {
+	for key, value := range t.NodeLabels() {
 		requirements[key] = b.is(key, value)
 	}
 	requirements[corev1.LabelInstanceTypeStable] = b.is(corev1.LabelInstanceTypeStable, t.Name)

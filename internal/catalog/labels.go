@@ -124,6 +124,12 @@ func ownKeys(types []Type) sets.Set[string] {
 	return keys
 }
 
+// NodeLabels returns the labels that nodes of a type have beside instance type, zone
+// and capacity type: those that follow from the capacity, and those that are given.
+func (t *Type) NodeLabels() map[string]string {
+	return merged(derived(t.Capacity), withDefaults(t.Labels))
+}
+
 // derived returns the labels that follow from a capacity.
 func derived(capacity corev1.ResourceList) map[string]string {
 	const mebibyte = 1 << 20

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -162,7 +161,7 @@ func (g *Generator) refer(generated *Generated, target v1alpha1.PatchTarget, var
 
 // variables returns what Go templates in patches can use.
 func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering) patch.Variables {
-	labels := lo.Assign(map[string]string{corev1.LabelArchStable: karpv1.ArchitectureAmd64, corev1.LabelOSStable: string(corev1.Linux)}, instanceType.Labels)
+	labels := instanceType.NodeLabels()
 	return patch.Variables{
 		InstanceType:      instanceType.Name,
 		Zone:              offering.Zone,
