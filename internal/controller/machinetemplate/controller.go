@@ -8,6 +8,7 @@ package machinetemplate
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -56,12 +57,13 @@ type Reconciler struct {
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 	watches  *watches
-	answers  *answers
+	// examined is what is known of what each template generates: see generated.go.
+	examined sync.Map
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock, answers: &answers{of: map[string]answer{}, last: map[string]examined{}}}
+	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock}
 }
 
 // Register adds the reconciler to a manager.
@@ -98,6 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, template); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.catalog.Forget(request.Name)
+			r.examined.Delete(request.Name)
 			again, err := r.keepCopies(ctx, request.Name, nil)
 			return reconcile.Result{RequeueAfter: again}, err
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -32,15 +31,6 @@ const (
 	maxInvalidOfferings = 1000
 )
 
-// answers remembers what the API server said of generated templates, by the hash in
-// their names. What it has accepted is in the template's status, too, so that a
-// restart asks nothing again.
-type answers struct {
-	mu   sync.Mutex
-	of   map[string]answer
-	last map[string]examined
-}
-
 // answer is what the API server said of one generated template.
 type answer struct {
 	refused error // nil if it accepts it
@@ -53,6 +43,9 @@ type examined struct {
 	types    []catalog.Type
 	until    time.Time // zero: for as long as the revision is the same
 	result   result
+	// answers are remembered by name, which has a hash of the content. What was
+	// accepted is in the template's status, too, so that a restart asks nothing again.
+	answers map[string]answer
 }
 
 // result tells which offerings of a template can be made.
@@ -73,25 +66,24 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 		return 0, nil //nolint:nilerr // InfrastructureReady or BootstrapReady tell of it.
 	}
 	revision := fmt.Sprintf("%s/%d/%s/%s", template.UID, template.Generation, versionOf(bases.Infrastructure), versionOf(bases.Bootstrap))
-	r.answers.mu.Lock()
-	known, ok := r.answers.last[template.Name]
-	r.answers.mu.Unlock()
+	known := examined{}
+	if last, ok := r.examined.Load(template.Name); ok {
+		known = last.(examined)
+	}
 	types, _, err := r.catalog.Types(ctx, template)
 	if err != nil {
 		return 0, err
 	}
 	now := r.clock.Now()
-	if !ok || known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
-		known = examined{revision: revision, types: types}
-		if known.result, err = r.examine(ctx, template, types, bases); err != nil {
+	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
+		known.revision, known.types, known.until = revision, types, time.Time{}
+		if known.result, known.answers, err = r.examine(ctx, template, types, bases, known.answers); err != nil {
 			return 0, err
 		}
 		if known.result.hash == "" {
 			known.until = now.Add(askAgainAfter)
 		}
-		r.answers.mu.Lock()
-		r.answers.last[template.Name] = known
-		r.answers.mu.Unlock()
+		r.examined.Store(template.Name, known)
 	}
 	template.Status.InvalidOfferings, template.Status.AcceptedHash = known.result.invalid, known.result.hash
 	if known.result.all != nil {
@@ -114,11 +106,11 @@ func versionOf(object *unstructured.Unstructured) string {
 }
 
 // examine generates what every offering of a template needs, and asks about what has
-// not been accepted before.
-func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases scalable.Bases) (result, error) {
+// not been answered before.
+func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases scalable.Bases, before map[string]answer) (result, map[string]answer, error) {
 	generator, err := scalable.NewGenerator(r.clusters.Cluster, template, bases)
 	if err != nil {
-		return result{all: err}, nil
+		return result{all: err}, before, nil
 	}
 	problems := map[catalog.Key]error{}
 	uses := map[string][]catalog.Key{}
@@ -146,18 +138,20 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 	names := slices.Sorted(maps.Keys(templates))
 	hash := scalable.HashOf(names)
 	if len(problems) == 0 && hash == template.Status.AcceptedHash {
-		return result{hash: hash}, nil
+		return result{hash: hash}, before, nil
 	}
-	refused, err := r.ask(ctx, lo.Map(names, func(name string, _ int) *unstructured.Unstructured { return templates[name] }))
+	answers, err := r.ask(ctx, lo.Map(names, func(name string, _ int) *unstructured.Unstructured { return templates[name] }), before)
 	if err != nil {
-		return result{}, err
+		return result{}, nil, err
 	}
-	for name, err := range refused {
-		for _, offering := range uses[name] {
-			problems[offering] = err
+	for name, answer := range answers {
+		if answer.refused != nil {
+			for _, offering := range uses[name] {
+				problems[offering] = answer.refused
+			}
 		}
 	}
-	return summarize(offerings, problems, hash), nil
+	return summarize(offerings, problems, hash), answers, nil
 }
 
 // summarize tells which offerings cannot be made, and whether there are others.
@@ -190,35 +184,24 @@ func reasonOf(problem error) string {
 	return v1alpha1.ReasonPatchesFailed
 }
 
-// ask asks the API server about generated templates, unless it was not long ago, and
-// returns those that it refuses. An error says that it could not be asked.
-func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstructured) (map[string]error, error) {
-	refused := map[string]error{}
-	var errs []error
+// ask asks the API server about generated templates, unless it has answered before and
+// that still holds. An error says that it could not be asked.
+func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
+	answers, errs := make([]answer, len(templates)), make([]error, len(templates))
 	workqueue.ParallelizeUntil(ctx, askers, len(templates), func(i int) {
-		object := templates[i]
-		name := object.GetName()
-		r.answers.mu.Lock()
-		said, known := r.answers.of[name]
-		r.answers.mu.Unlock()
-		var err error
-		if !known || said.refused != nil && r.clock.Since(said.at) >= askAgainAfter {
-			said = answer{at: r.clock.Now()}
-			said.refused, err = r.dryRun(ctx, object)
+		known, answered := before[templates[i].GetName()]
+		if answered && (known.refused == nil || r.clock.Since(known.at) < askAgainAfter) {
+			answers[i] = known
+			return
 		}
-		r.answers.mu.Lock()
-		defer r.answers.mu.Unlock()
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		default:
-			r.answers.of[name] = said
-			if said.refused != nil {
-				refused[name] = said.refused
-			}
-		}
+		answers[i].at = r.clock.Now()
+		answers[i].refused, errs[i] = r.dryRun(ctx, templates[i])
 	})
-	return refused, errors.Join(append(errs, ctx.Err())...)
+	said := map[string]answer{}
+	for i := range templates {
+		said[templates[i].GetName()] = answers[i]
+	}
+	return said, errors.Join(append(errs, ctx.Err())...)
 }
 
 // dryRun asks whether an object could be created: refused says why not, err that this
