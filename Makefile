@@ -47,13 +47,15 @@ generate: bin/controller-gen ## Generate the deep copy functions of the API type
 
 # controller-gen leaves the files of kinds and roles that are no longer there: what it did not write now, goes.
 .PHONY: manifests
-manifests: bin/controller-gen ## Generate the CRDs and the operator's role.
-	@echo "==> generating CRDs and RBAC"
+manifests: bin/controller-gen ## Generate the CRDs with their reference, and the operator's role.
+	@echo "==> generating CRDs, their reference, and RBAC"
 	@touch bin/manifests.stamp
 	@bin/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@bin/controller-gen crd paths=./test/infrastructure/api/... output:crd:artifacts:config=test/infrastructure/config/crd
 	@bin/controller-gen rbac:roleName=manager-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
 	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
+	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
+	@install -D -m 0644 bin/template.md docs/reference/template.md
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the Go code and sort its imports.
@@ -88,6 +90,9 @@ ifndef KUBEBUILDER_ASSETS
 test test-race: $(ENVTEST_TOOLS)
 export KUBEBUILDER_ASSETS := $(CURDIR)/bin
 endif
+
+# So do those that need the CRDs of providers.
+test test-race: $(CRDS)
 
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
@@ -125,7 +130,7 @@ docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64)
 	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --load .
 
 .PHONY: tools
-tools: $(TOOLS) ## Build all tools of hack/tools into bin/.
+tools: $(TOOLS) $(CRDS) ## Build all tools of hack/tools into bin/, and put the CRDs of providers there.
 
 ##@ Local stack
 

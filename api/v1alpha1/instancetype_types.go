@@ -77,14 +77,22 @@ type CapacityType string
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set for capacityType reserved, and for no other",fieldPath=".reservation"
 type Offering struct {
-	// zone is the failure domain of the Cluster the machines are made in; nodes
-	// carry it as the label topology.kubernetes.io/zone.
+	// zone is where the machines are; nodes carry it as the label
+	// topology.kubernetes.io/zone.
 	// Default: none, for infrastructure without zones. Example: us-east-1a.
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	Zone string `json:"zone"`
+
+	// failureDomain is the Cluster's failure domain that the machines are made in,
+	// where it has another name than the zone that nodes report, as on Azure.
+	// Default: the zone. Example: "1", with zone eastus-1.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	FailureDomain string `json:"failureDomain,omitempty"`
 
 	// capacityType is on-demand, the default, spot or reserved.
 	// +optional

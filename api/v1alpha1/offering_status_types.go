@@ -51,6 +51,11 @@ type InvalidOffering struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
+	// reason is PatchesFailed or TemplatesRejected.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Reason string `json:"reason"`
+
 	// message says what to mend, cut to 1024 characters.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024

@@ -18,10 +18,11 @@ const (
 
 // Patch changes the copy of a base template that is made for one offering. Go
 // templates in it have the functions of Masterminds/sprig that read nothing from
-// outside, and these variables: instanceType, zone, region, capacityType,
-// reservationID, architecture, operatingSystem, labels (of the instance type, as in
-// {{ index .labels "kubernetes.io/arch" }}), clusterName, kubernetesVersion and
-// templateName. Those that an offering has not are empty.
+// outside, and these variables: instanceType, zone, failureDomain, region,
+// capacityType, reservationID, architecture, operatingSystem, labels (all that the
+// instance type gives to nodes, as in
+// {{ index .labels "karpenter.cluster.x-k8s.io/instance-cpu" }}), clusterName,
+// kubernetesVersion and templateName. Those that an offering has not are empty.
 type Patch struct {
 	// target is the template that is changed: Infrastructure or Bootstrap.
 	// +required

@@ -57,3 +57,11 @@ bin/golangci-lint: $(call module,dev)
 	@echo "==> building golangci-lint $(call version,dev,github.com/golangci/golangci-lint/v2) (about 3 minutes, once)"
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 	@touch $@
+
+# CustomResourceDefinitions of Cluster API and its providers, for tests; the file tells make from which modules.
+CRDS := bin/crds/modules.txt
+
+$(CRDS): hack/crds/modules.txt hack/crds/extract.sh go.mod
+	@echo "==> extracting CRDs of Cluster API and its providers (about 1 minute, once)"
+	@$(call quietly,hack/crds/extract.sh bin/crds)
+	@cp hack/crds/modules.txt $@

@@ -49,7 +49,7 @@ func wrongAnnotation(key, expected, found string) error {
 type annotations map[string]string
 
 // capacity returns what the annotations tell of a machine's capacity: only what
-// they name.
+// they name. gpu-type defaults to nvidia.com/gpu.
 func (a annotations) capacity() (corev1.ResourceList, error) {
 	capacity := corev1.ResourceList{}
 	for _, named := range []struct {
@@ -81,7 +81,7 @@ func (a annotations) capacity() (corev1.ResourceList, error) {
 	if len(validation.IsQualifiedName(string(name))) > 0 {
 		return nil, wrongAnnotation(gpuTypeAnnotation, expectResource, string(name))
 	}
-	if lo.FromPtr(count) > 0 {
+	if count != nil {
 		capacity[name] = *resource.NewQuantity(int64(*count), resource.DecimalSI)
 	}
 	return capacity, nil

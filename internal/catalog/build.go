@@ -82,7 +82,8 @@ func (b *builder) offering(o *Offering) *cloudprovider.Offering {
 	offering := &cloudprovider.Offering{
 		Requirements: b.offeringRequirements(o.Zone, o.CapacityType, lo.FromPtr(o.Reservation).ID),
 		Price:        o.Price,
-		Available:    !o.Paused && !o.Retired,
+		// One that may have no Machines at all is never in use, so no status closes it.
+		Available: !o.Paused && !o.Retired && (o.MaxMachines == nil || *o.MaxMachines > 0),
 	}
 	if o.Reservation != nil {
 		offering.ReservationCapacity = int(o.Reservation.Count)
@@ -110,7 +111,7 @@ func (b *builder) requirementsOf(t *Type) scheduling.Requirements {
 	for _, key := range b.keys {
 		requirements[key] = b.not(key)
 	}
-	for key, value := range merged(derived(t.Capacity), withDefaults(t.Labels)) {
+	for key, value := range t.NodeLabels() {
 		requirements[key] = b.is(key, value)
 	}
 	requirements[corev1.LabelInstanceTypeStable] = b.is(corev1.LabelInstanceTypeStable, t.Name)

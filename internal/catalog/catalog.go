@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -51,6 +55,47 @@ func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.Karpente
 	}
 	defer e.mu.Unlock()
 	return e.instanceTypes(template, now), nil
+}
+
+// InstanceTypesFor returns the instance types for a NodePool or NodeClaim that speaks
+// of the given labels. Of labels that only other templates give to nodes, it says
+// itself what they are: the instance types then do not say that there are none.
+func (c *Catalog) InstanceTypesFor(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, labels []string, now time.Time) ([]*cloudprovider.InstanceType, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return nil, err
+	}
+	defer e.mu.Unlock()
+	instanceTypes := e.instanceTypes(template, now)
+	foreign := lo.Uniq(lo.Filter(labels, func(key string, _ int) bool { return e.custom.keys.Has(key) && !e.own.Has(key) }))
+	if len(foreign) == 0 {
+		return instanceTypes, nil
+	}
+	slices.Sort(foreign)
+	key := strings.Join(foreign, ",")
+	if _, known := e.variants[key]; !known {
+		if e.variants == nil {
+			e.variants = map[string][]*cloudprovider.InstanceType{}
+		}
+		e.variants[key] = without(instanceTypes, foreign)
+	}
+	return e.variants[key], nil
+}
+
+// NodeLabels returns the labels that a template's instance type gives to its nodes,
+// and the keys of all labels that the types of this template give beside the
+// well-known ones. It returns false if the template has no such type.
+func (c *Catalog) NodeLabels(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, instanceType string) (map[string]string, sets.Set[string], bool, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer e.mu.Unlock()
+	at, known := e.index[instanceType]
+	if !known {
+		return nil, nil, false, nil
+	}
+	return e.types[at].Labels, e.own, true, nil
 }
 
 // Types returns what a template offers, and what it cannot offer and why.
@@ -110,15 +155,17 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 // It returns the kinds of infrastructure templates whose changes call for another
 // Refresh. If the caches cannot be read, what is known stays.
 func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupVersionKind, error) {
-	e := c.lock(template)
-	defer e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	// Nobody waits meanwhile: what is known stays to be had.
 	in, kinds, err := read(ctx, c.clusters, template)
 	if err != nil {
 		return nil, err
 	}
-	if !e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	overtaken := e.built && e.uid == template.UID && e.generation > template.Generation
+	if !overtaken && (!e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in)) {
 		e.rebuild(template, in)
 	}
 	return kinds, nil
@@ -175,6 +222,8 @@ type entry struct {
 	index    map[string]int
 	problems []Problem
 	limits   Limits
+	// own are the custom label keys of the types.
+	own sets.Set[string]
 
 	// all are the instance types, made with custom and observed.
 	all      []*cloudprovider.InstanceType
@@ -187,6 +236,8 @@ type entry struct {
 	overlay         overlay
 	resourceVersion string
 	since, until    time.Time
+	// variants are offered without what they say of some labels.
+	variants map[string][]*cloudprovider.InstanceType
 }
 
 // isOf tells whether the entry is that of a template as it is now.
@@ -203,7 +254,7 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in inputs) 
 	for i := range merged {
 		e.index[merged[i].Name] = i
 	}
-	e.limits = LimitsOf(template, merged)
+	e.limits, e.own = LimitsOf(template, merged), ownKeys(merged)
 	e.build(template)
 }
 
@@ -213,7 +264,7 @@ func (e *entry) build(template *v1alpha1.KarpenterMachineTemplate) {
 	e.custom, e.observed = custom.Load(), observedNow(template)
 	// What cannot be built was refused before, as a problem.
 	e.all, _ = Build(template, withUsed(e.types, e.inputs.Used))
-	e.overlay, e.offered, e.resourceVersion = overlay{}, e.all, ""
+	e.overlay, e.offered, e.resourceVersion, e.variants = overlay{}, e.all, "", nil
 }
 
 // instanceTypes returns what can be chosen now.
@@ -226,7 +277,7 @@ func (e *entry) instanceTypes(template *v1alpha1.KarpenterMachineTemplate, now t
 		e.build(template)
 	}
 	if current := overlayOf(template, e.limits, now); !current.equal(e.overlay) {
-		e.overlay, e.offered = current, current.apply(e.all)
+		e.overlay, e.offered, e.variants = current, current.apply(e.all), nil
 	}
 	e.resourceVersion, e.since, e.until = template.ResourceVersion, now, time.Time{}
 	if in := ChangesIn(template.Status.UnavailableOfferings, now); in > 0 {

@@ -5,7 +5,10 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -29,7 +33,7 @@ import (
 // world is one API server for both clusters, whose reads are counted and can fail.
 type world struct {
 	client.Client
-	reads int
+	reads atomic.Int64
 	err   error
 }
 
@@ -44,7 +48,7 @@ func (c clusterOf) GetClient() client.Client { return c.client }
 func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *world) {
 	t.Helper()
 	w := &world{}
-	count := func() error { w.reads++; return w.err }
+	count := func() error { w.reads.Add(1); return w.err }
 	w.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
@@ -96,16 +100,16 @@ func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 	input := template(m5large())
 	input.UID, input.Generation, input.ResourceVersion = "1", 1, "1"
 	first, err := c.InstanceTypes(ctx, input, now)
-	if err != nil || w.reads == 0 {
-		t.Fatalf("got %v after %d reads", err, w.reads)
+	if err != nil || w.reads.Load() == 0 {
+		t.Fatalf("got %v after %d reads", err, w.reads.Load())
 	}
-	w.reads = 0
+	w.reads.Store(0)
 	again, _ := c.InstanceTypes(ctx, input.DeepCopy(), now)
 	if _, _, err := c.Find(ctx, input, Key{"m5.large", "a", "spot"}); err != nil {
 		t.Error(err)
 	}
-	if &first[0] != &again[0] || w.reads != 0 {
-		t.Errorf("made again, with %d reads, though nothing has changed", w.reads)
+	if &first[0] != &again[0] || w.reads.Load() != 0 {
+		t.Errorf("made again, with %d reads, though nothing has changed", w.reads.Load())
 	}
 	if _, err := c.Refresh(ctx, input); err != nil {
 		t.Fatal(err)
@@ -253,4 +257,34 @@ func TestCatalogDiscovers(t *testing.T) {
 	if _, problems, err := c.Types(ctx, input); err != nil || len(problems) != 1 || problems[0].Reason != v1alpha1.ReasonReferenceKindUnusable {
 		t.Errorf("got %+v and %v for a kind there is not", problems, err)
 	}
+}
+
+// Templates come, change and go while others ask. With -race this finds what is shared.
+func TestTheCatalogIsForManyAtOnce(t *testing.T) {
+	c, _ := newWorld(t, nodeClaim("a", Key{"gone", "a", "spot"}))
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for generation := range int64(20) {
+				labelled := m5large()
+				labelled.Labels = map[string]v1alpha1.LabelValue{fmt.Sprintf("example.com/many-%d", generation): "x"}
+				input := template(labelled)
+				if i%2 == 0 {
+					input.Name = fmt.Sprintf("template-%d", i)
+				}
+				input.Generation = generation
+				instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
+				if err != nil || len(instanceTypes) == 0 || instanceTypes[0].Allocatable() == nil {
+					t.Errorf("got %d instance types and %v", len(instanceTypes), err)
+				}
+				if _, err := c.Refresh(t.Context(), input); err != nil {
+					t.Error(err)
+				}
+				scheduling.NewRequirements().IsCompatible(instanceTypes[0].Requirements, scheduling.AllowUndefinedWellKnownLabels)
+				GivenLabels()
+			}
+			c.Forget("template-0")
+		})
+	}
+	all.Wait()
 }

@@ -44,7 +44,7 @@ func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
 	}
 	for _, zone := range zones {
 		found.Offerings = append(found.Offerings, Offering{
-			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref,
+			Zone: zone, FailureDomain: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref,
 		})
 	}
 	return found.Type, nil
@@ -78,7 +78,7 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 	if limit != nil {
 		limit = new(max(0, *limit-own))
 	}
-	zone := lo.CoalesceOrEmpty(machine.Spec.FailureDomain, found.zone)
+	zone := lo.CoalesceOrEmpty(found.zone, machine.Spec.FailureDomain)
 	if len(validation.IsValidLabelValue(zone)) > 0 {
 		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, for nodes carry it, found %q", zone)
 	}
@@ -118,7 +118,7 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	if err != nil {
 		return description{}, err
 	}
-	found.Capacity = merged(reported, annotated)
+	found.Capacity = lo.OmitBy(merged(reported, annotated), func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
 	if quantity := found.Capacity[corev1.ResourceCPU]; quantity.Sign() <= 0 {
 		return description{}, missing("cpu", cpuAnnotation)
 	}

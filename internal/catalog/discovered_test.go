@@ -60,8 +60,8 @@ func TestFromInfrastructure(t *testing.T) {
 				Name: "m7.xl", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "16Gi", "ephemeral-storage", "100Gi", "pods", "58", "amd.com/gpu", "2")),
 				Labels: map[string]string{"kubernetes.io/arch": "arm64", "disk": "ssd", "karpenter.cluster.x-k8s.io/instance-family": "m7"},
 				Offerings: []Offering{
-					{Zone: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
-					{Zone: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "a", FailureDomain: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "b", FailureDomain: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
 				},
 			},
 		},
@@ -69,8 +69,15 @@ func TestFromInfrastructure(t *testing.T) {
 			annotations: map[string]string{labelsAnnotation: "node.kubernetes.io/instance-type=m5,topology.kubernetes.io/zone=z,kubernetes.io/arch=amd64"},
 			want: Type{
 				Name: "m5", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "amd64"},
-				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+				Offerings: []Offering{{Zone: "z", FailureDomain: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
 			},
+		},
+		"no GPU though the status has one": {
+			annotations: map[string]string{gpuCountAnnotation: "0"},
+			change: func(o *unstructured.Unstructured) {
+				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "1"}}
+			},
+			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
 		},
 		"no capacity": {
 			change:    func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "status") },

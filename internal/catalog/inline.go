@@ -63,6 +63,7 @@ func sourceOf(template *v1alpha1.KarpenterMachineTemplate, given *v1alpha1.Insta
 		}
 		source.Offerings = append(source.Offerings, Offering{
 			Zone:              o.Zone,
+			FailureDomain:     lo.CoalesceOrEmpty(o.FailureDomain, o.Zone),
 			CapacityType:      capacityType,
 			Price:             price,
 			MaxMachines:       o.MaxMachines,

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -23,6 +24,17 @@ var derivedLabels = []string{
 	v1alpha1.InstanceGPUNameLabel, v1alpha1.InstanceFamilyLabel,
 }
 
+// zonesOfVolumes are the labels by which volumes of the infrastructures' CSI drivers
+// name their zone, which is that of the nodes by another name. Without them, Pods
+// with such volumes would wait for a label that no instance type has.
+var zonesOfVolumes = []string{
+	"topology.ebs.csi.aws.com/zone",
+	"topology.disk.csi.azure.com/zone",
+	"topology.gke.io/zone",
+	"topology.csi.vmware.com/k8s-zone",
+	"topology.cinder.csi.openstack.org/zone",
+}
+
 // Karpenter's metrics take one label for each well-known label when they are set up
 // (karpenter: pkg/controllers/metrics/node/controller.go), and prometheus does not
 // stand another one later. So what is known from the start is registered here, and
@@ -33,6 +45,9 @@ func init() {
 	cloudprovider.ReservedCapacityLabels.Insert(v1alpha1.ReservationIDLabel)
 	scheduling.AllowUndefinedWellKnownLabels = func(options *scheduling.CompatibilityOptions) {
 		options.AllowUndefined = custom.Load().known
+	}
+	for _, label := range zonesOfVolumes {
+		karpv1.NormalizedLabels[label] = corev1.LabelTopologyZone
 	}
 	custom.Store(&customLabels{known: karpv1.WellKnownLabels, keys: sets.New[string]()})
 }
@@ -83,6 +98,19 @@ func GivenLabels() []string {
 	return sets.List(known)
 }
 
+// without returns instance types that say nothing of some labels.
+func without(instanceTypes []*cloudprovider.InstanceType, keys []string) []*cloudprovider.InstanceType {
+	return lo.Map(instanceTypes, func(it *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
+		return &cloudprovider.InstanceType{
+			Name:         it.Name,
+			Requirements: lo.OmitByKeys(it.Requirements, keys),
+			Capacity:     it.Capacity,
+			Overhead:     it.Overhead,
+			Offerings:    it.Offerings,
+		}
+	})
+}
+
 // ownKeys returns the custom label keys that the types of one template give.
 func ownKeys(types []Type) sets.Set[string] {
 	keys := sets.New[string]()
@@ -94,6 +122,12 @@ func ownKeys(types []Type) sets.Set[string] {
 		}
 	}
 	return keys
+}
+
+// NodeLabels returns the labels that nodes of a type have beside instance type, zone
+// and capacity type: those that follow from the capacity, and those that are given.
+func (t *Type) NodeLabels() map[string]string {
+	return merged(derived(t.Capacity), withDefaults(t.Labels))
 }
 
 // derived returns the labels that follow from a capacity.

@@ -4,7 +4,6 @@ package catalog
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -115,17 +114,17 @@ func (u Usage) Full(key Key) bool {
 
 // Status returns the offerings with a limit that are in use, for the template's
 // status: by instance type, zone and capacity type, and of too many those that are
-// closest to their limit. For an offering with maxMachines and a reservation it
-// tells of that of which less is left.
+// closest to their limit. Of an offering with both it tells of its reservation, unless
+// only maxMachines is reached.
 func (u Usage) Status() []v1alpha1.LimitedOffering {
 	var used []v1alpha1.LimitedOffering
 	for key, l := range u.limits.offerings {
-		entry := v1alpha1.LimitedOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType, Limit: math.MaxInt32}
-		if l.max != nil {
-			entry.NodeClaims, entry.Limit = u.offerings[key], *l.max
-		}
-		if r := l.reservation; r != nil && int64(r.Count)-int64(u.reservations[r.ID]) <= int64(entry.Limit)-int64(entry.NodeClaims) {
+		entry := v1alpha1.LimitedOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType}
+		if r := l.reservation; r != nil {
 			entry.NodeClaims, entry.Limit = u.reservations[r.ID], r.Count
+		}
+		if l.max != nil && (l.reservation == nil || entry.NodeClaims < entry.Limit && u.offerings[key] >= *l.max) {
+			entry.NodeClaims, entry.Limit = u.offerings[key], *l.max
 		}
 		if entry.NodeClaims > 0 {
 			used = append(used, entry)

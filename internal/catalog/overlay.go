@@ -57,19 +57,13 @@ func overlayOf(template *v1alpha1.KarpenterMachineTemplate, limits Limits, now t
 	left := map[string]int32{}
 	for _, o := range template.Status.LimitedOfferings {
 		key := Key{o.InstanceType, o.Zone, o.CapacityType}
-		l, limited := limits.offerings[key]
-		switch {
-		case !limited:
-		case l.reservation != nil:
-			// What is used may be more than what the limit is since the last change.
-			rest := max(0, l.reservation.Count-o.NodeClaims)
-			if l.max != nil {
-				rest = min(rest, max(0, *l.max-o.NodeClaims))
-			}
-			if known, ok := left[l.reservation.ID]; !ok || rest < known {
-				left[l.reservation.ID] = rest
-			}
-		case o.NodeClaims >= *l.max:
+		l := limits.offerings[key]
+		if r := l.reservation; r != nil {
+			// The count is that of the reservation or, smaller, that of the offering.
+			rest := max(0, r.Count-o.NodeClaims)
+			left[r.ID] = min(rest, lo.ValueOr(left, r.ID, rest))
+		}
+		if l.reached(o) {
 			result.closed = append(result.closed, key)
 		}
 	}
@@ -77,6 +71,16 @@ func overlayOf(template *v1alpha1.KarpenterMachineTemplate, limits Limits, now t
 		result.left = append(result.left, reservationLeft{id, left[id]})
 	}
 	return result
+}
+
+// reached tells that an offering is at its maxMachines. The limit may have changed
+// since the status was written; of an offering that is reserved, the status may tell
+// of the reservation instead.
+func (l limit) reached(o v1alpha1.LimitedOffering) bool {
+	if l.max == nil || o.NodeClaims < *l.max {
+		return false
+	}
+	return l.reservation == nil || o.Limit == *l.max && o.Limit != l.reservation.Count
 }
 
 // apply returns instance types as the overlay has them. What is given is not

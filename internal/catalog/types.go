@@ -41,7 +41,9 @@ type Type struct {
 // Offering is one way to buy a Type.
 type Offering struct {
 	Zone, CapacityType string
-	Price              float64
+	// FailureDomain that the machines are made in; of the same name as the zone, mostly.
+	FailureDomain string
+	Price         float64
 	// MaxMachines is how many Machines NodeClaims may have of it; nil: no limit.
 	MaxMachines *int32
 	// Reservation is set for capacity type reserved.

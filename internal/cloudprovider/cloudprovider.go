@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,7 +85,8 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	switch ready := template.StatusConditions().Get(status.ConditionReady); {
 	case ready.IsFalse():
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s is not ready: %s", template.Name, ready.Message))
-	case ready.IsUnknown():
+	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation:
+		// What it offers now was not checked yet.
 		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s was not reconciled yet", template.Name),
 			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))
 	}
@@ -118,7 +121,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 // instanceTypes returns what a claim can be launched with, as core's scheduler has
 // it: with the NodeOverlays of the claim's NodePool.
 func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) ([]*cloudprovider.InstanceType, error) {
-	instanceTypes, err := c.catalog.InstanceTypes(ctx, template, c.clock.Now())
+	instanceTypes, err := c.catalog.InstanceTypesFor(ctx, template, keysOf(claim.Spec.Requirements), c.clock.Now())
 	pool := claim.Labels[karpv1.NodePoolLabelKey]
 	if err != nil || c.overlays == nil || pool == "" {
 		return instanceTypes, err
@@ -179,7 +182,8 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 	if err != nil {
 		return nil, err
 	}
-	return c.catalog.InstanceTypes(ctx, template, c.clock.Now())
+	labels := append(keysOf(nodePool.Spec.Template.Spec.Requirements), slices.Collect(maps.Keys(nodePool.Spec.Template.Labels))...)
+	return c.catalog.InstanceTypesFor(ctx, template, labels, c.clock.Now())
 }
 
 // IsDrifted returns no reason: templates are compared with claims later on.
@@ -221,6 +225,10 @@ func (c *CloudProvider) Name() string {
 // GetSupportedNodeClasses returns the one kind of NodeClass.
 func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&v1alpha1.KarpenterMachineTemplate{}}
+}
+
+func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string {
+	return lo.Map(requirements, func(r karpv1.NodeSelectorRequirementWithMinValues, _ int) string { return r.Key })
 }
 
 // template returns the template of a NodeClass reference.

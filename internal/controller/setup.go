@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -49,7 +50,8 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	cluster := state.NewCluster(op.Clock, op.GetClient(), cloudProvider, state.WithRepairPolicyMatcher(repairPolicies))
 	all := append(
 		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
-			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore),
+			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore,
+			controllers.WithRegistrationHook(registration.NewHook(op.Clusters, catalog))),
 		newControllers(op, catalog, undecorated, cluster)...)
 	for _, c := range all {
 		if _, isCores := c.(*corepodevents.Controller); isCores {
@@ -69,7 +71,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.Clock),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
-		nodeclaim.NewReconciler(op.Clusters, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
+		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		// Events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
 			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg takes this kind only.

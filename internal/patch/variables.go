@@ -7,6 +7,8 @@ package patch
 type Variables struct {
 	// InstanceType, Zone and CapacityType identify the offering.
 	InstanceType, Zone, CapacityType string
+	// FailureDomain is the Cluster's, mostly of the same name as the zone.
+	FailureDomain string
 	// ReservationID is the id of a reserved offering's reservation.
 	ReservationID string
 	// Region, Architecture and OperatingSystem are labels of the instance type:
@@ -27,6 +29,7 @@ func (v Variables) values() map[string]any {
 	return map[string]any{
 		"instanceType":      v.InstanceType,
 		"zone":              v.Zone,
+		"failureDomain":     v.FailureDomain,
 		"capacityType":      v.CapacityType,
 		"reservationID":     v.ReservationID,
 		"region":            v.Region,

@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -33,6 +34,9 @@ const readTimeout = 5 * time.Second
 func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
 	if !NeedsMachine(claim) {
 		return nil
+	}
+	if o.exceeding.Has(claim.UID) {
+		return &failure.Failure{Kind: LimitReached, Message: fmt.Sprintf("%s has no machine left within maxMachines or its reservation, see the status of KarpenterMachineTemplate %s", catalog.KeyOf(claim), o.Template.Name)}
 	}
 	if name, served := o.Plan.Served[claim.UID]; served {
 		return o.failureOf(o.Machines[name])

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -98,7 +97,10 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	variables := g.variables(instanceType, offering)
 	var err error
 	generated := &Generated{}
-	machine := clusterv1.MachineSpec{Bootstrap: *g.template.Spec.Template.Spec.Bootstrap.DeepCopy()}
+	machine := clusterv1.MachineSpec{
+		Bootstrap:     *g.template.Spec.Template.Spec.Bootstrap.DeepCopy(),
+		FailureDomain: offering.FailureDomain,
+	}
 	switch base := g.bases[v1alpha1.PatchTargetInfrastructure]; {
 	case offering.InfrastructureRef != nil:
 		machine.InfrastructureRef = *offering.InfrastructureRef
@@ -159,10 +161,11 @@ func (g *Generator) refer(generated *Generated, target v1alpha1.PatchTarget, var
 
 // variables returns what Go templates in patches can use.
 func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering) patch.Variables {
-	labels := lo.Assign(map[string]string{corev1.LabelArchStable: karpv1.ArchitectureAmd64, corev1.LabelOSStable: string(corev1.Linux)}, instanceType.Labels)
+	labels := instanceType.NodeLabels()
 	return patch.Variables{
 		InstanceType:      instanceType.Name,
 		Zone:              offering.Zone,
+		FailureDomain:     offering.FailureDomain,
 		CapacityType:      offering.CapacityType,
 		ReservationID:     lo.FromPtr(offering.Reservation).ID,
 		Region:            labels[corev1.LabelTopologyRegion],

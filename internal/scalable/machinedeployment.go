@@ -42,7 +42,6 @@ func (g *Generator) machineDeployment(offering catalog.Key, machine clusterv1.Ma
 	spec := template.Spec.Template.Spec
 	machine.ClusterName = cluster.Name
 	machine.Version = spec.Version
-	machine.FailureDomain = offering.Zone
 	machine.MinReadySeconds = spec.MinReadySeconds
 	machine.ReadinessGates = spec.ReadinessGates
 	machine.Deletion = lo.FromPtr(spec.Deletion)

@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -43,6 +45,8 @@ type Observed struct {
 	// Plan is what is to be done.
 	Plan link.Plan
 
+	// exceeding has the claims that are over a limit and have no Machine: they get none.
+	exceeding sets.Set[types.UID]
 	// failed has the Machines that have failed for good.
 	failed map[string]*failure.Failure
 	// fresh has the Machines whose Node has joined and waits for Karpenter, before
@@ -54,7 +58,7 @@ type Observed struct {
 // done now. It returns nil if nothing may be: the Cluster or the resource is
 // paused, the Cluster does not exist, the resource was neither generated nor adopted
 // by this operator, whatever claim names it, or it was adopted and is rolling out.
-func Observe(ctx context.Context, clusters *operator.Clusters, name string, now time.Time) (*Observed, error) {
+func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time) (*Observed, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -79,6 +83,9 @@ func Observe(ctx context.Context, clusters *operator.Clusters, name string, now 
 	}
 	if RollingOut(observed.Resource, observed.MachineSets) {
 		return nil, nil
+	}
+	if err := observed.readLimits(ctx, clusters, catalog); err != nil {
+		return nil, err
 	}
 	observed.Plan = link.Decide(observed.state())
 	return observed, nil
@@ -108,7 +115,7 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
 			o.failed[machine.Name] = failed
 		}
-		fresh, err := isFresh(ctx, workload, machine)
+		fresh, err := isFresh(ctx, workload, machine, o.Resource)
 		if err != nil {
 			return err
 		}
@@ -126,14 +133,18 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 }
 
 // isFresh tells whether a Machine without a link has a Node that Karpenter has not
-// registered yet, so that no Pod can be on it.
-func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine) (bool, error) {
+// registered yet, so that no Pod can be on it. Nodes of an adopted resource may join
+// without Karpenter's taint: there it is enough that no claim ever had the Node.
+func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *clusterv1.MachineDeployment) (bool, error) {
 	if !Used(machine) || ClaimUID(machine) != "" {
 		return false, nil
 	}
 	node := &corev1.Node{}
 	if err := workload.Get(ctx, types.NamespacedName{Name: machine.Status.NodeRef.Name}, node); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting Node %s: %w", machine.Status.NodeRef.Name, err))
+	}
+	if _, registered := node.Labels[karpv1.NodeRegisteredLabelKey]; !registered && resource != nil && Adopted(resource) {
+		return true, nil
 	}
 	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
 }
@@ -174,7 +185,7 @@ func (o *Observed) state() link.State {
 			Name:         claim.Name,
 			Created:      claim.CreationTimestamp.Time,
 			ProviderID:   claim.Status.ProviderID,
-			NeedsMachine: NeedsMachine(claim),
+			NeedsMachine: NeedsMachine(claim) && !o.exceeding.Has(claim.UID),
 			Leaving:      !claim.DeletionTimestamp.IsZero(),
 		})
 	}
@@ -219,6 +230,10 @@ func (o *Observed) DueIn() time.Duration {
 		if ClaimUID(machine) == "" {
 			due = append(due, spareSince(machine).Add(o.Settings.SpareTTL))
 		}
+	}
+	if len(o.exceeding) > 0 {
+		// No event tells when another claim leaves room within the limit.
+		due = append(due, o.Now.Add(limitPoll))
 	}
 	for i := range o.Claims {
 		if claim := &o.Claims[i]; NeedsMachine(claim) && o.Plan.Served[claim.UID] == "" {

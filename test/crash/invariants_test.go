@@ -47,6 +47,9 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	if before == nil {
 		return
 	}
+	if w.own[c.name] && (after == nil || leaving(after) || claimUID(after) != "") {
+		w.fail("Machine %s, which was there before, is to go or is linked", c.name)
+	}
 	uid, served := w.serves(before)
 	if served && w.mode.random != nil && c.actor == "MachineSet" && !before.Status.NodeRef.IsDefined() {
 		lost.Add(1)

@@ -50,7 +50,7 @@ func newProcess(w *world) *process {
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
 	p.controllers = append(p.coreControllers(),
 		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, w.clock))},
-		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, p.cloudProvider, silent{}, w.clock, noPods))},
+		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, w.clock, noPods))},
 	)
 	for _, c := range p.controllers {
 		c.due = map[string]time.Time{}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/contract"
@@ -45,7 +46,7 @@ func newScene() *world {
 	w.server.actor = "user"
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	template := &v1alpha1.KarpenterMachineTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: templateName},
+		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // which its conditions are of
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
 			// Longer than a run: what goes with it is the subject of other tests.
 			ScalableResource: v1alpha1.ScalableResource{EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
@@ -65,10 +66,7 @@ func newScene() *world {
 			}},
 		},
 	}
-	conditions := template.StatusConditions(status.WithClock(clock))
-	for _, kind := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
-		conditions.SetTrue(kind)
-	}
+	isReady(template, clock)
 	w.server.put(template)
 	w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name:   contract.CalculateCRDName(infrastructureGroup, infrastructureKind),
@@ -175,18 +173,68 @@ func slowUntil(happened func(*world) bool) func(*world) {
 
 // keepNoSpares sets the template's spareTTL to nothing.
 func keepNoSpares(w *world) {
+	w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.SpareTTL = &metav1.Duration{} })
+}
+
+// changeTemplate changes the template, and finds it as good as before.
+func (w *world) changeTemplate(change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
 	template := w.template().DeepCopy()
-	template.Spec.SpareTTL = &metav1.Duration{}
+	change(&template.Spec)
+	template.Generation++
+	isReady(template, w.clock)
 	w.server.put(template)
-	w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name:   contract.CalculateCRDName(infrastructureGroup, infrastructureKind),
-		Labels: map[string]string{clusterv1.GroupVersion.String(): "v1"},
-	}})
-	w.server.put(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": infrastructureGroup + "/v1", "kind": infrastructureKind,
-		"metadata": map[string]any{"namespace": prod.Namespace, "name": "workers"},
-		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}},
-	}})
+}
+
+// isReady sets the conditions that Ready depends on.
+func isReady(template *v1alpha1.KarpenterMachineTemplate, clock clock.Clock) {
+	conditions := template.StatusConditions(status.WithClock(clock))
+	for _, kind := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+		conditions.SetTrue(kind)
+	}
+}
+
+// existing makes a MachineDeployment that was there before, and lets the template find
+// it instead of generating any.
+func existing(replicas int32) func(*world) {
+	return func(w *world) {
+		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
+			spec.InstanceTypes = nil
+			spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+		})
+		const name = "existing"
+		w.server.put(&clusterv1.MachineDeployment{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: prod.Namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: prod.Name},
+				Annotations: map[string]string{
+					"capacity.cluster-autoscaler.kubernetes.io/cpu":    "4",
+					"capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+					v1alpha1.DiscoveredInstanceTypeAnnotation:          instanceType,
+				},
+			},
+			Spec: clusterv1.MachineDeploymentSpec{
+				ClusterName: prod.Name, Replicas: &replicas,
+				Template: clusterv1.MachineTemplateSpec{
+					ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{clusterv1.ClusterNameLabel: prod.Name, clusterv1.MachineDeploymentNameLabel: name}},
+					Spec:       clusterv1.MachineSpec{ClusterName: prod.Name, FailureDomain: zones[0]},
+				},
+			},
+		})
+	}
+}
+
+// ownAreNodes waits until so many Machines have a Node.
+func ownAreNodes(machines int) func(*world) bool {
+	return func(w *world) bool {
+		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() }) == machines
+	}
+}
+
+// areOwn remembers the Machines that were there before: nothing may happen to them.
+func areOwn(w *world) {
+	w.own = map[string]bool{}
+	for _, m := range w.machines() {
+		w.own[m.Name] = true
+	}
 }
 
 // replicas waits until a MachineDeployment has these replicas.

@@ -92,6 +92,16 @@ var scenarios = []scenario{{
 	},
 	machines: 2, left: 1,
 }, {
+	name: "adopt",
+	script: []step{
+		{"a MachineDeployment with 2 Machines is there", atOnce, existing(2)},
+		// All have seen it by then: without it, claims would not be launched.
+		{"2 claims come", both(ownAreNodes(2), later(2*staleBound)), all(areOwn, want(2))},
+		{"1 goes", registered(2), all(want(1), deleteClaims("claim-01"))},
+	},
+	machines: 4, left: 3,
+	extra: 1,
+}, {
 	name:   "pause",
 	before: 3,
 	script: []step{

@@ -59,6 +59,7 @@ type world struct {
 	lastStep   time.Time
 	lastChange time.Time
 	owner      map[string]types.UID // the claim that a provider ID's Machine was linked to last
+	own        map[string]bool      // the Machines that were there before a MachineDeployment was adopted
 	failure    string
 	trace      []event
 }
@@ -81,7 +82,7 @@ func newWorld(s *server, clock *clocktesting.FakeClock) *world {
 func (w *world) clone() *world {
 	clock := clocktesting.NewFakeClock(w.clock.Now())
 	c := newWorld(w.server.clone(clock), clock)
-	c.wanted, c.owner = w.wanted, maps.Clone(w.owner)
+	c.wanted, c.owner, c.own = w.wanted, maps.Clone(w.owner), w.own
 	return c
 }
 

@@ -21,13 +21,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 	It("makes Machines for claims, and keeps those that it had", func(ctx SpecContext) {
 		f := newFixture("adopted").delays(0, 0, 0)
 		existing := f.existing(2)
-		f.template.Spec.InstanceTypes = nil
-		f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
-			Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
-		}}
-		Expect(env.client.Create(ctx, existing)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
-		f.createReady(ctx)
+		f.createFinding(ctx, existing)
 		machines := func() []clusterv1.Machine { return machinesOf(ctx, existing) }
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(machines()).To(HaveLen(2))
@@ -101,13 +95,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		f := newFixture("adoptedlimit").delays(0, 0, never)
 		existing := f.existing(2)
 		existing.Annotations["cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"] = "3"
-		f.template.Spec.InstanceTypes = nil
-		f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
-			Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
-		}}
-		Expect(env.client.Create(ctx, existing)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
-		f.createReady(ctx)
+		f.createFinding(ctx, existing)
 		first := f.launchOne(ctx)
 		env.waitMachine(ctx, first)
 		second := f.launchOne(ctx)
@@ -116,6 +104,18 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(3))
 	})
 })
+
+// createFinding makes a MachineDeployment and the fixture, whose template offers only that.
+func (f *fixture) createFinding(ctx context.Context, existing *clusterv1.MachineDeployment) {
+	GinkgoHelper()
+	f.template.Spec.InstanceTypes = nil
+	f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
+		Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
+	}}
+	Expect(env.client.Create(ctx, existing)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
+	f.createReady(ctx)
+}
 
 // existing returns a MachineDeployment that a platform team has made for
 // cluster-autoscaler, of the fixture's instance type and zone.

@@ -39,7 +39,7 @@ var _ = Describe("A settled cluster", func() {
 		again := reconcile.Request{NamespacedName: types.NamespacedName{Name: f.resource(ctx).Name}}
 		for _, reconciler := range []reconcile.Reconciler{
 			scalableresource.NewReconciler(op.Clusters, catalog.New(op.Clusters), op.EventRecorder, clock.RealClock{}),
-			nodeclaim.NewReconciler(op.Clusters, nil, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim),
+			nodeclaim.NewReconciler(op.Clusters, catalog.New(op.Clusters), nil, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim),
 		} {
 			_, err := reconciler.Reconcile(running, again)
 			Expect(err).NotTo(HaveOccurred())

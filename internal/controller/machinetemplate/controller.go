@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -40,8 +41,8 @@ const (
 	// concurrency is the number of templates that are worked on at once.
 	concurrency = 10
 
-	// window collects changes of generated resources, whose replicas move all the
-	// time during a scale-out, into one write of the template's status.
+	// window collects changes of NodeClaims and of generated resources, whose replicas
+	// move all the time during a scale-out, into one write of the template's status.
 	window = time.Second
 
 	// timeout ends a reconcile that waits for a kind's objects to be listed, which
@@ -70,7 +71,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("capi.machinetemplate").
 		For(&v1alpha1.KarpenterMachineTemplate{}).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, ofResource())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, later(r.ofResource))).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, later(ofClaim))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate, enqueue.UsableChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), everyTemplate, contractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -86,6 +88,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
 // Reconcile works on the template of the given name.
@@ -113,29 +117,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setReady,
 		r.setOfferingsAvailable,
 		r.setScalableResources,
+		r.setLimits,
+		r.setCapacityAccurate,
+		r.setNodesTainted,
 		r.setOfferingsValid,
 	} {
 		if err := set(ctx, template); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	again, err := r.keepCopies(ctx, template.Name, template)
-	if err != nil {
+	if err := r.patchStatus(ctx, template, stored); err != nil {
 		return reconcile.Result{}, err
 	}
-	result := reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}
+	again, err := r.keepCopies(ctx, template.Name, template)
+	return reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
+}
+
+// patchStatus writes the status if it is another than what is stored.
+func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1.KarpenterMachineTemplate) error {
 	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
-		return result, nil
+		return nil
 	}
 	// With the resourceVersion as precondition, since lists are replaced as a whole.
-	err = r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // its event brings the next reconcile
+		return nil // its event brings the next reconcile
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", request.Name, err)
+		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
-	return result, nil
+	return nil
 }
 
 // soonest returns the least of the durations that are not zero; zero if all are.
@@ -145,16 +156,19 @@ func soonest(durations ...time.Duration) time.Duration {
 
 // everyTemplate enqueues all templates; there are few of them.
 func (r *Reconciler) everyTemplate(ctx context.Context, _ client.Object) []reconcile.Request {
+	return lo.Map(r.templates(ctx, func(*v1alpha1.KarpenterMachineTemplate) bool { return true }), func(name string, _ int) reconcile.Request { return requestOf(name) })
+}
+
+// templates returns the names of those templates.
+func (r *Reconciler) templates(ctx context.Context, which func(*v1alpha1.KarpenterMachineTemplate) bool) []string {
 	templates := &v1alpha1.KarpenterMachineTemplateList{}
-	if err := r.clusters.Workload.GetClient().List(ctx, templates); err != nil {
+	if err := r.clusters.Workload.GetClient().List(ctx, templates, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "listing KarpenterMachineTemplates")
 		return nil
 	}
-	var requests []reconcile.Request
-	for i := range templates.Items {
-		requests = append(requests, requestOf(templates.Items[i].Name))
-	}
-	return requests
+	return lo.FilterMap(templates.Items, func(t v1alpha1.KarpenterMachineTemplate, i int) (string, bool) {
+		return t.Name, which(&templates.Items[i])
+	})
 }
 
 // ofReferenced enqueues, for an object of a kind that templates refer to, the template
@@ -168,18 +182,39 @@ func (r *Reconciler) ofReferenced() handler.EventHandler {
 	})
 }
 
-// ofResource enqueues the template that a resource was generated from.
-func ofResource() handler.EventHandler {
+// ofResource returns the template that a MachineDeployment was generated from. For
+// one that this operator has not made, it returns all that look for such.
+func (r *Reconciler) ofResource(ctx context.Context, object client.Object) []string {
+	name := object.GetLabels()[v1alpha1.TemplateLabel]
+	if _, adopted := object.GetAnnotations()[v1alpha1.AdoptedAnnotation]; name != "" && !adopted {
+		return []string{name}
+	}
+	return r.templates(ctx, func(t *v1alpha1.KarpenterMachineTemplate) bool {
+		return t.Name == name || t.Spec.Discovery != nil && t.Spec.Discovery.MachineDeployments != nil
+	})
+}
+
+// ofClaim returns the template of a NodeClaim.
+func ofClaim(_ context.Context, object client.Object) []string {
+	claim, isClaim := object.(*karpv1.NodeClaim)
+	if !isClaim || claim.Spec.NodeClassRef == nil || claim.Spec.NodeClassRef.Kind != v1alpha1.Kind {
+		return nil
+	}
+	return []string{claim.Spec.NodeClassRef.Name}
+}
+
+// later enqueues templates at the end of the window.
+func later(templates func(context.Context, client.Object) []string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(q queue, object client.Object) {
-		if name := object.GetLabels()[v1alpha1.TemplateLabel]; name != "" {
+	add := func(ctx context.Context, q queue, object client.Object) {
+		for _, name := range templates(ctx, object) {
 			q.AddAfter(requestOf(name), window)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { add(q, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
 	}
 }
 

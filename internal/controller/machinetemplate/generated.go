@@ -95,11 +95,7 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 	}
 	template.Status.InvalidOfferings, template.Status.AcceptedHash = known.result.invalid, known.result.hash
 	if known.result.all != nil {
-		reason := v1alpha1.ReasonPatchesFailed
-		if errors.As(known.result.all, &refusedError{}) {
-			reason = v1alpha1.ReasonTemplatesRejected
-		}
-		template.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, reason, lo.Substring(known.result.all.Error(), 0, maxMessage))
+		template.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(known.result.all), lo.Substring(known.result.all.Error(), 0, maxMessage))
 	}
 	return max(0, known.until.Sub(now)), nil
 }
@@ -175,7 +171,7 @@ func summarize(offerings []catalog.Key, problems map[catalog.Key]error, hash str
 	}
 	return result{invalid: lo.Map(bad, func(o catalog.Key, _ int) v1alpha1.InvalidOffering {
 		return v1alpha1.InvalidOffering{
-			InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType,
+			InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType, Reason: reasonOf(problems[o]),
 			Message: lo.Substring(problems[o].Error(), 0, maxInvalidMessage),
 		}
 	})}
@@ -186,6 +182,13 @@ const maxInvalidMessage = 1024
 
 // refusedError says that the API server does not accept an object.
 type refusedError struct{ error }
+
+func reasonOf(problem error) string {
+	if errors.As(problem, &refusedError{}) {
+		return v1alpha1.ReasonTemplatesRejected
+	}
+	return v1alpha1.ReasonPatchesFailed
+}
 
 // ask asks the API server about generated templates, unless it was not long ago, and
 // returns those that it refuses. An error says that it could not be asked.

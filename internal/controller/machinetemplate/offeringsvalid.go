@@ -33,6 +33,6 @@ func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.K
 func invalidOfferings(template *v1alpha1.KarpenterMachineTemplate) []catalog.Problem {
 	return lo.Map(template.Status.InvalidOfferings, func(o v1alpha1.InvalidOffering, _ int) catalog.Problem {
 		key := catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}
-		return catalog.Problem{Reason: v1alpha1.ReasonTemplatesRejected, Message: fmt.Sprintf("offering %s: %s", key, o.Message)}
+		return catalog.Problem{Reason: o.Reason, Message: fmt.Sprintf("offering %s: %s", key, o.Message)}
 	})
 }

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -41,6 +42,7 @@ const concurrency = 10
 // Reconciler links the claims of one scalable resource to its Machines.
 type Reconciler struct {
 	clusters      *operator.Clusters
+	catalog       *catalog.Catalog
 	cloudProvider cloudprovider.CloudProvider
 	recorder      events.Recorder
 	clock         clock.PassiveClock
@@ -53,8 +55,8 @@ type Reconciler struct {
 
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the
 // Pods that Karpenter has decided to put on a claim's node.
-func NewReconciler(clusters *operator.Clusters, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
-	return &Reconciler{clusters: clusters, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
 }
 
 // Register adds the reconciler to a manager.
@@ -76,7 +78,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile works on the scalable resource of the given name. One claim's
 // failure does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, request.Name, r.clock.Now())
+	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now())
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}

@@ -40,6 +40,13 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 		until, marked := r.markedUntil(claim, observed)
 		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
+		case failed.Kind == scalable.LimitReached && pooled:
+			// Its offering has not failed: nothing is marked.
+			errs = append(errs, r.replace(ctx, claim, failed))
+		case failed.Kind == scalable.LimitReached:
+			// Nobody would make it again: it waits.
+			_, err := r.tell(ctx, claim, failed)
+			errs = append(errs, err)
 		case !marked && (pooled || !wasTold(claim)):
 			// One mark is enough for all claims of the offering.
 			return again, errors.Join(append(errs, r.mark(ctx, claim, failed, observed))...)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// checks returns, in words, the default of a field and what the API server checks.
+// The rules of an object are in its own section.
+func checks(field *schema, required bool) []string {
+	var words []string
+	add := func(holds bool, format string, values ...any) {
+		if holds {
+			words = append(words, fmt.Sprintf(format, values...))
+		}
+	}
+	add(required, "required")
+	if field.Default != nil {
+		add(true, "default `%s`", field.Default.Raw)
+	}
+	var values []string
+	for _, value := range field.Enum {
+		values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
+	}
+	add(len(values) > 0, "one of %s", strings.Join(values, ", "))
+	words = append(words, bounds(field)...)
+	add(field.Pattern != "" && !field.XIntOrString, "of the form `%s`", field.Pattern)
+	add(len(field.XListMapKeys) > 0, "each with another %s", strings.Join(field.XListMapKeys, " and "))
+	if inner, _ := objectIn(field); inner == nil {
+		for _, rule := range field.XValidations {
+			add(true, "%s", rule.Message)
+		}
+	}
+	if of := field.AdditionalProperties; of != nil && of.Schema != nil {
+		for _, word := range checks(of.Schema, false) {
+			add(true, "each value %s", word)
+		}
+	}
+	return words
+}
+
+// bounds returns the least and the most that a field can be.
+func bounds(field *schema) []string {
+	var words []string
+	for _, bound := range []struct {
+		least, most *int64
+		unit        string
+	}{
+		{field.MinLength, field.MaxLength, "characters"},
+		{field.MinItems, field.MaxItems, "items"},
+		{field.MinProperties, field.MaxProperties, "entries"},
+	} {
+		switch {
+		case bound.least != nil && *bound.least > 0 && bound.most != nil:
+			words = append(words, fmt.Sprintf("%d to %d %s", *bound.least, *bound.most, bound.unit))
+		case bound.least != nil && *bound.least == 1:
+			words = append(words, "not empty")
+		case bound.least != nil && *bound.least > 0:
+			words = append(words, fmt.Sprintf("at least %d %s", *bound.least, bound.unit))
+		case bound.most != nil:
+			words = append(words, fmt.Sprintf("at most %d %s", *bound.most, bound.unit))
+		}
+	}
+	if field.Minimum != nil {
+		words = append(words, fmt.Sprintf("at least %v", *field.Minimum))
+	}
+	if field.Maximum != nil {
+		words = append(words, fmt.Sprintf("at most %v", *field.Maximum))
+	}
+	return words
+}
+
+// example is an example at the end of a sentence's paragraph, until the next default.
+var example = regexp.MustCompile(`(?s) Example: (.*?)\.?( Default: |$)`)
+
+// text returns a description on one line, with default and example on lines of their own.
+func text(description string) string {
+	words := strings.Join(strings.Fields(description), " ")
+	words = strings.NewReplacer("<", "&lt;", "*", `\*`).Replace(words)
+	words = example.ReplaceAllString(words, "<br>Example: `$1`$2")
+	return strings.ReplaceAll(words, " Default: ", "<br>Default: ")
+}
+
+// cell returns text for a cell of a table.
+func cell(text string) string {
+	return strings.ReplaceAll(text, "|", `\|`)
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+func TestText(t *testing.T) {
+	for description, want := range map[string]string{
+		"one\ntwo.": "one two.",
+		"a size. Default: none.\nExample: {a: 5%}.":               "a size.<br>Default: none.<br>Example: `{a: 5%}`",
+		"a version. Example: v1.36.3. Default: none, for others.": "a version.<br>Example: `v1.36.3`<br>Default: none, for others.",
+		"a <b> and *": `a &lt;b> and \*`,
+	} {
+		if diff := cmp.Diff(want, text(description)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", description, diff)
+		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	one, many := int64(1), int64(9)
+	field := &schema{
+		Type: "array", MinItems: &one, MaxItems: &many, Default: &apiextensionsv1.JSON{Raw: []byte("[]")},
+		XListMapKeys: []string{"zone", "capacityType"}, XValidations: apiextensionsv1.ValidationRules{{Rule: "true", Message: "it must be so"}},
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "string"}},
+	}
+	want := []string{"required", "default `[]`", "1 to 9 items", "each with another zone and capacityType", "it must be so"}
+	if diff := cmp.Diff(want, checks(field, true)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The docs program writes the reference of a CustomResourceDefinition in Markdown,
+// to its standard output: every field with its type, description and checks.
+// controller-gen has made the CustomResourceDefinition from the types in
+// api/v1alpha1, with their comments; unlike what reads the Go types themselves, this
+// program cannot leave out a field or a rule that the API server knows.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) != 1 {
+		return fmt.Errorf("usage: docs CRD.yaml >FILE.md")
+	}
+	content, err := os.ReadFile(arguments[0])
+	if err != nil {
+		return err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(content, crd); err != nil {
+		return fmt.Errorf("%s: %w", arguments[0], err)
+	}
+	_, err = fmt.Print(page(crd))
+	return err
+}

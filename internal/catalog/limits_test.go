@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// limitedTypes are one offering with a limit, one without, and two of one reservation.
+func limitedTypes() []Type {
+	reservation := &v1alpha1.Reservation{ID: "cr-1", Count: 2}
+	return []Type{{Name: "m5", Offerings: []Offering{
+		{Zone: "a", CapacityType: "on-demand", MaxMachines: new(int32(2))},
+		{Zone: "b", CapacityType: "on-demand"},
+		{Zone: "a", CapacityType: "reserved", Reservation: reservation},
+		{Zone: "b", CapacityType: "reserved", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 5}},
+	}}}
+}
+
+var (
+	limited   = Key{"m5", "a", "on-demand"}
+	unlimited = Key{"m5", "b", "on-demand"}
+	reservedA = Key{"m5", "a", "reserved"}
+	reservedB = Key{"m5", "b", "reserved"}
+)
+
+// claims returns one for each key, each a second younger than the one before.
+func claims(keys ...Key) []karpv1.NodeClaim {
+	var result []karpv1.NodeClaim
+	for i, key := range keys {
+		c := nodeClaim(fmt.Sprintf("c%02d", i), key)
+		c.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+		result = append(result, *c)
+	}
+	return result
+}
+
+func TestUsage(t *testing.T) {
+	waiting := *nodeClaim("waiting", limited)
+	waiting.Annotations = nil
+	withinReservation := func(types []Type) { types[0].Offerings[2].MaxMachines = new(int32(1)) }
+	for name, tc := range map[string]struct {
+		max        *int32
+		types      func([]Type)
+		claims     []karpv1.NodeClaim
+		wantFull   []Key
+		wantStatus []v1alpha1.LimitedOffering
+	}{
+		"nothing in use": {},
+		"below the limit": {claims: claims(limited, unlimited, unlimited), wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", NodeClaims: 1, Limit: 2},
+		}},
+		"at the limit": {claims: claims(limited, limited), wantFull: []Key{limited}, wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2},
+		}},
+		"one that was not launched does not count": {claims: append(claims(limited), waiting), wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", NodeClaims: 1, Limit: 2},
+		}},
+		"a reservation is one count, the smallest": {claims: claims(reservedA, reservedB), wantFull: []Key{reservedA, reservedB}, wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
+			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
+		}},
+		"a limit within a reservation": {max: nil, types: withinReservation, claims: claims(reservedA), wantFull: []Key{reservedA}, wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 1, Limit: 1},
+			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
+		}},
+		"the template's limit": {max: new(int32(1)), claims: claims(unlimited), wantFull: []Key{limited, unlimited, reservedA, reservedB}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := template()
+			input.Spec.MaxMachines = tc.max
+			types := limitedTypes()
+			if tc.types != nil {
+				tc.types(types)
+			}
+			usage := LimitsOf(input, types).Use(tc.claims)
+			var full []Key
+			for _, key := range []Key{limited, unlimited, reservedA, reservedB} {
+				if usage.Full(key) {
+					full = append(full, key)
+				}
+			}
+			if diff := cmp.Diff(tc.wantFull, full); diff != "" {
+				t.Errorf("full (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantStatus, usage.Status()); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if !LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{}}}}).None() || LimitsOf(template(), limitedTypes()).None() {
+		t.Error("None is wrong")
+	}
+}
+
+func TestExceeding(t *testing.T) {
+	sameTime := claims(limited, limited, limited)
+	for i := range sameTime {
+		sameTime[i].CreationTimestamp = metav1.Time{}
+	}
+	for name, tc := range map[string]struct {
+		max    *int32
+		claims []karpv1.NodeClaim
+		want   []types.UID
+	}{
+		"none":                          {claims: claims(limited, limited, unlimited)},
+		"the youngest":                  {claims: claims(limited, limited, unlimited, limited), want: []types.UID{"c03"}},
+		"of one time the last by name":  {claims: sameTime, want: []types.UID{"c02"}},
+		"of a reservation in two zones": {claims: claims(reservedA, reservedB, reservedA, reservedB), want: []types.UID{"c02", "c03"}},
+		"of the template":               {max: new(int32(2)), claims: claims(unlimited, unlimited, unlimited), want: []types.UID{"c02"}},
+		"one over its own limit uses up none of the template's": {
+			max: new(int32(3)), claims: claims(limited, limited, limited, unlimited, unlimited), want: []types.UID{"c02", "c04"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := template()
+			input.Spec.MaxMachines = tc.max
+			slices.Reverse(tc.claims)
+			if got := Exceeding(tc.claims, LimitsOf(input, limitedTypes())); !got.Equal(sets.New(tc.want...)) {
+				t.Errorf("got %v, want %v", sets.List(got), tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotExceedIsWithinAllLimits(t *testing.T) {
+	check := func(seed int64) bool {
+		random := rand.New(rand.NewSource(seed))
+		keys := []Key{limited, unlimited, reservedA, reservedB}
+		var given []karpv1.NodeClaim
+		for range random.Intn(20) {
+			given = append(given, claims(keys[random.Intn(len(keys))])...)
+			last := &given[len(given)-1]
+			last.Name = fmt.Sprintf("c%02d", len(given))
+			last.UID = types.UID(last.Name)
+			last.CreationTimestamp = metav1.NewTime(time.Unix(int64(random.Intn(3)), 0))
+		}
+		input := template()
+		if random.Intn(2) == 0 {
+			input.Spec.MaxMachines = new(int32(random.Intn(10)))
+		}
+		limits := LimitsOf(input, limitedTypes())
+		exceeding := Exceeding(given, limits)
+		shuffled := slices.Clone(given)
+		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		if !Exceeding(shuffled, limits).Equal(exceeding) {
+			t.Log("the answer depends on the order")
+			return false
+		}
+		kept := slices.DeleteFunc(slices.Clone(given), func(c karpv1.NodeClaim) bool { return exceeding.Has(c.UID) })
+		if len(Exceeding(kept, limits)) > 0 {
+			t.Log("what is kept exceeds")
+			return false
+		}
+		usage := limits.Use(kept)
+		for i := range given {
+			// One that exceeds would not fit beside those that are kept.
+			if exceeding.Has(given[i].UID) && !usage.Full(KeyOf(&given[i])) {
+				t.Logf("%s exceeds, and there is room", given[i].Name)
+				return false
+			}
+		}
+		return usage.offerings[limited] <= 2 && usage.reservations["cr-1"] <= 2
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 3000}); err != nil {
+		t.Error(err)
+	}
+}

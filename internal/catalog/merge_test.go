@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+	"testing/quick"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// discovered returns a source with one offering of 2 CPUs and 8Gi.
+func discovered(source, name, zone string) Source {
+	return Source{Name: source, Type: Type{
+		Name: name, Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{},
+		Offerings: []Offering{{Zone: zone, CapacityType: "on-demand", MachineDeployment: source}},
+	}}
+}
+
+func TestMerge(t *testing.T) {
+	with := func(s Source, change func(*Source)) Source {
+		change(&s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		inline     []v1alpha1.InstanceType
+		discovered []Source
+		want       map[string][]string // offerings by type
+		problems   []string
+	}{
+		"inline alone":     {inline: []v1alpha1.InstanceType{m5large()}, want: map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}}},
+		"discovered alone": {discovered: []Source{discovered("x", "n1", "a"), discovered("y", "n1", "b")}, want: map[string][]string{"n1": {"a/on-demand", "b/on-demand"}}},
+		"offerings join":   {inline: []v1alpha1.InstanceType{m5large()}, discovered: []Source{discovered("x", "m5.large", "z")}, want: map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "z/on-demand"}}},
+		"nothing at all":   {want: map[string][]string{}},
+		"the default labels": {
+			discovered: []Source{discovered("x", "n1", "a"), with(discovered("y", "n1", "b"), func(s *Source) { s.Labels["kubernetes.io/arch"] = "amd64" })},
+			want:       map[string][]string{"n1": {"a/on-demand", "b/on-demand"}},
+		},
+		"inline holds against other capacity": {
+			inline:     []v1alpha1.InstanceType{m5large()},
+			discovered: []Source{with(discovered("x", "m5.large", "z"), func(s *Source) { s.Capacity = corev1.ResourceList(list("cpu", "2", "memory", "4Gi")) })},
+			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
+			problems:   []string{"instance type m5.large: x contradicts spec.instanceTypes[0]: capacity.memory: 4Gi against 8Gi; spec.instanceTypes[0] holds"},
+		},
+		"inline holds against other labels": {
+			inline:     []v1alpha1.InstanceType{m5large()},
+			discovered: []Source{with(discovered("x", "m5.large", "z"), func(s *Source) { s.Labels["kubernetes.io/arch"] = "arm64" })},
+			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
+			problems:   []string{"label kubernetes.io/arch: arm64 against amd64"},
+		},
+		"inline holds its offerings": {
+			inline:     []v1alpha1.InstanceType{m5large()},
+			discovered: []Source{discovered("x", "m5.large", "a")},
+			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
+			problems:   []string{"both have offering m5.large/a/on-demand; spec.instanceTypes[0] holds"},
+		},
+		"between discovered objects none holds": {
+			discovered: []Source{discovered("y", "n1", "b"), with(discovered("x", "n1", "a"), func(s *Source) {
+				s.Capacity = corev1.ResourceList(list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1"))
+			}), discovered("z", "n2", "a")},
+			want:     map[string][]string{"n2": {"a/on-demand"}},
+			problems: []string{"instance type n1: y contradicts x: capacity.nvidia.com/gpu: none against 1; none is offered"},
+		},
+		"one offering twice": {
+			discovered: []Source{discovered("x", "n1", "a"), discovered("y", "n1", "a"), discovered("z", "n1", "b")},
+			want:       map[string][]string{"n1": {"b/on-demand"}},
+			problems:   []string{"y contradicts x: both have offering n1/a/on-demand; neither is offered"},
+		},
+		"an inline type that is wrong is not replaced by another": {
+			inline:     []v1alpha1.InstanceType{func() v1alpha1.InstanceType { it := m5large(); it.Offerings[0].Price = "x"; return it }()},
+			discovered: []Source{discovered("x", "m5.large", "z")},
+			want:       map[string][]string{},
+			problems:   []string{`spec.instanceTypes[0] (m5.large): offering a/on-demand: price "x" is not a decimal number`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			types, problems := Merge(template(tc.inline...), tc.discovered)
+			got := map[string][]string{}
+			for _, merged := range types {
+				for _, o := range merged.Offerings {
+					got[merged.Name] = append(got[merged.Name], o.Zone+"/"+o.CapacityType)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("offerings (-want +got):\n%s", diff)
+			}
+			if len(problems) != len(tc.problems) {
+				t.Fatalf("got problems %+v, want %d", problems, len(tc.problems))
+			}
+			for i, want := range tc.problems {
+				if !strings.Contains(problems[i].Message, want) {
+					t.Errorf("got problem %q, want %q", problems[i].Message, want)
+				}
+			}
+		})
+	}
+}
+
+func TestMergeDoesNotDependOnTheOrder(t *testing.T) {
+	check := func(seed int64) bool {
+		random := rand.New(rand.NewSource(seed))
+		var found []Source
+		for i := range random.Intn(8) {
+			s := discovered(fmt.Sprintf("md-%d", i), []string{"m5.large", "n1", "n2"}[random.Intn(3)], []string{"a", "b", "c", "d", "e"}[random.Intn(5)])
+			if random.Intn(4) == 0 {
+				s.Capacity = corev1.ResourceList(list("cpu", "4", "memory", "8Gi"))
+			}
+			if random.Intn(4) == 0 {
+				s.Labels["disk"] = []string{"ssd", "hdd"}[random.Intn(2)]
+			}
+			found = append(found, s)
+		}
+		types, problems := Merge(template(m5large()), found)
+		random.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+		again, problemsAgain := Merge(template(m5large()), found)
+		if diff := cmp.Diff(types, again) + cmp.Diff(problems, problemsAgain); diff != "" {
+			t.Log(diff)
+			return false
+		}
+		seen := map[Key]bool{}
+		for i := range types {
+			for j := range types[i].Offerings {
+				key := types[i].KeyOf(&types[i].Offerings[j])
+				if seen[key] {
+					t.Logf("%s is offered twice", key)
+					return false
+				}
+				seen[key] = true
+			}
+		}
+		return true
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"math/rand"
+	"slices"
+	"testing"
+	"testing/quick"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+func TestOverlay(t *testing.T) {
+	reserved := func(t *v1alpha1.KarpenterMachineTemplate, count, used int32) {
+		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{
+			Zone: "b", CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count},
+		})
+		if used > 0 {
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: used, Limit: count}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change         func(*v1alpha1.KarpenterMachineTemplate)
+		wantClosed     []string
+		wantCapacity   int
+		wantUnlaunched int // available, and not launchable
+	}{
+		"nothing": {change: func(*v1alpha1.KarpenterMachineTemplate) {}},
+		"at its limit": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(2))
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
+		}, wantClosed: []string{"a/on-demand"}},
+		"a limit that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(3))
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
+		}},
+		"a limit that is gone": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
+		}},
+		"the template is full": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.MaxMachines, t.Status.NodeClaims = new(int32(5)), 5
+		}, wantClosed: []string{"a/on-demand", "a/spot", "b/on-demand"}},
+		"the template has room": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.MaxMachines, t.Status.NodeClaims = new(int32(5)), 4
+		}},
+		"cannot be made": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Status.InvalidOfferings = []v1alpha1.InvalidOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot"}}
+		}, wantClosed: []string{"a/spot"}},
+		"failed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Until: metav1.NewTime(began.Add(1))}}
+		}, wantClosed: []string{"a/spot"}},
+		"a reservation that is not used": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 0) }, wantCapacity: 3},
+		"a reservation in use":           {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 1) }, wantCapacity: 2},
+		"a reservation that is used up":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 3) }, wantUnlaunched: 1},
+		"a limit within a reservation": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			reserved(t, 3, 0)
+			t.Spec.InstanceTypes[0].Offerings[3].MaxMachines = new(int32(1))
+			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 1}}
+		}, wantClosed: []string{"b/reserved"}, wantCapacity: 2},
+		"a reservation that is overused": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 4) }, wantUnlaunched: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newWorld(t)
+			input := template(m5large())
+			tc.change(input)
+			got, err := c.InstanceTypes(t.Context(), input, began)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var closed []string
+			capacity, unlaunched := 0, 0
+			for _, offering := range got[0].Offerings {
+				if !offering.Available {
+					closed = append(closed, offering.Zone()+"/"+offering.CapacityType())
+				} else if !offering.Launchable() {
+					unlaunched++
+				}
+				capacity += offering.ReservationCapacity
+			}
+			slices.Sort(closed)
+			if diff := cmp.Diff(tc.wantClosed, closed); diff != "" {
+				t.Errorf("closed (-want +got):\n%s", diff)
+			}
+			if capacity != tc.wantCapacity || unlaunched != tc.wantUnlaunched {
+				t.Errorf("got capacity %d, want %d; used up %d, want %d", capacity, tc.wantCapacity, unlaunched, tc.wantUnlaunched)
+			}
+		})
+	}
+}
+
+func TestObservedCapacityIsUsed(t *testing.T) {
+	c, _ := newWorld(t)
+	input := template(m5large())
+	memory := func(want, wantAllocatable string) {
+		t.Helper()
+		got, err := c.InstanceTypes(t.Context(), input, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		capacity, allocatable := got[0].Capacity[corev1.ResourceMemory], got[0].Allocatable()[corev1.ResourceMemory]
+		if capacity.String() != want || allocatable.String() != wantAllocatable {
+			t.Errorf("got %s and %s allocatable, want %s and %s", capacity.String(), allocatable.String(), want, wantAllocatable)
+		}
+		if label := got[0].Requirements.Get(v1alpha1.InstanceMemoryLabel).Any(); label != "8192" {
+			t.Errorf("the label that Nodes have already changes to %s", label)
+		}
+	}
+	memory("8Gi", "8092Mi")
+	input.Status.ObservedCapacity = []v1alpha1.ObservedCapacity{{
+		InstanceType: "m5.large", Revision: RevisionOf(input),
+		Capacity: corev1.ResourceList(list("memory", "7Gi")), Allocatable: corev1.ResourceList(list("memory", "6Gi")),
+	}}
+	memory("7Gi", "6Gi")
+	input.Status.ObservedCapacity[0].Revision = "another"
+	memory("8Gi", "8092Mi")
+}
+
+func TestRevision(t *testing.T) {
+	before := template(m5large())
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplateSpec)
+		same   bool
+	}{
+		"the version": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Template.Spec.Version = "v1.36.4" }, false},
+		"a patch":     {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Patches = []v1alpha1.Patch{{}} }, false},
+		"kubelet": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(9))}
+		}, false},
+		"a price":        {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "9" }, true},
+		"a type is gone": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
+		"a time":         {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTL = &metav1.Duration{} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := before.DeepCopy()
+			tc.change(&after.Spec)
+			if same := RevisionOf(before) == RevisionOf(after); same != tc.same {
+				t.Errorf("same revision: %t, want %t", same, tc.same)
+			}
+		})
+	}
+}
+
+// What the status says closes just those offerings that the claims fill.
+func TestTheStatusClosesWhatIsFull(t *testing.T) {
+	check := func(seed int64) bool {
+		random := rand.New(rand.NewSource(seed))
+		limit := func() *int32 {
+			if random.Intn(2) == 0 {
+				return nil
+			}
+			return new(int32(random.Intn(4)))
+		}
+		input, count := template(m5large()), int32(random.Intn(4))
+		input.Spec.MaxMachines = limit()
+		offerings := &input.Spec.InstanceTypes[0].Offerings
+		for _, zone := range []string{"a", "b"} {
+			*offerings = append(*offerings, v1alpha1.Offering{Zone: zone, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count}})
+		}
+		var keys []Key
+		for i := range *offerings {
+			o := &(*offerings)[i]
+			o.MaxMachines = limit()
+			keys = append(keys, Key{"m5.large", o.Zone, string(o.CapacityType)})
+		}
+		var taken []Key
+		for range random.Intn(6) {
+			taken = append(taken, keys[random.Intn(len(keys))])
+		}
+		types, _ := Merge(input, nil)
+		usage := LimitsOf(input, types).Use(claims(taken...))
+		input.Status.NodeClaims, input.Status.LimitedOfferings = usage.Total(), usage.Status()
+		c, _ := newWorld(t)
+		instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, offering := range instanceTypes[0].Offerings {
+			key := Key{"m5.large", offering.Zone(), offering.CapacityType()}
+			if offering.Launchable() == usage.Full(key) {
+				t.Logf("%s: launchable %t, full %t, with %v taken and %+v", key, offering.Launchable(), usage.Full(key), taken, input.Status.LimitedOfferings)
+				return false
+			}
+		}
+		return true
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 500}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// The size that the figures are promised for.
+const (
+	manyTypes     = 800
+	manyZones     = 3 // with two capacity types each
+	manyTemplates = 5
+)
+
+// The promises, see docs. A test holds the code to several times as much, for it runs
+// on machines that are busy with other things.
+const (
+	unchangedLimit = time.Millisecond
+	changedLimit   = 300 * time.Millisecond
+	memoryLimit    = 200 << 20
+)
+
+// largeTemplate has 800 instance types with 6 offerings each.
+func largeTemplate(name string) *v1alpha1.KarpenterMachineTemplate {
+	large := template()
+	large.Name, large.UID, large.Generation, large.ResourceVersion = name, types.UID(name), 1, "1"
+	for i := range manyTypes {
+		instanceType := v1alpha1.InstanceType{
+			Name:     fmt.Sprintf("type-%03d", i),
+			Capacity: list("cpu", fmt.Sprint(i%64+1), "memory", fmt.Sprintf("%dGi", i%256+1), "ephemeral-storage", "80Gi"),
+			Labels: map[string]v1alpha1.LabelValue{
+				"kubernetes.io/arch": "arm64", "topology.kubernetes.io/region": "r", v1alpha1.InstanceFamilyLabel: v1alpha1.LabelValue(fmt.Sprintf("f%d", i/10)),
+				"example.com/generation": v1alpha1.LabelValue(fmt.Sprint(i % 7)),
+			},
+		}
+		for zone := range manyZones {
+			for _, capacityType := range []v1alpha1.CapacityType{"on-demand", "spot"} {
+				instanceType.Offerings = append(instanceType.Offerings, v1alpha1.Offering{
+					Zone: fmt.Sprintf("zone-%d", zone), CapacityType: capacityType, Price: fmt.Sprintf("%d.%03d", i, zone), MaxMachines: new(int32(50)),
+				})
+			}
+		}
+		large.Spec.InstanceTypes = append(large.Spec.InstanceTypes, instanceType)
+	}
+	// As much status as a template can have.
+	for i := range 1000 {
+		o := large.Spec.InstanceTypes[i%manyTypes]
+		large.Status.UnavailableOfferings = append(large.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
+			InstanceType: o.Name, Zone: o.Offerings[i%6].Zone, CapacityType: string(o.Offerings[i%6].CapacityType), Until: metav1.NewTime(began.Add(time.Hour)),
+		})
+		large.Status.LimitedOfferings = append(large.Status.LimitedOfferings, v1alpha1.LimitedOffering{
+			InstanceType: o.Name, Zone: o.Offerings[i%6].Zone, CapacityType: string(o.Offerings[i%6].CapacityType), NodeClaims: 7, Limit: 50,
+		})
+	}
+	return large
+}
+
+func BenchmarkCatalog(b *testing.B) {
+	large := largeTemplate("general")
+	// What it would cost to compute on each call.
+	yardstick := perRun(func() {
+		types, _ := Merge(large, nil)
+		Build(large, types)
+	}, 5)
+	report := func(b *testing.B) {
+		b.ReportMetric(float64(yardstick)/(float64(b.Elapsed())/float64(b.N)), "x-faster-than-computing")
+	}
+	b.Run("unchanged", func(b *testing.B) {
+		b.Logf("%d CPUs, GOMAXPROCS %d, %s, %s/%s; %d instance types with %d offerings each", runtime.NumCPU(), runtime.GOMAXPROCS(0), runtime.Version(),
+			runtime.GOOS, runtime.GOARCH, manyTypes, 2*manyZones)
+		c, w := newWorld(b)
+		ask(b, c, large)
+		w.reads.Store(0)
+		for b.Loop() {
+			ask(b, c, large)
+		}
+		b.ReportMetric(float64(w.reads.Load()), "reads")
+		report(b)
+	})
+	b.Run("status-changed", func(b *testing.B) {
+		c, _ := newWorld(b)
+		changing := large.DeepCopy()
+		for i := 0; b.Loop(); i++ {
+			changing.ResourceVersion = fmt.Sprint(i)
+			ask(b, c, changing)
+		}
+		report(b)
+	})
+	b.Run("spec-changed", func(b *testing.B) {
+		c, _ := newWorld(b)
+		changing := large.DeepCopy()
+		for b.Loop() {
+			changing.Generation++
+			changing.ResourceVersion = fmt.Sprint(changing.Generation)
+			ask(b, c, changing)
+		}
+		report(b)
+	})
+	b.Run("memory", func(b *testing.B) {
+		var used uint64
+		for b.Loop() {
+			used = memoryOf(b)
+		}
+		b.ReportMetric(float64(used)/(1<<20), "MiB/5-templates")
+	})
+}
+
+// The benchmark prints the figures; this holds them, with room for a busy machine.
+func TestTheCatalogIsFast(t *testing.T) {
+	const room = 5
+	large := largeTemplate("general")
+	c, w := newWorld(t)
+	ask(t, c, large)
+	w.reads.Store(0)
+	if took := perRun(func() { ask(t, c, large) }, 1000); took > unchangedLimit {
+		t.Errorf("what is known takes %s, want at most %s", took, unchangedLimit)
+	}
+	if w.reads.Load() > 0 {
+		t.Errorf("what is known takes %d reads", w.reads.Load())
+	}
+	if took := perRun(func() { large.Generation++; large.ResourceVersion = fmt.Sprint(large.Generation); ask(t, c, large) }, 3); took > room*changedLimit {
+		t.Errorf("a change of the template takes %s, want at most %s", took, room*changedLimit)
+	}
+	if took := perRun(func() { large.ResourceVersion += "x"; ask(t, c, large) }, 10); took > room*changedLimit/10 {
+		t.Errorf("a change of the status takes %s, want at most %s", took, room*changedLimit/10)
+	}
+	if used := memoryOf(t); used > memoryLimit {
+		t.Errorf("%d templates take %d MiB, want at most %d", manyTemplates, used>>20, memoryLimit>>20)
+	}
+}
+
+func ask(t testing.TB, c *Catalog, template *v1alpha1.KarpenterMachineTemplate) {
+	t.Helper()
+	if got, err := c.InstanceTypes(t.Context(), template, began); err != nil || len(got) != manyTypes {
+		t.Fatalf("got %d instance types and %v", len(got), err)
+	}
+}
+
+func perRun(do func(), times int) time.Duration {
+	start := time.Now()
+	for range times {
+		do()
+	}
+	return time.Since(start) / time.Duration(times)
+}
+
+// memoryOf returns how much memory the catalogue of five large templates takes, with
+// what Karpenter computes from the instance types, and without the templates.
+func memoryOf(t testing.TB) uint64 {
+	t.Helper()
+	var templates []*v1alpha1.KarpenterMachineTemplate
+	for i := range manyTemplates {
+		templates = append(templates, largeTemplate(fmt.Sprintf("template-%d", i)))
+	}
+	c, _ := newWorld(t)
+	before := heap()
+	for _, template := range templates {
+		ask(t, c, template)
+		instanceTypes, _ := c.InstanceTypes(t.Context(), template, began)
+		for _, instanceType := range instanceTypes {
+			instanceType.Allocatable()
+		}
+	}
+	after := heap()
+	runtime.KeepAlive(c)
+	runtime.KeepAlive(templates)
+	return max(after, before) - before
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+type clusterOf struct {
+	cluster.Cluster
+	client client.Client
+}
+
+func (c clusterOf) GetClient() client.Client { return c.client }
+
+// newProvider returns a provider over a template that is Ready, with a small and a
+// large type on demand, and other objects.
+func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...client.Object) (*CloudProvider, client.Client) {
+	capacity := func(cpu string) map[corev1.ResourceName]resource.Quantity {
+		return map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("16Gi")}
+	}
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
+		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
+		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
+	}
+	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+		template.StatusConditions().SetTrue(condition)
+	}
+	if change != nil {
+		change(template)
+	}
+	objects = append(objects, template,
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "awsmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
+		object("infrastructure.cluster.x-k8s.io/v1beta2", "AWSMachineTemplate", "fleet", "workers", nil))
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1alpha1.NodeOverlay{}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
+		Build()
+	both := clusterOf{client: c}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	return New(clusters, catalog.New(clusters), clock.RealClock{}), c
+}
+
+func object(apiVersion, kind, namespace, name string, labels map[string]string) client.Object {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetLabels(labels)
+	return o
+}
+
+var nodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}
+
+// waiting returns a claim of NodePool pool that is not launched.
+func waiting() *karpv1.NodeClaim {
+	c := claim("1", "1Gi")
+	c.Labels = map[string]string{karpv1.NodePoolLabelKey: "pool"}
+	c.Spec.NodeClassRef = nodeClassRef
+	return c
+}
+
+// launched returns a claim that has an offering.
+func launched(name, instanceType string) *karpv1.NodeClaim {
+	c := waiting()
+	c.Name, c.UID = name, types.UID(name)
+	c.Labels = map[string]string{typeLabel: instanceType, zone: "a", capacityType: "on-demand"}
+	c.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "x"}
+	return c
+}
+
+func TestCreateSaysWhatTheClaimWasLaunchedWith(t *testing.T) {
+	var template *v1alpha1.KarpenterMachineTemplate
+	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) { template = t })
+	created, err := provider.Create(t.Context(), waiting())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if created.Annotations[v1alpha1.PriceAnnotation] != "0.2" || created.Annotations[v1alpha1.RevisionAnnotation] != catalog.RevisionOf(template) || created.Annotations[v1alpha1.ScalableResourceAnnotation] == "" {
+		t.Errorf("got annotations %v", created.Annotations)
+	}
+	if created.Labels[v1alpha1.InstanceCPULabel] != "2" || created.Labels[v1alpha1.InstanceMemoryLabel] != "16384" {
+		t.Errorf("got labels %v", created.Labels)
+	}
+}
+
+func TestCreateKeepsToLimits(t *testing.T) {
+	limit := func(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
+		return func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = &count }
+	}
+	for name, tc := range map[string]struct {
+		change    func(*v1alpha1.KarpenterMachineTemplate)
+		claims    []client.Object
+		want      string
+		wantError string
+	}{
+		"no limit":              {claims: []client.Object{launched("x", "small")}, want: "small"},
+		"below the limit":       {change: limit(2), claims: []client.Object{launched("x", "small")}, want: "small"},
+		"at the limit":          {change: limit(1), claims: []client.Object{launched("x", "small")}, want: "large"},
+		"of another offering":   {change: limit(1), claims: []client.Object{launched("x", "large")}, want: "small"},
+		"the claim is no other": {change: limit(1), claims: []client.Object{func() client.Object { c := launched("pool-x", "small"); c.UID = "1234"; return c }()}, want: "small"},
+		"the template's limit":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) }, claims: []client.Object{launched("x", "large")}, wantError: "as many as maxMachines"},
+		"reserved goes first":   {change: reserve(2), claims: []client.Object{launched("x", "small")}, want: "large"},
+		"a reservation used up": {change: reserve(1), claims: []client.Object{inReservation(launched("x", "large"))}, want: "small"},
+		"a reservation of none": {change: reserve(0), want: "small"},
+		"a status that tells it": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Status.InvalidOfferings = []v1alpha1.InvalidOffering{{InstanceType: "small", Zone: "a", CapacityType: "on-demand"}}
+		}, want: "large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			provider, _ := newProvider(tc.change, tc.claims...)
+			created, err := provider.Create(t.Context(), waiting())
+			if tc.wantError != "" {
+				if !cloudprovider.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("got %v, want %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := created.Labels[typeLabel]; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// reserve makes the large type one that is reserved.
+func reserve(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
+	return func(t *v1alpha1.KarpenterMachineTemplate) {
+		t.Spec.InstanceTypes[1].Offerings[0].CapacityType = "reserved"
+		t.Spec.InstanceTypes[1].Offerings[0].Reservation = &v1alpha1.Reservation{ID: "cr-1", Count: count}
+	}
+}
+
+func inReservation(c *karpv1.NodeClaim) *karpv1.NodeClaim {
+	c.Labels[capacityType], c.Labels[v1alpha1.ReservationIDLabel] = karpv1.CapacityTypeReserved, "cr-1"
+	return c
+}
+
+// A label that only another template knows is what the NodePool says it is.
+func TestCreateWithALabelOfAnotherTemplate(t *testing.T) {
+	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
+		other := t.DeepCopy()
+		other.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{"example.com/shelf": "1"}
+		types, _ := catalog.Merge(other, nil)
+		catalog.Build(other, types)
+	})
+	c := claim("1", "1Gi", "example.com/shelf=2")
+	c.Spec.NodeClassRef = nodeClassRef
+	if _, err := provider.Create(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	pool := &karpv1.NodePool{}
+	pool.Spec.Template.Spec.NodeClassRef = nodeClassRef
+	for labels, want := range map[string]bool{"": true, "example.com/shelf": false} {
+		pool.Spec.Template.Labels = map[string]string{labels: "2"}
+		instanceTypes, err := provider.GetInstanceTypes(t.Context(), pool)
+		if err != nil || instanceTypes[0].Requirements.Has("example.com/shelf") != want {
+			t.Errorf("with label %q: got %v and %v", labels, instanceTypes[0].Requirements, err)
+		}
+	}
+}
+
+func TestCreateFollowsNodeOverlays(t *testing.T) {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+	pool.Spec.Template.Spec.NodeClassRef = nodeClassRef
+	overlay := func(change func(*karpv1alpha1.NodeOverlaySpec)) *karpv1alpha1.NodeOverlay {
+		o := &karpv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "dear"}}
+		o.Spec.Requirements = []karpv1alpha1.NodeSelectorRequirement{{Key: typeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{"small"}}}
+		change(&o.Spec)
+		return o
+	}
+	for name, tc := range map[string]struct {
+		overlay *karpv1alpha1.NodeOverlay
+		request map[corev1.ResourceName]string
+		want    string
+	}{
+		"a price": {overlay: overlay(func(s *karpv1alpha1.NodeOverlaySpec) { s.Price = new("5") }), want: "large"},
+		"a capacity": {overlay: overlay(func(s *karpv1alpha1.NodeOverlaySpec) {
+			s.Capacity = corev1.ResourceList{"example.com/dongle": resource.MustParse("1")}
+		}), request: map[corev1.ResourceName]string{"example.com/dongle": "1"}, want: "small"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			provider, c := newProvider(nil, pool.DeepCopy(), tc.overlay)
+			store := nodeoverlay.NewInstanceTypeStore()
+			provider.WithOverlays(store)
+			claim := waiting()
+			for resourceName, quantity := range tc.request {
+				claim.Spec.Resources.Requests[resourceName] = resource.MustParse(quantity)
+			}
+			if _, err := provider.Create(t.Context(), claim); err == nil || cloudprovider.IsInsufficientCapacityError(err) {
+				t.Errorf("got %v before the overlays were evaluated: the claim must wait", err)
+			}
+			reconciler := nodeoverlay.NewController(clock.RealClock{}, c, provider, store, state.NewCluster(clock.RealClock{}, c, provider))
+			if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+				t.Fatal(err)
+			}
+			created, err := provider.Create(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := created.Labels[typeLabel]; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if price := created.Annotations[v1alpha1.PriceAnnotation]; price != map[string]string{"small": "0.2", "large": "0.8"}[tc.want] {
+				t.Errorf("got price %s, want that of the template, which is overlaid again where it is listed", price)
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+)
+
+const (
+	// tolerance is by how much of what is declared a Node may differ.
+	tolerance = 0.05
+	// maxObserved is the CRD's bound of status.observedCapacity.
+	maxObserved = 1000
+)
+
+// learnable are the resources that are learned: those that are hard to know before.
+var learnable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
+
+// report is what one Node reports.
+type report struct {
+	instanceType          string
+	capacity, allocatable corev1.ResourceList
+}
+
+// setCapacityAccurate learns from Nodes what their instance types really have, and
+// tells of those that are far from what is declared.
+func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	declared, err := r.declared(ctx, template)
+	if err != nil {
+		return err
+	}
+	revision := catalog.RevisionOf(template)
+	reports, err := r.reports(ctx, template, revision)
+	if err != nil {
+		return err
+	}
+	template.Status.ObservedCapacity = learn(template.Status.ObservedCapacity, reports, declared, revision)
+	conditions := template.StatusConditions()
+	if texts := inaccuracies(template.Status.ObservedCapacity, declared); len(texts) > 0 {
+		conditions.SetFalse(v1alpha1.ConditionCapacityAccurate, v1alpha1.ReasonCapacityDiffers,
+			lo.Substring("Karpenter counts with what Nodes report, which is not what is declared: "+strings.Join(texts, "; "), 0, maxMessage))
+	} else {
+		conditions.SetTrue(v1alpha1.ConditionCapacityAccurate)
+	}
+	return nil
+}
+
+// declared returns the instance types as they are without what was learned.
+func (r *Reconciler) declared(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (func(string) *cloudprovider.InstanceType, error) {
+	types, _, err := r.catalog.Types(ctx, template)
+	if err != nil {
+		return nil, err
+	}
+	index := lo.SliceToMap(types, func(t catalog.Type) (string, *catalog.Type) { return t.Name, &t })
+	unlearned := &v1alpha1.KarpenterMachineTemplate{Spec: v1alpha1.KarpenterMachineTemplateSpec{Kubelet: template.Spec.Kubelet}}
+	return func(name string) *cloudprovider.InstanceType {
+		if index[name] == nil {
+			return nil
+		}
+		built, _ := catalog.Build(unlearned, []catalog.Type{*index[name]})
+		return lo.FirstOrEmpty(built)
+	}, nil
+}
+
+// reports returns what the template's Nodes report that were made from its current
+// revision. Karpenter has checked that they have all their resources.
+func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, revision string) ([]report, error) {
+	claims, err := r.claims(ctx, template)
+	if err != nil {
+		return nil, err
+	}
+	var reports []report
+	for i := range claims {
+		claim := &claims[i]
+		if claim.Annotations[v1alpha1.RevisionAnnotation] != revision || !catalog.IsTrue(claim, karpv1.ConditionTypeInitialized) {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node, client.UnsafeDisableDeepCopy); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return nil, fmt.Errorf("getting Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
+		}
+		reports = append(reports, report{catalog.KeyOf(claim).InstanceType, node.Status.Capacity, node.Status.Allocatable})
+	}
+	return reports, nil
+}
+
+// learn returns for each instance type the least that is stored of a revision and
+// that Nodes report, where it is not what is declared, by name.
+func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(string) *cloudprovider.InstanceType, revision string) []v1alpha1.ObservedCapacity {
+	known := map[string]v1alpha1.ObservedCapacity{}
+	for _, o := range stored {
+		if o.Revision == revision {
+			known[o.InstanceType] = *o.DeepCopy()
+		}
+	}
+	for _, seen := range reports {
+		o := known[seen.instanceType]
+		known[seen.instanceType] = v1alpha1.ObservedCapacity{
+			InstanceType: seen.instanceType,
+			Revision:     revision,
+			Capacity:     least(o.Capacity, seen.capacity),
+			Allocatable:  least(o.Allocatable, seen.allocatable),
+		}
+	}
+	var learned []v1alpha1.ObservedCapacity
+	for name, o := range known {
+		if t := declared(name); t != nil && (differs(o.Capacity, t.Capacity) || differs(o.Allocatable, t.Allocatable())) {
+			learned = append(learned, o)
+		}
+	}
+	slices.SortFunc(learned, func(a, b v1alpha1.ObservedCapacity) int { return strings.Compare(a.InstanceType, b.InstanceType) })
+	return learned[:min(len(learned), maxObserved)]
+}
+
+// least returns of each resource that can be learned the lesser quantity. One that
+// is not more than 0 tells nothing.
+func least(a, b corev1.ResourceList) corev1.ResourceList {
+	result := corev1.ResourceList{}
+	for _, name := range learnable {
+		for _, list := range []corev1.ResourceList{a, b} {
+			quantity, has := list[name]
+			if known, is := result[name]; has && quantity.Sign() > 0 && (!is || quantity.Cmp(known) < 0) {
+				result[name] = quantity.DeepCopy()
+			}
+		}
+	}
+	return result
+}
+
+// differs tells whether some of what is observed is not as declared. What is not
+// declared does not count: Karpenter cannot ask for it.
+func differs(observed, declared corev1.ResourceList) bool {
+	for name, quantity := range observed {
+		if expected, is := declared[name]; is && quantity.Cmp(expected) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// inaccuracies tells which instance types differ by more than the tolerance.
+func inaccuracies(observed []v1alpha1.ObservedCapacity, declared func(string) *cloudprovider.InstanceType) []string {
+	var texts []string
+	for _, o := range observed {
+		t := declared(o.InstanceType)
+		if t == nil {
+			continue
+		}
+		for _, name := range learnable {
+			found, is := o.Capacity[name]
+			expected, was := t.Capacity[name]
+			if is && was && math.Abs(found.AsApproximateFloat64()-expected.AsApproximateFloat64()) > tolerance*expected.AsApproximateFloat64() {
+				texts = append(texts, fmt.Sprintf("%s of %s: declared %s, observed %s", name, o.InstanceType, expected.String(), found.String()))
+			}
+		}
+	}
+	return texts
+}

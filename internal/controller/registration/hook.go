@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registration mends and notes what can be known only in the moment before
+// Karpenter registers a Node.
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// Hook is one of core's registration hooks: what it changes on a NodeClaim, core
+// persists, and brings to the Node. It never holds a registration up.
+type Hook struct {
+	clusters *operator.Clusters
+	catalog  *catalog.Catalog
+}
+
+var _ cloudprovider.NodeLifecycleHook = (*Hook)(nil)
+
+// NewHook returns the hook for the served Cluster.
+func NewHook(clusters *operator.Clusters, catalog *catalog.Catalog) *Hook {
+	return &Hook{clusters: clusters, catalog: catalog}
+}
+
+// Name returns the name of the hook in core's messages.
+func (h *Hook) Name() string { return "karpenter-capi" }
+
+// Registered is called before a claim's Node registers.
+func (h *Hook) Registered(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.NodeLifecycleHookResult, error) {
+	if err := h.noteTaint(ctx, claim); err != nil {
+		return cloudprovider.NodeLifecycleHookResult{}, err
+	}
+	return cloudprovider.NodeLifecycleHookResult{}, h.setLabels(ctx, claim)
+}
+
+// noteTaint writes on the claim that its Node has joined without the taint that keeps
+// Pods away until it is registered. Afterwards nothing tells that any more.
+func (h *Hook) noteTaint(ctx context.Context, claim *karpv1.NodeClaim) error {
+	node, err := nodeclaimutils.NodeForNodeClaim(ctx, h.clusters.Workload.GetClient(), claim)
+	if err != nil {
+		return fmt.Errorf("getting the Node of NodeClaim %s: %w", claim.Name, err)
+	}
+	_, registered := node.Labels[karpv1.NodeRegisteredLabelKey]
+	tainted := lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) })
+	if !registered && !tainted {
+		claim.Annotations = lo.Assign(claim.Annotations, map[string]string{v1alpha1.TaintMissingAnnotation: node.Name})
+	}
+	return nil
+}
+
+// setLabels gives the claim the labels of its instance type. Of a label that core
+// does not know from the start it took any value that the NodePool allows (karpenter:
+// pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go,
+// resolveCustomLabelsFromRequirements).
+func (h *Hook) setLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
+	template, err := scalable.GetTemplate(ctx, h.clusters.Workload.GetClient(), lo.FromPtr(claim.Spec.NodeClassRef).Name)
+	if err != nil || template == nil {
+		return err
+	}
+	labels, keys, known, err := h.catalog.NodeLabels(ctx, template, claim.Labels[corev1.LabelInstanceTypeStable])
+	if err != nil || !known {
+		return err
+	}
+	claim.Labels = withLabels(claim.Labels, labels, keys.UnsortedList())
+	return nil
+}
+
+// withLabels returns labels of which those with the given keys are as they are given.
+func withLabels(labels, given map[string]string, keys []string) map[string]string {
+	return lo.Assign(lo.OmitByKeys(labels, keys), lo.PickByKeys(given, keys))
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// LimitReached is the failure of a claim for which its template, its offering or its
+// reservation has no machine left. Karpenter launches many claims at once, so that
+// some can be too many; the oldest are served.
+const LimitReached failure.Kind = "LimitReached"
+
+// limitPoll is after what time a claim that is over a limit is looked at again.
+const limitPoll = time.Minute
+
+// readLimits finds the claims that are over a limit. One that has a Machine keeps it,
+// also if the limit was lowered since.
+func (o *Observed) readLimits(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) error {
+	if o.Template == nil || len(o.Claims) == 0 {
+		return nil
+	}
+	limits, err := known.Limits(ctx, o.Template)
+	if err != nil || limits.None() {
+		return err
+	}
+	claims := &karpv1.NodeClaimList{}
+	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimTemplateField: o.Template.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", o.Template.Name, err)
+	}
+	o.exceeding = catalog.Exceeding(claims.Items, limits)
+	for _, machine := range o.Machines {
+		o.exceeding.Delete(ClaimUID(machine))
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package samples
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// The simplest sample comes without the templates that it refers to.
+func TestSimplest(t *testing.T) {
+	createAll(t, "")
+}
+
+// yamlBlock is a block of YAML in Markdown, in a list or not.
+var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+
+// What a reader copies from README.md or a guide is accepted.
+func TestExamplesInDocuments(t *testing.T) {
+	root := filepath.Join("..", "..")
+	documents, err := filepath.Glob(filepath.Join(root, "docs", "guides", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range append(documents, filepath.Join(root, "README.md")) {
+		t.Run(filepath.Base(document), func(t *testing.T) {
+			content, err := os.ReadFile(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := 0
+			for _, block := range yamlBlock.FindAllSubmatch(content, -1) {
+				indent, text := "\n"+string(block[1]), "\n"+string(block[2])
+				for _, object := range decode(t, []byte(strings.ReplaceAll(text, indent, "\n"))) {
+					if object.GetKind() == v1alpha1.Kind {
+						found++
+					}
+					if err := apiServer.Create(t.Context(), object, client.DryRunAll); err != nil {
+						t.Errorf("%s: %v", object.GetName(), err)
+					} else if object.GetKind() == v1alpha1.Kind {
+						generateExample(t, object)
+					}
+				}
+			}
+			if found == 0 {
+				t.Errorf("it has no block of YAML with a %s", v1alpha1.Kind)
+			}
+		})
+	}
+}
+
+// generateExample makes what the operator makes of an example, with the base
+// templates of the sample for its provider.
+func generateExample(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	convert(t, object.Object, template)
+	ref := template.Spec.Template.Spec.InfrastructureRef
+	if ref == nil {
+		return // it only has what it discovers
+	}
+	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2"}
+	t.Run(object.GetName(), func(t *testing.T) {
+		s := apply(t, folders[ref.Kind])
+		if bootstrap := template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind; s.bases.Bootstrap.GetKind() != bootstrap {
+			t.Fatalf("there is no sample with %s and %s", ref.Kind, bootstrap)
+		}
+		s.template = template
+		s.generate(t)
+	})
+}

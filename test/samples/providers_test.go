@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package samples
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/counts"
+)
+
+const nvidiaGPU corev1.ResourceName = "nvidia.com/gpu"
+
+// provider is what a sample has of a provider.
+type provider struct {
+	// instanceType is the field of the infrastructure template that names the type;
+	// empty if the provider has none.
+	instanceType string
+	// spot is the field that asks for spot, and its value; empty if the provider has none.
+	spot      string
+	spotValue any
+	// arm64 and gpu are fields that only machines of that kind have, or have with
+	// another value than the base; empty if they need none.
+	arm64, gpu string
+	// noARM64 tells that the provider has no such machines.
+	noARM64 bool
+}
+
+func TestProviders(t *testing.T) {
+	for folder, want := range map[string]provider{
+		"aws":     {instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}},
+		"azure":   {instanceType: "vmSize", spot: "spotVMOptions", spotValue: map[string]any{"evictionPolicy": "Delete"}, arm64: "image"},
+		"gcp":     {instanceType: "instanceType", spot: "provisioningModel", spotValue: "Spot", arm64: "image", gpu: "onHostMaintenance"},
+		"vsphere": {gpu: "pciDevices", noARM64: true},
+	} {
+		t.Run(folder, func(t *testing.T) {
+			s := apply(t, folder)
+			all, number := s.generate(t)
+			for _, m := range all {
+				t.Run(m.String(), func(t *testing.T) { checkMachine(t, s, want, m) })
+			}
+			checkBreadth(t, want, all)
+			if !t.Failed() {
+				counts.Print(t, "sample "+folder+": "+describe(number))
+			}
+		})
+	}
+}
+
+// checkMachine tells whether what was generated asks for the machine that is offered.
+func checkMachine(t *testing.T, s *sample, want provider, m made) {
+	t.Helper()
+	if got := m.deployment.Spec.Template.Spec.FailureDomain; got != m.offering.FailureDomain {
+		t.Errorf("the failure domain is %q", got)
+	}
+	if want.instanceType != "" {
+		if diff := cmp.Diff(any(m.instanceType.Name), m.infrastructure[want.instanceType]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", want.instanceType, diff)
+		}
+	} else {
+		checkSize(t, m)
+	}
+	if want.spot != "" {
+		got, has := m.infrastructure[want.spot]
+		if isSpot := m.offering.CapacityType == karpv1.CapacityTypeSpot; has != isSpot || isSpot && !cmp.Equal(want.spotValue, got) {
+			t.Errorf("%s is %v (%t)", want.spot, got, has)
+		}
+	}
+	base, _, _ := unstructured.NestedMap(s.bases.Infrastructure.Object, "spec", "template", "spec")
+	_, isGPU := m.instanceType.Capacity[nvidiaGPU]
+	isARM64 := m.instanceType.Labels[corev1.LabelArchStable] == karpv1.ArchitectureArm64
+	for field, is := range map[string]bool{want.gpu: isGPU, want.arm64: isARM64} {
+		if field != "" && cmp.Equal(base[field], m.infrastructure[field]) == is {
+			t.Errorf("%s is %v", field, m.infrastructure[field])
+		}
+	}
+	if _, named := m.instanceType.Labels[v1alpha1.InstanceGPUNameLabel]; named != isGPU {
+		t.Errorf("the label %s is there: %t", v1alpha1.InstanceGPUNameLabel, named)
+	}
+	checkKubelet(t, s.template.Spec.Kubelet, kubeadmArguments(t, m.bootstrap))
+}
+
+// checkSize tells whether a virtual machine on vSphere has the size that its type has
+// by its name, and whether what is declared fits: all CPUs, and all but 6 percent of
+// the memory at least.
+func checkSize(t *testing.T, m made) {
+	t.Helper()
+	var cpus, gib int64
+	if _, err := fmt.Sscanf(m.instanceType.Name, "vsphere-vm.cpu-%d.mem-%dgb.os-ubuntu", &cpus, &gib); err != nil {
+		t.Fatalf("%s is not as vSphere's cloud controller manager names instance types: %v", m.instanceType.Name, err)
+	}
+	want := map[string]any{"numCPUs": cpus, "memoryMiB": gib << 10}
+	got := map[string]any{"numCPUs": m.infrastructure["numCPUs"], "memoryMiB": m.infrastructure["memoryMiB"]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", m, diff)
+	}
+	cpu, memory := m.instanceType.Capacity.Cpu().Value(), m.instanceType.Capacity.Memory().Value()
+	if cpu != cpus || memory > gib<<30 || memory < gib<<30*94/100 {
+		t.Errorf("%s is declared to have %d CPUs and %d bytes", m, cpu, memory)
+	}
+}
+
+// checkBreadth tells whether a sample offers what makes it worth reading.
+func checkBreadth(t *testing.T, want provider, all []made) {
+	t.Helper()
+	types, zones, capacityTypes, architectures := sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()
+	hasGPU := false
+	for _, m := range all {
+		types.Insert(m.instanceType.Name)
+		zones.Insert(m.offering.Zone)
+		capacityTypes.Insert(m.offering.CapacityType)
+		architectures.Insert(m.instanceType.Labels[corev1.LabelArchStable])
+		_, gpu := m.instanceType.Capacity[nvidiaGPU]
+		hasGPU = hasGPU || gpu
+	}
+	if types.Len() < 6 || zones.Len() != 3 || !hasGPU {
+		t.Errorf("%d instance types in %d zones, with a GPU: %t", types.Len(), zones.Len(), hasGPU)
+	}
+	if capacityTypes.Has(karpv1.CapacityTypeSpot) != (want.spot != "") {
+		t.Errorf("capacity types %v", capacityTypes.UnsortedList())
+	}
+	if architectures.Has(karpv1.ArchitectureArm64) == want.noARM64 {
+		t.Errorf("architectures %v", architectures.UnsortedList())
+	}
+}
+
+// What a provider's CRD does not know is refused: the tests above would pass otherwise
+// whatever the patches do.
+func TestUnknownIsRefused(t *testing.T) {
+	s := apply(t, "gcp")
+	for name, change := range map[string]func(spec map[string]any){
+		"a field":         func(spec map[string]any) { spec["spotMarketOptions"] = map[string]any{} },
+		"a value":         func(spec map[string]any) { spec["provisioningModel"] = "spot" },
+		"a type of value": func(spec map[string]any) { spec["instanceType"] = int64(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := s.bases.Infrastructure.DeepCopy()
+			object.SetName("other")
+			object.SetResourceVersion("")
+			spec := object.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			change(spec)
+			if err := apiServer.Create(t.Context(), object); err == nil {
+				t.Error("it was accepted")
+			}
+		})
+	}
+}
