@@ -14,6 +14,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -36,6 +37,7 @@ func TestPatchesMakeTheDeclaredMachines(t *testing.T) {
 		for key, value := range instanceType.Labels {
 			labels[key] = string(value)
 		}
+		labels = (&catalog.Type{Capacity: instanceType.Capacity, Labels: labels}).NodeLabels()
 		for _, offering := range instanceType.Offerings {
 			operations, err := patches.Render(v1alpha1.PatchTargetInfrastructure, patch.Variables{
 				InstanceType: instanceType.Name, Zone: offering.Zone, CapacityType: string(offering.CapacityType),

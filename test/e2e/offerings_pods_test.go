@@ -24,7 +24,8 @@ func (o offering) String() string { return o.InstanceType + "/" + o.Zone + "/" +
 // gpu is the resource that a GPU is.
 const gpu corev1.ResourceName = "nvidia.com/gpu"
 
-// need is what one kind of Pod needs, and which offerings of offerings.yaml meet it at the least price.
+// need is what one kind of Pod needs, and which offerings of offerings.yaml meet it at the least price. No kind can run
+// on a Node that was made for another kind: Karpenter, and kube-scheduler, would put it there.
 type need struct {
 	name           string
 	of             func(*corev1.PodSpec)
@@ -38,6 +39,7 @@ var needs = []need{
 			one := resource.MustParse("1")
 			spec.Containers[0].Resources.Requests[gpu] = one
 			spec.Containers[0].Resources.Limits = corev1.ResourceList{gpu: one}
+			spec.Tolerations = []corev1.Toleration{{Key: string(gpu), Operator: corev1.TolerationOpExists}}
 		},
 		cheapest: offering{"gpu-small", "zone-b", karpv1.CapacityTypeSpot},
 		next:     offering{"gpu-large", "zone-a", karpv1.CapacityTypeSpot},
@@ -50,21 +52,26 @@ var needs = []need{
 	},
 	{
 		name:     "spot",
-		of:       selecting(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeSpot),
+		of:       selecting(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeSpot, corev1.LabelArchStable, karpv1.ArchitectureAmd64),
 		cheapest: offering{"x86-small", "zone-a", karpv1.CapacityTypeSpot},
 		next:     offering{"x86-large", "zone-a", karpv1.CapacityTypeSpot},
 	},
 	{
 		name:     "zone",
-		of:       selecting(corev1.LabelTopologyZone, "zone-b"),
+		of:       selecting(corev1.LabelTopologyZone, "zone-b", corev1.LabelArchStable, karpv1.ArchitectureAmd64),
 		cheapest: offering{"x86-small", "zone-b", karpv1.CapacityTypeOnDemand},
 		next:     offering{"x86-large", "zone-b", karpv1.CapacityTypeOnDemand},
 	},
 }
 
-// selecting returns the need of Nodes with a label.
-func selecting(key, value string) func(*corev1.PodSpec) {
-	return func(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{key: value} }
+// selecting returns the need of a Node with labels, given as keys and values.
+func selecting(labels ...string) func(*corev1.PodSpec) {
+	return func(spec *corev1.PodSpec) {
+		spec.NodeSelector = map[string]string{}
+		for i := 0; i < len(labels); i += 2 {
+			spec.NodeSelector[labels[i]] = labels[i+1]
+		}
+	}
 }
 
 // pod returns a Pod with the need, and with that of a Node without another such Pod.

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -31,10 +30,12 @@ func TestEachPodGetsTheCheapestOffering(t *testing.T) {
 
 	first := createPods(ctx, g, s, "first")
 	expectOn(ctx, g, s, first, func(n need) offering { return n.cheapest })
+	expectNodes(ctx, g, s, len(first))
 
 	runOut(ctx, g, s)
 	second := createPods(ctx, g, s, "second")
 	expectOn(ctx, g, s, second, func(n need) offering { return n.next })
+	expectNodes(ctx, g, s, len(first)+len(second))
 
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	g.Expect(s.Workload.Get(ctx, client.ObjectKey{Name: "offerings"}, template)).To(Succeed())
@@ -90,6 +91,18 @@ func expectOn(ctx context.Context, g *WithT, s *stack.Stack, pods []*corev1.Pod,
 	}
 }
 
+// expectNodes checks that there is a Node for each Pod, and a claim for each Node: nothing disrupts them, so one too many
+// would stay.
+func expectNodes(ctx context.Context, g *WithT, s *stack.Stack, count int) {
+	g.Eventually(ctx, func(g Gomega) {
+		claims, nodes := &karpv1.NodeClaimList{}, &corev1.NodeList{}
+		g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
+		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+		g.Expect(nodes.Items).To(HaveLen(count), "Nodes")
+		g.Expect(claims.Items).To(HaveLen(count), "NodeClaims")
+	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
+}
+
 // expectLabels checks what a Node has by its instance type.
 func expectLabels(g *WithT, node *corev1.Node, withGPU bool) {
 	cpus, size := "2", "1"
@@ -138,10 +151,10 @@ func runOut(ctx context.Context, g *WithT, s *stack.Stack) {
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 }
 
-// removeAll deletes the Pods, the NodePool and then the template, and checks that nothing is left of them.
+// removeAll deletes the Pods, the NodePools and then the template, and checks that nothing is left of them.
 func removeAll(ctx context.Context, g *WithT, s *stack.Stack, template *v1alpha1.KarpenterMachineTemplate) {
 	g.Expect(s.Workload.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": "offerings"})).To(Succeed())
-	g.Expect(s.Workload.Delete(ctx, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "offerings"}})).To(Succeed())
+	g.Expect(s.Workload.DeleteAllOf(ctx, &karpv1.NodePool{})).To(Succeed())
 	g.Eventually(ctx, func() (left, error) { return whatIsLeft(ctx, s) }).
 		WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
 	g.Expect(s.Workload.Delete(ctx, template)).To(Succeed())
