@@ -176,12 +176,20 @@ func (f *fixture) newClaim() *karpv1.NodeClaim {
 			Requirements: []karpv1.NodeSelectorRequirementWithMinValues{
 				in(corev1.LabelInstanceTypeStable, instanceType, "another"),
 				in(corev1.LabelTopologyZone, zone, "another"),
-				in(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeOnDemand),
+				in(karpv1.CapacityTypeLabelKey, f.capacityTypes()...),
 			},
 			Resources:   karpv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 			ExpireAfter: karpv1.MustParseNillableDuration("Never"),
 		},
 	}
+}
+
+// capacityTypes returns those of the template's offerings; on-demand if it has none.
+func (f *fixture) capacityTypes() []string {
+	found := lo.Uniq(lo.FlatMap(f.template.Spec.InstanceTypes, func(t v1alpha1.InstanceType, _ int) []string {
+		return lo.Map(t.Offerings, func(o v1alpha1.Offering, _ int) string { return string(o.CapacityType) })
+	}))
+	return lo.Ternary(len(found) > 0, found, []string{karpv1.CapacityTypeOnDemand})
 }
 
 // all returns the claims of this fixture.

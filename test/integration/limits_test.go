@@ -49,5 +49,9 @@ var _ = Describe("A burst of claims", func() {
 		Entry("of its offering", "limitedoffering", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(2))
 		}),
+		Entry("of its reservation", "reserved", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
+			spec.InstanceTypes[0].Offerings[0].CapacityType = karpv1.CapacityTypeReserved
+			spec.InstanceTypes[0].Offerings[0].Reservation = &v1alpha1.Reservation{ID: "cr-1", Count: 2}
+		}),
 	)
 })
