@@ -98,12 +98,12 @@ test test-race: $(CRDS)
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
 	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; \
-	COUNTS_FILE="$$counts" go test -timeout 15m $(TEST_FLAGS) $(TEST) && code=0 || code=$$?; \
+	COUNTS_FILE="$$counts" go test -timeout 22m $(TEST_FLAGS) $(TEST) && code=0 || code=$$?; \
 	sort "$$counts"; exit $$code
 
 .PHONY: test-race
 test-race: ## Run them with the race detector, in random order.
-	@go test -timeout 30m -race -shuffle=on $(TEST_FLAGS) $(TEST)
+	@go test -timeout 60m -race -shuffle=on $(TEST_FLAGS) $(TEST)
 
 .PHONY: test-e2e
 test-e2e: stack-binaries ## Run the tests on the local stack.

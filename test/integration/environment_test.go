@@ -73,9 +73,10 @@ func (e *environment) startControlPlane(ctx context.Context) {
 		},
 		ErrorIfPathMissing: true,
 	}}
+	// Also if it does not start in full: it runs when a CRD is refused.
+	DeferCleanup(func() error { return e.control.Stop() })
 	e.config, err = e.control.Start()
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return e.control.Stop() })
 	e.config.QPS = -1 // no limit: specs look often
 	e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -32,15 +32,17 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	env, err := start()
+	if env != nil { // also if it did not start in full
+		defer func() {
+			if err := env.Stop(); err != nil {
+				fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
+			}
+		}()
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "starting the API server (make test sets KUBEBUILDER_ASSETS and makes bin/crds): %v\n", err)
 		return 1
 	}
-	defer func() {
-		if err := env.Stop(); err != nil {
-			fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
-		}
-	}()
 	return m.Run()
 }
 
@@ -74,7 +76,7 @@ func start() (*envtest.Environment, error) {
 	env := &envtest.Environment{Scheme: scheme, CRDs: append(options.CRDs, karpenterapis.CRDs...)}
 	config, err := env.Start()
 	if err != nil {
-		return nil, err
+		return env, err
 	}
 	config.QPS = -1 // no limit: all objects of all offerings are created
 	lenient, err := client.New(config, client.Options{Scheme: scheme})

@@ -92,5 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if again > 0 && (due == 0 || again < due) {
 		due = again
 	}
-	return reconcile.Result{RequeueAfter: due}, errors.Join(err, failed)
+	if err := errors.Join(err, failed); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: due}, nil
 }

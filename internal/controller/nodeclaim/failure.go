@@ -49,7 +49,8 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 			errs = append(errs, err)
 		case !marked && (pooled || !wasTold(claim)):
 			// One mark is enough for all claims of the offering.
-			return again, errors.Join(append(errs, r.mark(ctx, claim, failed, observed))...)
+			retry, err := r.mark(ctx, claim, failed, observed)
+			return retry, errors.Join(append(errs, err)...)
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:
@@ -87,9 +88,14 @@ func (r *Reconciler) markedUntil(claim *karpv1.NodeClaim, observed *scalable.Obs
 	return catalog.UnavailableUntil(observed.Template.Status.UnavailableOfferings, offering.InstanceType, offering.Zone, offering.CapacityType, observed.Now)
 }
 
+// markAgainAfter is after what time a mark is tried again that met with a conflict:
+// other offerings of the template can fail in the same moment.
+const markAgainAfter = time.Second
+
 // mark writes that a claim's offering is unavailable. The event of that write
-// brings the next reconcile.
-func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) error {
+// brings the next reconcile. It returns after what time to try again; zero if it is
+// written.
+func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) (time.Duration, error) {
 	offering := catalog.KeyOf(claim)
 	marked := observed.Template.DeepCopy()
 	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
@@ -101,13 +107,13 @@ func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *
 	}, observed.Now)
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(observed.Template, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: it has changed meanwhile, and this is tried again: %w", offering, marked.Name, err)
+		return markAgainAfter, nil
 	}
 	if err != nil {
-		return fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
+		return 0, fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
 	}
 	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
-	return nil
+	return 0, nil
 }
 
 // tell writes the failure on the claim, and tells of it with events. It returns

@@ -98,12 +98,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	removed := r.remove(ctx, observed)
 	waits, left := r.leave(ctx, observed)
 	result, err := r.scale(ctx, observed)
+	if err := errors.Join(removed, left, err); err != nil {
+		return reconcile.Result{}, err
+	}
 	for _, due := range []time.Duration{waits, observed.DueIn()} {
 		if due > 0 && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
 			result.RequeueAfter = due
 		}
 	}
-	return result, errors.Join(removed, left, err)
+	return result, nil
 }
 
 // scale makes the resource, or keeps it as it is to be.
