@@ -78,6 +78,9 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
 		known.revision, known.types, known.until = revision, types, time.Time{}
 		if known.result, known.answers, err = r.examine(ctx, template, types, bases, known.answers); err != nil {
+			// What was answered is kept, so that a template with very many offerings
+			// gets there in several reconciles.
+			r.examined.Store(template.Name, examined{answers: known.answers})
 			return 0, err
 		}
 		if known.result.hash == "" {
@@ -142,7 +145,7 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	answers, err := r.ask(ctx, lo.Map(names, func(name string, _ int) *unstructured.Unstructured { return templates[name] }), before)
 	if err != nil {
-		return result{}, nil, err
+		return result{}, answers, err
 	}
 	for name, answer := range answers {
 		if answer.refused != nil {
@@ -185,7 +188,8 @@ func reasonOf(problem error) string {
 }
 
 // ask asks the API server about generated templates, unless it has answered before and
-// that still holds. An error says that it could not be asked.
+// that still holds. An error says that some could not be asked about; the others'
+// answers are returned all the same.
 func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
 	answers, errs := make([]answer, len(templates)), make([]error, len(templates))
 	workqueue.ParallelizeUntil(ctx, askers, len(templates), func(i int) {
@@ -194,12 +198,16 @@ func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstruct
 			answers[i] = known
 			return
 		}
-		answers[i].at = r.clock.Now()
-		answers[i].refused, errs[i] = r.dryRun(ctx, templates[i])
+		refused, err := r.dryRun(ctx, templates[i])
+		if errs[i] = err; err == nil {
+			answers[i] = answer{refused: refused, at: r.clock.Now()}
+		}
 	})
 	said := map[string]answer{}
-	for i := range templates {
-		said[templates[i].GetName()] = answers[i]
+	for i, answer := range answers {
+		if !answer.at.IsZero() {
+			said[templates[i].GetName()] = answer
+		}
 	}
 	return said, errors.Join(append(errs, ctx.Err())...)
 }
