@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -27,6 +28,10 @@ const (
 	// askAgainAfter is for how long a refusal holds: what the API server accepts can
 	// change with webhooks and roles, of which no event tells.
 	askAgainAfter = 5 * time.Minute
+	// askTimeout ends asking about one template, for the rest of its status is to be
+	// written, too; askAgainSoon is when that goes on.
+	askTimeout   = 40 * time.Second
+	askAgainSoon = 10 * time.Second
 	// maxInvalidOfferings is the CRD's bound of status.invalidOfferings.
 	maxInvalidOfferings = 1000
 )
@@ -77,13 +82,14 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 	now := r.clock.Now()
 	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
 		known.revision, known.types, known.until = revision, types, time.Time{}
-		if known.result, known.answers, err = r.examine(ctx, template, types, bases, known.answers); err != nil {
+		known.result, known.answers, err = r.examine(ctx, template, types, bases, known.answers)
+		switch {
+		case err != nil:
 			// What was answered is kept, so that a template with very many offerings
 			// gets there in several reconciles.
-			r.examined.Store(template.Name, examined{answers: known.answers})
-			return 0, err
-		}
-		if known.result.hash == "" {
+			log.FromContext(ctx).Error(err, "cannot ask about all generated templates")
+			known.result, known.until = result{all: err}, now.Add(askAgainSoon)
+		case known.result.hash == "":
 			known.until = now.Add(askAgainAfter)
 		}
 		r.examined.Store(template.Name, known)
@@ -177,11 +183,15 @@ func summarize(offerings []catalog.Key, problems map[catalog.Key]error, hash str
 // maxInvalidMessage is the CRD's bound of an invalid offering's message.
 const maxInvalidMessage = 1024
 
-// refusedError says that the API server does not accept an object.
-type refusedError struct{ error }
+// refusedError says that the API server does not accept an object, and
+// unansweredError that it does not say whether it does.
+type (
+	refusedError    struct{ error }
+	unansweredError struct{ error }
+)
 
 func reasonOf(problem error) string {
-	if errors.As(problem, &refusedError{}) {
+	if errors.As(problem, &refusedError{}) || errors.As(problem, &unansweredError{}) {
 		return v1alpha1.ReasonTemplatesRejected
 	}
 	return v1alpha1.ReasonPatchesFailed
@@ -191,6 +201,8 @@ func reasonOf(problem error) string {
 // that still holds. An error says that some could not be asked about; the others'
 // answers are returned all the same.
 func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	answers, errs := make([]answer, len(templates)), make([]error, len(templates))
 	workqueue.ParallelizeUntil(ctx, askers, len(templates), func(i int) {
 		known, answered := before[templates[i].GetName()]
@@ -209,7 +221,10 @@ func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstruct
 			said[templates[i].GetName()] = answer
 		}
 	}
-	return said, errors.Join(append(errs, ctx.Err())...)
+	if errs = lo.Compact(append(errs, ctx.Err())); len(errs) > 0 {
+		return said, unansweredError{fmt.Errorf("the management cluster did not say of %d of %d generated templates whether it accepts them: %w", len(templates)-len(said), len(templates), errs[0])}
+	}
+	return said, nil
 }
 
 // dryRun asks whether an object could be created: refused says why not, err that this

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+type clusterOf struct {
+	cluster.Cluster
+	client client.Client
+}
+
+func (c clusterOf) GetClient() client.Client { return c.client }
+
+// asking is a template with an offering in each of three zones, each with a template
+// of its own, and an API server that answers as the test wants.
+type asking struct {
+	*Reconciler
+	clock    *clocktesting.FakeClock
+	template *v1alpha1.KarpenterMachineTemplate
+	bases    scalable.Bases
+	asked    []string
+	answer   func(zone string) error
+}
+
+func newAsking() *asking {
+	a := &asking{clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), answer: func(string) error { return nil }}
+	a.template = &v1alpha1.KarpenterMachineTemplate{}
+	a.template.Name = "general"
+	a.template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	a.template.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{
+		{Op: "add", Path: "/spec/zone", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .zone }}"}},
+	}}}
+	a.template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{
+		{Zone: "a", CapacityType: "on-demand", Price: "1"}, {Zone: "b", CapacityType: "on-demand", Price: "1"}, {Zone: "c", CapacityType: "on-demand", Price: "1"},
+	}}}
+	a.bases.Infrastructure = &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "infrastructure.test/v1", "kind": "TestMachineTemplate",
+		"metadata": map[string]any{"name": "workers"}, "spec": map[string]any{},
+	}}
+	one := make(chan struct{}, 1) // the answers come from several goroutines
+	management := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			one <- struct{}{}
+			defer func() { <-one }()
+			given := (&client.CreateOptions{}).ApplyOptions(options)
+			zone, _, _ := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "spec", "zone")
+			if len(given.DryRun) == 0 || given.FieldValidation != "Strict" {
+				return errors.New("this is no strict dry run")
+			}
+			a.asked = append(a.asked, zone)
+			return a.answer(zone)
+		},
+	})
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Management: clusterOf{client: management}}
+	a.Reconciler = NewReconciler(clusters, nil, a.clock)
+	return a
+}
+
+func (a *asking) examine(t *testing.T, before map[string]answer) (result, map[string]answer, error) {
+	t.Helper()
+	a.asked = nil
+	offered := []catalog.Type{{Name: "m5"}}
+	for _, o := range a.template.Spec.InstanceTypes[0].Offerings {
+		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: o.Zone, CapacityType: string(o.CapacityType)})
+	}
+	return a.Reconciler.examine(t.Context(), a.template, offered, a.bases, before)
+}
+
+func TestExamine(t *testing.T) {
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "TestMachineTemplate"}, "x", nil)
+	in := func(bad string, err error) func(string) error {
+		return func(zone string) error {
+			if strings.Contains(bad, zone) {
+				return err
+			}
+			return nil
+		}
+	}
+	a := newAsking()
+
+	a.answer = in("b", apierrors.NewInternalError(errors.New("the webhook is not there")))
+	_, answers, err := a.examine(t, nil)
+	if err == nil || !strings.Contains(err.Error(), "did not say of 1 of 3 generated templates") || !strings.Contains(err.Error(), "the webhook is not there") || reasonOf(err) != v1alpha1.ReasonTemplatesRejected {
+		t.Fatalf("got %v", err)
+	}
+
+	a.answer = in("b", refused)
+	got, answers, err := a.examine(t, answers)
+	if err != nil || len(a.asked) != 1 || a.asked[0] != "b" {
+		t.Fatalf("got %v, asked about %v, want zone b only: of the others it is known", err, a.asked)
+	}
+	if len(got.invalid) != 1 || got.invalid[0].Zone != "b" || got.invalid[0].Reason != v1alpha1.ReasonTemplatesRejected || got.hash != "" || got.all != nil {
+		t.Fatalf("got %+v", got)
+	}
+
+	if _, _, err = a.examine(t, answers); err != nil || len(a.asked) != 0 {
+		t.Fatalf("got %v, asked about %v, want nothing: a refusal holds for a while", err, a.asked)
+	}
+
+	a.clock.Step(askAgainAfter)
+	a.answer = in("", nil)
+	got, _, err = a.examine(t, answers)
+	if err != nil || len(a.asked) != 1 || len(got.invalid) != 0 || got.hash == "" {
+		t.Fatalf("got %+v, %v, asked about %v", got, err, a.asked)
+	}
+
+	a.template.Status.AcceptedHash = got.hash
+	if _, _, err = a.examine(t, nil); err != nil || len(a.asked) != 0 {
+		t.Fatalf("got %v, asked about %v, want nothing: the status says that all was accepted", err, a.asked)
+	}
+
+	a.template.Status.AcceptedHash = ""
+	a.answer = in("abc", refused)
+	if got, _, err = a.examine(t, nil); err != nil || got.all == nil || len(got.invalid) != 0 || !strings.Contains(got.all.Error(), "3 of 3 generated offerings cannot be made; m5/a/on-demand") {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}
