@@ -115,9 +115,9 @@ const (
 	// taint karpenter.sh/unregistered:NoExecute.
 	TaintMissingAnnotation = Group + "/taint-missing"
 
-	// AdoptedAnnotation is, on a MachineDeployment that this operator did not
-	// generate, the time (RFC 3339) since which it makes Machines for NodeClaims.
-	// Machines that are older are never touched.
+	// AdoptedAnnotation is, on a MachineDeployment that this operator did not generate
+	// and that makes Machines for NodeClaims, the time (RFC 3339) at which the youngest
+	// Machine was made that it had before. Those that are not younger are never touched.
 	AdoptedAnnotation = Group + "/adopted"
 
 	// OwnReplicasAnnotation is, on an adopted MachineDeployment, how many of its

@@ -60,8 +60,9 @@ type State struct {
 	// Own is how many Machines the resource has that are not for claims: those it had
 	// when it was adopted. A generated resource has none.
 	Own int32
-	// Adopted is when the resource was adopted. Machines that were there before are
-	// never touched. It is zero for a generated resource.
+	// Adopted is when the youngest Machine was made that the resource had when it was
+	// adopted. Those that are not younger are never touched. It is zero for a generated
+	// resource.
 	Adopted time.Time
 }
 
@@ -145,7 +146,7 @@ func Decide(state State) Plan {
 }
 
 // ownOf returns, of an adopted resource, the Machines that are not for claims: all
-// that are older than the adoption and, should these be fewer than there were, the
+// that were there before the adoption and, should these be fewer than there were, the
 // oldest of those that have never served a claim. Machines that are leaving do not
 // count: others come in their place.
 func ownOf(state State, claims []Claim, machines []Machine) []string {

@@ -54,7 +54,11 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 		if !offers {
 			continue
 		}
-		adopted := scalable.Adopt(resource, template.Name, offering, r.clock.Now())
+		machines := &clusterv1.MachineList{}
+		if err := management.List(ctx, machines, client.MatchingFields{operator.ResourceField: name}); err != nil {
+			return false, fmt.Errorf("listing the Machines of MachineDeployment %s: %w", key, err)
+		}
+		adopted := scalable.Adopt(resource, machines.Items, template.Name, offering)
 		if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, ignoreConflict(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
 		}

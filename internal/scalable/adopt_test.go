@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// A Machine that is made in the very second of the adoption, or by an API server whose
+// clock is behind, is not taken for one that was there before.
+func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
+	at := func(second int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC))
+	}
+	machine := func(second int) clusterv1.Machine {
+		return clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(second)}}
+	}
+	resource := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "existing", CreationTimestamp: at(1), Labels: map[string]string{"a": "b"}}}
+	resource.Spec.Replicas = new(int32(3))
+	for name, tc := range map[string]struct {
+		machines []clusterv1.Machine
+		want     int
+	}{
+		"no Machines": {nil, 1},
+		"Machines":    {[]clusterv1.Machine{machine(20), machine(30), machine(10)}, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			adopted := Adopt(resource, tc.machines, "general", spotA)
+			if when, own := Adoption(adopted); !when.Equal(at(tc.want).Time) || own != 3 {
+				t.Errorf("got %s and %d of its own", when, own)
+			}
+			if OfferingOf(adopted) != spotA || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
+				t.Errorf("got labels %v, annotations %v", adopted.Labels, adopted.Annotations)
+			}
+			before := Disown(adopted)
+			if Adopted(before) || len(before.Labels) != 1 || len(before.Annotations) != 0 {
+				t.Errorf("afterwards it has labels %v, annotations %v", before.Labels, before.Annotations)
+			}
+		})
+	}
+	if when, own := Adoption(resource); !when.IsZero() || own != 0 {
+		t.Errorf("not adopted: got %s and %d of its own", when, own)
+	}
+	resource.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: "spoiled"}
+	if when, own := Adoption(resource); when.Before(at(59).Time) || own != 3 {
+		t.Errorf("spoiled: got %s and %d of its own, want all to be its own", when, own)
+	}
+}
