@@ -18,6 +18,9 @@ type PoolProvider struct {
 	Lenient bool
 	// IgnoresAnnotation tells that it does not look at the annotation.
 	IgnoresAnnotation bool
+	// RemovesAnnotated tells that it removes all annotated instances, whatever the
+	// replicas are, and no other as long as one of these is there; as Azure does.
+	RemovesAnnotated bool
 }
 
 // Instance is what a provider looks at in one instance of a pool.
@@ -44,12 +47,24 @@ func MachinePool(provider PoolProvider, replicas, acted int32, instances []Insta
 		return 0, nil
 	}
 	var live []Instance
+	annotated := 0
 	for _, instance := range instances {
+		if instance.DeleteAnnotation {
+			annotated++
+		}
 		if !instance.Going {
 			live = append(live, instance)
 		}
 	}
 	tooMany := len(live) - int(replicas)
+	if provider.RemovesAnnotated && annotated > 0 {
+		for _, instance := range live {
+			if instance.DeleteAnnotation {
+				remove = append(remove, instance.UID)
+			}
+		}
+		return int32(max(0, -tooMany)), remove
+	}
 	if tooMany <= 0 {
 		return int32(-tooMany), nil
 	}

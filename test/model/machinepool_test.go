@@ -22,6 +22,7 @@ func TestMachinePool(t *testing.T) {
 		return i
 	}
 	strict, lenient, ignoring := PoolProvider{}, PoolProvider{Lenient: true}, PoolProvider{IgnoresAnnotation: true}
+	removing := PoolProvider{RemovesAnnotated: true}
 
 	// By the hash, c goes before b, and b before a.
 	for name, test := range map[string]struct {
@@ -72,6 +73,15 @@ func TestMachinePool(t *testing.T) {
 		"annotated ones stay without lower replicas": {
 			provider: strict, replicas: 2, acted: 2, instances: []Instance{instance("a", annotated), instance("b")},
 		},
+		"annotated ones go without lower replicas": {
+			provider: removing, replicas: 2, acted: 2, instances: []Instance{instance("a", annotated), instance("b")}, remove: []string{"a"},
+		},
+		"and are replaced": {
+			provider: removing, replicas: 2, acted: 2, instances: []Instance{instance("a", annotated, going), instance("b")}, create: 1,
+		},
+		"no other goes while an annotated one does": {
+			provider: removing, replicas: 1, acted: 3, instances: []Instance{instance("a", annotated, going), instance("b"), instance("c")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			create, remove := MachinePool(test.provider, test.replicas, test.acted, test.instances)
@@ -96,4 +106,3 @@ func TestMachinePoolRemovesAny(t *testing.T) {
 		t.Errorf("they go by age: %v", remove)
 	}
 }
-
