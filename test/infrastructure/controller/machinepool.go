@@ -93,8 +93,7 @@ func (r *machinePoolReconciler) reconcileGroup(ctx context.Context, read, pool *
 		return err
 	}
 	replicas := ptr.Deref(owner.Spec.Replicas, 1)
-	provider := model.PoolProvider{Lenient: pool.Spec.Behavior.Lenient, IgnoresAnnotation: pool.Spec.Behavior.IgnoreDeleteAnnotation}
-	create, remove := model.MachinePool(provider, replicas, ptr.Deref(pool.Status.ActedReplicas, -1), forModel(instances))
+	create, remove := model.MachinePool(providerOf(pool), replicas, ptr.Deref(pool.Status.ActedReplicas, -1), forModel(instances))
 	for range create {
 		created := newInstance(pool, owner, len(instances))
 		if err := r.Create(ctx, created); err != nil {
@@ -110,6 +109,14 @@ func (r *machinePoolReconciler) reconcileGroup(ctx context.Context, read, pool *
 		pool.Status.ActedReplicas = ptr.To(replicas)
 	}
 	return r.report(ctx, read, pool, instances)
+}
+
+func providerOf(pool *infrav1.SimulatedMachinePool) model.PoolProvider {
+	return model.PoolProvider{
+		Lenient:           pool.Spec.Behavior.Lenient,
+		IgnoresAnnotation: pool.Spec.Behavior.IgnoreDeleteAnnotation,
+		RemovesAnnotated:  pool.Spec.Behavior.RemoveAnnotated,
+	}
 }
 
 // report writes which instances there are.

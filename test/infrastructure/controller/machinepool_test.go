@@ -130,6 +130,9 @@ func TestPoolScalesDown(t *testing.T) {
 		"annotated only": {
 			behavior: strict, do: func(w poolWorld, chosen string) { w.annotate(chosen) }, want: 3,
 		},
+		"annotated only, and removed all the same: it is replaced": {
+			behavior: infrav1.PoolBehavior{RemoveAnnotated: true}, do: func(w poolWorld, chosen string) { w.annotate(chosen) }, want: 3, wantGone: true,
+		},
 		"deleted only: it is replaced": {
 			behavior: strict, do: func(w poolWorld, chosen string) { w.delete(w.machineOf(chosen)) }, want: 3, wantGone: true,
 		},

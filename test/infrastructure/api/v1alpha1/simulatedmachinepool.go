@@ -66,6 +66,11 @@ type PoolBehavior struct {
 	// +optional
 	IgnoreDeleteAnnotation bool `json:"ignoreDeleteAnnotation,omitempty"`
 
+	// removeAnnotated makes the pool remove instances whose Machines have that annotation also if replicas were not
+	// lowered, and no others as long as one of them is there; as Azure does.
+	// +optional
+	RemoveAnnotated bool `json:"removeAnnotated,omitempty"`
+
 	// withoutMachines makes a pool without MachinePool Machines.
 	// +optional
 	WithoutMachines bool `json:"withoutMachines,omitempty"`
