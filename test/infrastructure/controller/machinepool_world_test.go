@@ -4,7 +4,6 @@ package controller
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -150,16 +149,6 @@ func (w poolWorld) annotate(name string) {
 func (w poolWorld) delete(obj client.Object) {
 	w.t.Helper()
 	w.do(w.management.Delete(w.ctx, obj))
-}
-
-func (w poolWorld) wantLive(names ...string) {
-	w.t.Helper()
-	got := w.live()
-	slices.Sort(got)
-	slices.Sort(names)
-	if !slices.Equal(got, names) {
-		w.t.Errorf("live instances = %v, want %v", got, names)
-	}
 }
 
 func (w poolWorld) wantReady(status metav1.ConditionStatus, reason string) {
