@@ -11,4 +11,7 @@
 //
 // Not in it: several MachineSets, failing preflight checks, a missing template, a
 // pause, remediation and in-place updates.
+//
+// MachinePool is what providers do with the replicas of a MachinePool, on which
+// Cluster API itself does not act. The simulated infrastructure decides with it.
 package model

@@ -38,11 +38,21 @@ func TestCRDs(t *testing.T) {
 		if crd.Spec.Scope != apiextensionsv1.NamespaceScoped {
 			t.Errorf("%s: scope = %s", file, crd.Spec.Scope)
 		}
-		if len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Subresources == nil || crd.Spec.Versions[0].Subresources.Status == nil {
-			t.Errorf("%s: want one version with a status subresource", file)
+		if len(crd.Spec.Versions) != 1 {
+			t.Errorf("%s: %d versions, want one", file, len(crd.Spec.Versions))
+			continue
+		}
+		// Only a template of machine pools has no status.
+		hasStatus := crd.Spec.Versions[0].Subresources != nil && crd.Spec.Versions[0].Subresources.Status != nil
+		if hasStatus != (crd.Spec.Names.Kind != "SimulatedMachinePoolTemplate") {
+			t.Errorf("%s: status subresource = %t", file, hasStatus)
 		}
 	}
-	want := map[string]bool{"SimulatedCluster": true, "SimulatedMachine": true, "SimulatedMachineTemplate": true, "SimulatedControlPlane": true}
+	want := map[string]bool{
+		"SimulatedCluster": true, "SimulatedControlPlane": true,
+		"SimulatedMachine": true, "SimulatedMachineTemplate": true,
+		"SimulatedMachinePool": true, "SimulatedMachinePoolTemplate": true,
+	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}

@@ -67,21 +67,35 @@ func clusterOf(ctx context.Context, c client.Reader, obj client.Object) (*cluste
 
 // ownerMachineOf returns the Machine that controls an object, nil when there is none (yet, or any more).
 func ownerMachineOf(ctx context.Context, c client.Reader, obj client.Object) (*clusterv1.Machine, error) {
-	ref := metav1.GetControllerOf(obj)
-	if ref == nil || ref.Kind != "Machine" {
-		return nil, nil
-	}
-	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != clusterv1.GroupVersion.Group {
-		return nil, nil //nolint:nilerr // A reference that cannot be read is not one to a Machine.
-	}
 	machine := &clusterv1.Machine{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: ref.Name}, machine); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if machine.UID != ref.UID {
-		return nil, nil
+	if found, err := getController(ctx, c, obj, "Machine", machine); !found {
+		return nil, err
 	}
 	return machine, nil
+}
+
+// ownerMachinePoolOf returns the MachinePool that controls an object, nil when there is none (yet, or any more).
+func ownerMachinePoolOf(ctx context.Context, c client.Reader, obj client.Object) (*clusterv1.MachinePool, error) {
+	pool := &clusterv1.MachinePool{}
+	if found, err := getController(ctx, c, obj, "MachinePool", pool); !found {
+		return nil, err
+	}
+	return pool, nil
+}
+
+// getController reads the object of Cluster API that controls another, if it is of the given kind.
+func getController(ctx context.Context, c client.Reader, obj client.Object, kind string, into client.Object) (found bool, err error) {
+	ref := metav1.GetControllerOf(obj)
+	if ref == nil || ref.Kind != kind {
+		return false, nil
+	}
+	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != clusterv1.GroupVersion.Group {
+		return false, nil //nolint:nilerr // A reference that cannot be read is not one to an object of Cluster API.
+	}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: ref.Name}, into); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return into.GetUID() == ref.UID, nil
 }
 
 // patchStatus writes the status if it changed.

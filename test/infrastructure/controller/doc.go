@@ -11,5 +11,6 @@
 //   - finalizer written, start not recorded: the instance starts later.
 //   - provider ID written, status not: the status follows.
 //   - Node created, its name not recorded: the Node is found again by its name and provider ID.
+//   - instances of a pool made or removed, its status not: the instances are looked at again.
 //   - termination recorded, heartbeat still there: it is taken away at the next reconcile.
 package controller

@@ -74,7 +74,7 @@ func (r *machineReconciler) reconcile(ctx context.Context, machine *infrav1.Simu
 	if !machine.DeletionTimestamp.IsZero() {
 		return r.reconcileDelete(ctx, read, machine)
 	}
-	owner, err := ownerMachineOf(ctx, r.Client, machine)
+	owner, err := ownerOf(ctx, r.Client, machine)
 	if err != nil || owner == nil || cluster == nil {
 		// The owner reference and the cluster label come with an event of this object.
 		return ctrl.Result{}, err

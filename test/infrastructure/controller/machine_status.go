@@ -15,14 +15,20 @@ const InstanceFailedReason = "InstanceFailed"
 
 // missingPrerequisite says what an instance still waits for before it may be started; empty when nothing is missing.
 func missingPrerequisite(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine, cluster *clusterv1.Cluster) (reason, message string) {
-	switch {
-	case machine.Status.StartTime != nil:
+	if machine.Status.StartTime != nil {
 		// A started instance goes on, whatever becomes of what it waited for.
 		return "", ""
+	}
+	return missing(owner.Spec.Bootstrap, cluster)
+}
+
+// missing says which of the prerequisites of the contract is missing; empty when none is.
+func missing(bootstrap clusterv1.Bootstrap, cluster *clusterv1.Cluster) (reason, message string) {
+	switch {
 	case !ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false):
 		return clusterv1.WaitingForClusterInfrastructureReadyReason, "Waiting for the Cluster's infrastructure to be provisioned"
-	case owner.Spec.Bootstrap.DataSecretName == nil:
-		return clusterv1.WaitingForBootstrapDataReason, "Waiting for the Machine's bootstrap data"
+	case bootstrap.DataSecretName == nil:
+		return clusterv1.WaitingForBootstrapDataReason, "Waiting for bootstrap data"
 	default:
 		return "", ""
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -55,6 +56,7 @@ func SetupWithManager(mgr ctrl.Manager, workload client.Client, opts Options) er
 		setupControlPlane(mgr, opts),
 		setupMachineTemplate(mgr, opts),
 		setupMachine(mgr, workload, opts),
+		setupMachinePool(mgr, opts),
 	)
 }
 
@@ -100,22 +102,9 @@ func setupMachine(mgr ctrl.Manager, workload client.Client, opts Options) error 
 		}
 		return requestFor(machine.Namespace, machine.Spec.InfrastructureRef.Name)
 	}
-	fromCluster := func(ctx context.Context, obj client.Object) []reconcile.Request {
-		machines := &infrav1.SimulatedMachineList{}
-		if err := mgr.GetClient().List(ctx, machines, client.InNamespace(obj.GetNamespace()),
-			client.MatchingLabels{clusterv1.ClusterNameLabel: obj.GetName()}); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the SimulatedMachines of a Cluster", "Cluster", obj.GetName())
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(machines.Items))
-		for i := range machines.Items {
-			requests = append(requests, requestFor(machines.Items[i].Namespace, machines.Items[i].Name)...)
-		}
-		return requests
-	}
 	return ctrl.NewControllerManagedBy(mgr).Named("simulatedmachine").For(&infrav1.SimulatedMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(fromMachine), machineChanges()).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(fromCluster), clusterChanges()).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster(mgr, func() client.ObjectList { return &infrav1.SimulatedMachineList{} })), clusterChanges()).
 		WithOptions(controllerOptions(opts)).
 		Complete(&machineReconciler{
 			Client:    mgr.GetClient(),
@@ -124,6 +113,26 @@ func setupMachine(mgr ctrl.Manager, workload client.Client, opts Options) error 
 			clock:     opts.Clock,
 			nodeReady: opts.NodeReady,
 		})
+}
+
+// ofCluster maps a Cluster to all objects of a kind that are labelled with it.
+func ofCluster(mgr ctrl.Manager, newList func() client.ObjectList) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		list := newList()
+		if err := mgr.GetClient().List(ctx, list, client.InNamespace(obj.GetNamespace()),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: obj.GetName()}); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the objects of a Cluster", "Cluster", obj.GetName())
+			return nil
+		}
+		var requests []reconcile.Request
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			if obj, ok := item.(client.Object); ok {
+				requests = append(requests, requestFor(obj.GetNamespace(), obj.GetName())...)
+			}
+			return nil
+		})
+		return requests
+	}
 }
 
 // clusterChanges lets through the only changes of a Cluster that matter to a provider: a Cluster's status changes with

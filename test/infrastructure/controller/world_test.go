@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -45,8 +47,8 @@ type world struct {
 	workload   client.WithWatch
 	nodeReady  bool
 
-	// writes counts the writes to both clusters.
-	writes int
+	// writes counts the writes to both clusters, and made the instances that a pool has made.
+	writes, made int
 	// crashBefore and crashAfter are the numbers of the writes (from 1) that fail: the one is not applied, the other is.
 	crashBefore, crashAfter int
 }
@@ -62,6 +64,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	converter := managedfields.NewDeducedTypeConverter()
 	w.management = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithObjects(objects...).
 		WithStatusSubresource(&infrav1.SimulatedMachine{}, &infrav1.SimulatedCluster{}, &infrav1.SimulatedMachineTemplate{},
+			&infrav1.SimulatedMachinePool{},
 			&controlplanev1.SimulatedControlPlane{}, &clusterv1.Cluster{}, &clusterv1.Machine{}).Build()
 	w.workload = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithStatusSubresource(&corev1.Node{}).Build()
 	return w
@@ -71,6 +74,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) counted(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if _, ok := obj.(*infrav1.SimulatedMachine); ok {
+				// As an API server does; much hangs on this UID.
+				w.made++
+				obj.SetUID(types.UID(fmt.Sprintf("instance-%d", w.made)))
+			}
 			return w.write(func() error { return c.Create(ctx, obj, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
@@ -101,12 +109,14 @@ func (w *world) write(apply func() error) error {
 }
 
 // reconcileOnce reconciles the machine with a reconciler that has just started.
-func (w *world) reconcileOnce() (ctrl.Result, error) {
+func (w *world) reconcileOnce() (ctrl.Result, error) { return w.reconcileMachine(machineName) }
+
+func (w *world) reconcileMachine(name string) (ctrl.Result, error) {
 	r := &machineReconciler{
 		Client: w.counted(w.management), live: w.management, workload: w.counted(w.workload),
 		clock: w.clock, nodeReady: w.nodeReady,
 	}
-	return r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: machineName}})
+	return r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
 }
 
 // settle reconciles as the events of the writes do, until there is nothing to write, and returns when to come back.

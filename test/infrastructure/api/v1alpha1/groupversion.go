@@ -2,7 +2,8 @@
 
 // Package v1alpha1 holds the infrastructure kinds of the simulated Cluster API provider.
 //
-// They follow the v1beta2 contract of Cluster API: InfraCluster, InfraMachine and InfraMachineTemplate.
+// They follow the v1beta2 contract of Cluster API: InfraCluster, InfraMachine, InfraMachinePool and
+// their templates.
 //
 // +kubebuilder:object:generate=true
 // +groupName=infrastructure.cluster.x-k8s.io
@@ -29,6 +30,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&SimulatedCluster{}, &SimulatedClusterList{},
 		&SimulatedMachine{}, &SimulatedMachineList{},
 		&SimulatedMachineTemplate{}, &SimulatedMachineTemplateList{},
+		&SimulatedMachinePool{}, &SimulatedMachinePoolList{},
+		&SimulatedMachinePoolTemplate{}, &SimulatedMachinePoolTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

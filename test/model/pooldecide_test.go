@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// order is in which steps a Machine leaves a pool. Each of them begins when the operator has chosen the Machine, which
+// is written on it, so that no claim gets it any more.
+type order struct {
+	// annotate it for the provider, before replicas are lowered.
+	annotate bool
+	// settle: wait, before replicas are lowered and before it is let go, until the provider has seen all that was written.
+	settle bool
+	// hold its instance, by a pre-terminate hook, from its link on until it is let go.
+	hold bool
+	// deleteFirst: delete it, and lower replicas when its instance goes.
+	deleteFirst bool
+	// whole: do not choose any, but lower replicas to nothing when no claim is left.
+	whole bool
+}
+
+var held = order{hold: true, annotate: true, settle: true}
+
+// disturbances is how often something may happen.
+type disturbances struct {
+	// comes and ends are claims, deleted are Machines that somebody else deletes, dies and chosenDies are instances that
+	// end by themselves, and have not or have been chosen before.
+	comes, ends, deleted, dies, chosenDies int8
+}
+
+// poolPlan is what to do with a pool.
+type poolPlan struct {
+	replicas int8
+	// choose are Machines to mark; link is one to give to a claim, and letGo are those
+	// to delete, and to take the hook from.
+	choose, link, letGo []int
+}
+
+// decide returns the plan for a pool as it was seen. Settled tells that the provider
+// must have seen all that was written.
+func decide(o order, replicas, claims, waiting int8, machines []poolMachine, settled bool) poolPlan {
+	if o.whole {
+		return decideWhole(replicas, claims, waiting, machines)
+	}
+	plan := poolPlan{}
+	var live, leaving, others, spares int8
+	for _, m := range machines {
+		switch {
+		case !m.machine || m.going:
+		case m.annotated && o.hold && !m.hook: // Let go: it may be gone by now.
+		case m.annotated:
+			leaving++
+		case m.deleting:
+			others++
+		default:
+			live++
+		}
+	}
+	appeared := replicas <= live+leaving || o.deleteFirst
+	for i, m := range machines {
+		if !m.machine || m.going || m.annotated {
+			continue
+		}
+		switch {
+		case m.deleting:
+			if o.hold && m.hook {
+				plan.choose = append(plan.choose, i)
+			}
+		case m.serves == over:
+			plan.choose = append(plan.choose, i)
+		case m.serves == spare && int(waiting) > len(plan.link):
+			plan.link = append(plan.link, i)
+		case m.serves == spare && appeared:
+			plan.choose = append(plan.choose, i)
+		case m.serves == spare:
+			spares++
+		}
+	}
+	isNew := max(0, waiting-int8(len(plan.link))-spares)
+	plan.replicas = live + others + isNew
+	if isNew > 0 || o.deleteFirst {
+		plan.replicas += leaving
+	}
+	if plan.replicas < replicas && (!appeared || o.settle && !settled) {
+		plan.replicas = replicas
+	}
+	if plan.replicas != replicas || o.settle && !settled {
+		return plan
+	}
+	for i, m := range machines {
+		if m.machine && m.annotated && m.hook && replicas <= live+others+isNew {
+			plan.letGo = append(plan.letGo, i)
+		}
+	}
+	return plan
+}
+
+// decideWhole lowers replicas only to nothing, when no claim is left, and raises them again when no Machine is.
+func decideWhole(replicas, claims, waiting int8, machines []poolMachine) poolPlan {
+	var there, live int8
+	plan := poolPlan{}
+	for i, m := range machines {
+		if !m.machine {
+			continue
+		}
+		there++
+		if !m.deleting {
+			live++
+		}
+		if replicas > 0 && m.serves == spare && !m.deleting && int(waiting) > len(plan.link) {
+			plan.link = append(plan.link, i)
+		}
+	}
+	if claims > 0 && (replicas > 0 || there == 0) {
+		plan.replicas = max(replicas, live+waiting-int8(len(plan.link)))
+	}
+	return plan
+}
+
+// operate does the first thing that there is to do: after it the process may crash, and what follows is decided anew.
+func (w *poolWorld) operate(o order) {
+	isSettled := w.replicasSeen == w.replicas
+	for i, m := range w.seen {
+		isSettled = isSettled && (w.annotated[i] || !m.annotated)
+	}
+	claims := w.waiting
+	for _, m := range w.machines {
+		if m.serves == serving {
+			claims++
+		}
+	}
+	plan := decide(o, w.replicas, claims, w.waiting, w.seen[:], isSettled)
+	switch {
+	case len(plan.link) > 0:
+		i := plan.link[0]
+		if w.seen[i] == w.machines[i] {
+			w.machines[i].serves, w.machines[i].hook = serving, o.hold
+			w.waiting--
+		}
+	case len(plan.choose) > 0:
+		if i := plan.choose[0]; w.seen[i] == w.machines[i] {
+			w.machines[i].annotated, w.machines[i].hook = true, w.machines[i].hook || o.hold
+			w.machines[i].deleting = w.machines[i].deleting || o.deleteFirst
+		}
+	case plan.replicas != w.replicas:
+		w.replicas = plan.replicas
+	case len(plan.letGo) > 0:
+		if i := plan.letGo[0]; w.machines[i].machine {
+			w.machines[i].deleting, w.machines[i].hook = true, false
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "strconv"
+
+// What a Machine serves.
+const (
+	spare   = iota // no claim yet
+	serving        // a live claim
+	over           // a claim that is gone
+)
+
+// poolMachine is an instance and its Machine.
+type poolMachine struct {
+	// There is an instance, with a Machine for it; made a while later.
+	instance, machine bool
+	// The Machine has the annotation and the hook, and is being deleted.
+	annotated, hook, deleting bool
+	// The instance is being deleted.
+	going  bool
+	serves int8
+}
+
+// poolWorld is all there is. It is a value, so that a search can remember where it was.
+type poolWorld struct {
+	machines [6]poolMachine
+	// seen is the operator's cache; annotated and replicasSeen are the provider's.
+	seen         [6]poolMachine
+	annotated    [6]bool
+	replicas     int8
+	replicasSeen int8
+	acted        int8
+	waiting      int8
+	left         disturbances
+}
+
+// next returns all worlds that one step leads to; wrong tells that a step removes an instance that serves a live claim.
+func (w poolWorld) next(provider PoolProvider, o order) (worlds []poolWorld, wrong, full bool) {
+	step := func(change func(*poolWorld)) {
+		after := w
+		change(&after)
+		if after != w {
+			worlds = append(worlds, after)
+		}
+	}
+	if w.left.comes > 0 {
+		step(func(w *poolWorld) { w.left.comes--; w.waiting++ })
+	}
+	step(func(w *poolWorld) { w.replicasSeen = w.replicas })
+	step(func(w *poolWorld) {
+		for i, m := range w.machines {
+			w.annotated[i] = m.annotated && o.annotate
+		}
+	})
+	step(func(w *poolWorld) { w.seen = w.machines })
+	for i, m := range w.machines {
+		step(func(w *poolWorld) { w.machines[i].cloud() })
+		if m.instance && !m.machine {
+			step(func(w *poolWorld) { w.machines[i].machine = true })
+		}
+		if m.serves == serving && w.left.ends > 0 {
+			step(func(w *poolWorld) { w.left.ends--; w.machines[i].serves = over })
+		}
+		if m.machine && !m.deleting && w.left.deleted > 0 {
+			step(func(w *poolWorld) { w.left.deleted--; w.lose(i); w.machines[i].deleting = true })
+		}
+		if m.machine && !m.going && !m.annotated && w.left.dies > 0 {
+			step(func(w *poolWorld) { w.left.dies--; w.die(i) })
+		}
+		if m.machine && !m.going && m.annotated && w.left.chosenDies > 0 {
+			step(func(w *poolWorld) { w.left.chosenDies--; w.die(i) })
+		}
+	}
+	step(func(w *poolWorld) { w.operate(o) })
+	step(func(w *poolWorld) { wrong, full = w.provide(provider) })
+	return worlds, wrong, full
+}
+
+// lose ends the claim of a Machine that others delete; Karpenter makes another one for its Pods.
+func (w *poolWorld) lose(i int) {
+	if w.machines[i].serves == serving {
+		w.machines[i].serves = over
+		w.waiting++
+	}
+}
+
+// die ends an instance without its Machine; the provider deletes the Machine then, and no hook holds what is not there.
+func (w *poolWorld) die(i int) {
+	w.lose(i)
+	w.machines[i].deleting, w.machines[i].going, w.machines[i].hook = true, true, false
+}
+
+// cloud brings a Machine that is being deleted, and its instance, one step further.
+func (m *poolMachine) cloud() {
+	switch {
+	case m.going:
+		*m = poolMachine{} // Another instance may take its place here.
+	case m.deleting && !m.hook:
+		m.going = true
+	}
+}
+
+// provide is the infrastructure provider: it knows its instances, and sees replicas and annotations in its cache.
+func (w *poolWorld) provide(provider PoolProvider) (wrong, full bool) {
+	var instances []Instance
+	for i, m := range w.machines {
+		if m.instance {
+			instances = append(instances, Instance{UID: strconv.Itoa(i), Going: m.going, DeleteAnnotation: w.annotated[i]})
+		}
+	}
+	create, remove := MachinePool(provider, int32(w.replicasSeen), int32(w.acted), instances)
+	w.acted = w.replicasSeen
+	for _, uid := range remove {
+		i, _ := strconv.Atoi(uid)
+		m := &w.machines[i]
+		switch {
+		case !m.machine: // Cluster API is about to make it.
+			w.acted = -1
+		case !m.deleting:
+			wrong = wrong || m.serves == serving
+			m.deleting = true
+		}
+	}
+	for i := range w.machines {
+		if create > 0 && w.machines[i] == (poolMachine{}) && w.seen[i] == (poolMachine{}) && !w.annotated[i] {
+			w.machines[i].instance = true
+			create--
+		}
+	}
+	return wrong, create > 0
+}
+
+// even tells that each claim has a Machine, and each Machine a claim.
+func (w poolWorld) even() bool {
+	serves := int8(0)
+	for _, m := range w.machines {
+		if m.serves == serving {
+			serves++
+		} else if m.instance {
+			return false
+		}
+	}
+	return w.waiting == 0 && w.replicas == serves
+}
