@@ -82,7 +82,7 @@ func (s scenario) begin(t *testing.T) *world {
 // run runs the scenario from its beginning.
 func (s scenario) run(begin *world, p plan, m *mode) *world {
 	w := begin.clone()
-	w.plan, w.script, w.known, w.mode = p, s.script, s.known, m
+	w.plan, w.script, w.known, w.mayLose, w.mode = p, s.script, s.known, s.mayLose, m
 	w.run()
 	return w
 }

@@ -59,6 +59,7 @@ type world struct {
 	lastStep   time.Time
 	lastChange time.Time
 	owner      map[string]types.UID // the claim that a provider ID's Machine was linked to last
+	mayLose    bool                 // whether a booting Machine can be lost in the one known way: see lost
 	own        map[string]bool      // the Machines that were there before a MachineDeployment was adopted
 	failure    string
 	trace      []event
