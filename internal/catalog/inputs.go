@@ -49,11 +49,11 @@ type reader struct {
 // MachineDeployments and NodeClaims whose changes can change them.
 func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (inputs, []schema.GroupVersionKind, error) {
 	r := &reader{clusters: clusters, template: template, kinds: map[schema.GroupVersionKind]bool{}}
-	claims := &karpv1.NodeClaimList{}
-	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return inputs{}, nil, fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", template.Name, err)
+	claims, err := Claims(ctx, clusters, template)
+	if err != nil {
+		return inputs{}, nil, err
 	}
-	r.Used = usedBy(claims.Items)
+	r.Used = usedBy(claims)
 	if discovery := template.Spec.Discovery; discovery != nil {
 		if err := errors.Join(r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates), r.machineDeployments(ctx, discovery.MachineDeployments)); err != nil {
 			return inputs{}, nil, err
@@ -61,6 +61,16 @@ func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 	}
 	kinds := slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	return r.inputs, kinds, nil
+}
+
+// Claims returns the NodeClaims of a template from the cache, which they are shared
+// with: they must not be modified.
+func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]karpv1.NodeClaim, error) {
+	list := &karpv1.NodeClaimList{}
+	if err := clusters.Workload.GetClient().List(ctx, list, client.MatchingFields{operator.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
+	return list.Items, nil
 }
 
 // infrastructureTemplates reads those that discovery selects.

@@ -4,15 +4,12 @@ package cloudprovider
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/samber/lo"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // full returns which offerings may have no further claim. The template's status tells
@@ -26,10 +23,10 @@ func (c *CloudProvider) full(ctx context.Context, template *v1alpha1.KarpenterMa
 	if limits.None() {
 		return func(catalog.Key) bool { return false }, nil
 	}
-	claims := &karpv1.NodeClaimList{}
-	if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", template.Name, err)
+	claims, err := catalog.Claims(ctx, c.clusters, template)
+	if err != nil {
+		return nil, err
 	}
-	others := lo.Reject(claims.Items, func(other karpv1.NodeClaim, _ int) bool { return other.UID == claim.UID })
+	others := lo.Reject(claims, func(other karpv1.NodeClaim, _ int) bool { return other.UID == claim.UID })
 	return limits.Use(others).Full, nil
 }

@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/samber/lo"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -90,7 +91,7 @@ func compileOperation(from *v1alpha1.JSONPatch) (operation, error) {
 		}
 		compiled.from = parsed
 	}
-	if wanted := map[bool]int{true: 0, false: 1}[from.Op == "remove"]; given != wanted {
+	if wanted := lo.Ternary(from.Op == "remove", 0, 1); given != wanted {
 		return operation{}, fmt.Errorf("op %s needs %d of value and valueFrom, found %d", from.Op, wanted, given)
 	}
 	return compiled, nil

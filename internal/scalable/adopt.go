@@ -23,9 +23,9 @@ func Adopted(resource *clusterv1.MachineDeployment) bool {
 // Adopt returns a MachineDeployment as one that makes Machines for an offering of a
 // template from now on. The Machines that it has, or is about to have, stay its own:
 // replicas are what they were, and the time is that of the youngest, by the API
-// server's clock as that of all Machines to come. Its template is not touched, so that nothing is rolled
-// out and no Machine that it has is changed; what Machines of claims need is written
-// on each with its link.
+// server's clock as that of all Machines to come. Its template is not touched, so that
+// nothing is rolled out and no Machine that it has is changed; what Machines of claims
+// need is written on each with its link.
 func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, template string, offering catalog.Key) *clusterv1.MachineDeployment {
 	youngest := resource.CreationTimestamp.Time
 	for i := range machines {
@@ -53,8 +53,9 @@ func Disown(resource *clusterv1.MachineDeployment) *clusterv1.MachineDeployment 
 }
 
 // Adoption returns when the youngest Machine was made that a resource had when it was
-// adopted, zero if it was not, and how many Machines it has of its own. Should somebody have spoiled the annotations, all its
-// Machines are older and there are no fewer than now: nothing is removed by mistake.
+// adopted, zero if it was not, and how many Machines it has of its own. Should somebody
+// have spoiled the annotations, all its Machines are older and there are no fewer than
+// now: nothing is removed by mistake.
 func Adoption(resource *clusterv1.MachineDeployment) (time.Time, int32) {
 	if !Adopted(resource) {
 		return time.Time{}, 0

@@ -26,19 +26,20 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 	bases := Bases{}
 	var err error
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
-		if bases.Infrastructure, err = readBase(ctx, clusters, *ref); err != nil {
+		if bases.Infrastructure, err = read(ctx, clusters, *ref); err != nil {
 			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.infrastructureRef: %w", template.Name, err)
 		}
 	}
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
-		if bases.Bootstrap, err = readBase(ctx, clusters, ref); err != nil {
+		if bases.Bootstrap, err = read(ctx, clusters, ref); err != nil {
 			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.bootstrap.configRef: %w", template.Name, err)
 		}
 	}
 	return bases, nil
 }
 
-func readBase(ctx context.Context, clusters *operator.Clusters, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+// read reads what a reference names in the served Cluster's namespace, from the cache.
+func read(ctx context.Context, clusters *operator.Clusters, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)

@@ -10,7 +10,6 @@ import (
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -80,9 +79,7 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 	if Used(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	object, err := external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, machine.Namespace)
+	object, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
 	if err != nil {
 		// Whatever it is that cannot be read, the launch timeout is there.
 		log.FromContext(ctx).V(1).Info("cannot tell whether a Machine has failed", "Machine", client.ObjectKeyFromObject(machine), "error", err.Error())

@@ -4,11 +4,7 @@ package scalable
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
@@ -33,11 +29,11 @@ func (o *Observed) readLimits(ctx context.Context, clusters *operator.Clusters, 
 	if err != nil || limits.None() {
 		return err
 	}
-	claims := &karpv1.NodeClaimList{}
-	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimTemplateField: o.Template.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", o.Template.Name, err)
+	claims, err := catalog.Claims(ctx, clusters, o.Template)
+	if err != nil {
+		return err
 	}
-	o.exceeding = catalog.Exceeding(claims.Items, limits)
+	o.exceeding = catalog.Exceeding(claims, limits)
 	for _, machine := range o.Machines {
 		o.exceeding.Delete(ClaimUID(machine))
 	}

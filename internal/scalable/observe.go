@@ -215,6 +215,11 @@ func (o *Observed) expired(machine *clusterv1.Machine) bool {
 	return !o.Now.Before(spareSince(machine).Add(o.Settings.SpareTTL))
 }
 
+// Waits tells whether a claim is to get a Machine and has none.
+func (o *Observed) Waits(claim *karpv1.NodeClaim) bool {
+	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && o.Plan.Served[claim.UID] == ""
+}
+
 // DueIn returns after what time the passing of time alone changes what is to be
 // done: a Machine or a claim has waited too long, or a spare Machine has been kept
 // long enough. It is zero if nothing will.
@@ -236,7 +241,7 @@ func (o *Observed) DueIn() time.Duration {
 		due = append(due, o.Now.Add(limitPoll))
 	}
 	for i := range o.Claims {
-		if claim := &o.Claims[i]; NeedsMachine(claim) && o.Plan.Served[claim.UID] == "" {
+		if claim := &o.Claims[i]; o.Waits(claim) {
 			due = append(due, o.waitsSince(claim).Add(o.Settings.LaunchTimeout))
 		}
 	}

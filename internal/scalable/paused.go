@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -16,7 +17,7 @@ import (
 
 // ResourcePaused tells whether a scalable resource itself is paused.
 func ResourcePaused(resource *clusterv1.MachineDeployment) bool {
-	return hasPausedAnnotation(resource) || lo.FromPtr(resource.Spec.Paused)
+	return annotations.HasPaused(resource) || lo.FromPtr(resource.Spec.Paused)
 }
 
 // MachinePaused tells whether a Machine is not to be touched: it, its scalable
@@ -31,7 +32,7 @@ func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *cl
 	if err := client.IgnoreNotFound(management.Get(ctx, key, resource)); err != nil {
 		return false, fmt.Errorf("getting MachineDeployment %s: %w", key, err)
 	}
-	if lo.FromPtr(cluster.Spec.Paused) || ResourcePaused(resource) || hasPausedAnnotation(machine) {
+	if lo.FromPtr(cluster.Spec.Paused) || ResourcePaused(resource) || annotations.HasPaused(machine) {
 		return true, nil
 	}
 	return IsRollingOut(ctx, clusters, resource)
@@ -47,9 +48,4 @@ func IsRollingOut(ctx context.Context, clusters *operator.Clusters, resource *cl
 		return false, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", resource.Name, err)
 	}
 	return RollingOut(resource, sets.Items), nil
-}
-
-func hasPausedAnnotation(object client.Object) bool {
-	_, paused := object.GetAnnotations()[clusterv1.PausedAnnotation]
-	return paused
 }

@@ -80,7 +80,7 @@ func (r *Reconciler) declared(ctx context.Context, template *v1alpha1.KarpenterM
 // reports returns what the template's Nodes report that were made from its current
 // revision. Karpenter has checked that they have all their resources.
 func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, revision string) ([]report, error) {
-	claims, err := r.claims(ctx, template)
+	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {
 		return nil, err
 	}

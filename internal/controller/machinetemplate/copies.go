@@ -144,6 +144,9 @@ func ownersOf(object *unstructured.Unstructured, users []*clusterv1.MachineDeplo
 // restore makes copies again that MachineDeployments refer to and that are missing,
 // as far as the template still generates them.
 func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*clusterv1.MachineDeployment) error {
+	if len(missing) == 0 {
+		return nil
+	}
 	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
 	if err != nil {
 		return nil //nolint:nilerr // The conditions say what is wrong with the template.

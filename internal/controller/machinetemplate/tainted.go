@@ -11,6 +11,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 // setNodesTainted names the Nodes that joined without the taint that Karpenter needs,
@@ -18,7 +19,7 @@ import (
 // taint no more, so what it joined with was noted on its NodeClaim (see package
 // registration).
 func (r *Reconciler) setNodesTainted(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
-	claims, err := r.claims(ctx, template)
+	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {
 		return err
 	}

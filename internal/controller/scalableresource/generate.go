@@ -28,7 +28,7 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 	var errs []error
 	for i := range observed.Claims {
 		claim := &observed.Claims[i]
-		if !waits(claim, observed) {
+		if !observed.Waits(claim) {
 			continue
 		}
 		generated, err := r.generatedFor(ctx, claim)
@@ -50,12 +50,6 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// waits tells whether a claim needs a Machine and has none.
-func waits(claim *karpv1.NodeClaim, observed *scalable.Observed) bool {
-	_, served := observed.Plan.Served[claim.UID]
-	return !served && scalable.NeedsMachine(claim)
 }
 
 // generatedFor returns what a claim's offering has now; of a MachineDeployment that is
