@@ -29,11 +29,7 @@ func main() {
 }
 
 func run(kubectl string) error {
-	rbac, err := output(kubectl, "kustomize", "config/rbac")
-	if err != nil {
-		return err
-	}
-	rules, err := ruleFiles(rbac)
+	rules, err := ruleFiles("config/rbac")
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
+	"os"
+	"path/filepath"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -43,28 +41,16 @@ var otherRoles = map[string]string{
 	"admin-role":           "admin.yaml",
 }
 
-// ruleFiles returns, from the objects of config/rbac, the files with the rules of their roles.
-func ruleFiles(objects []byte) (map[string]string, error) {
+// ruleFiles returns the files with the rules of the roles in a folder.
+func ruleFiles(dir string) (map[string]string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
 	rules := map[string][]rbacv1.PolicyRule{}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(objects), 4096)
-	for {
-		role := &rbacv1.ClusterRole{}
-		if err := decoder.Decode(role); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		if role.Kind != "ClusterRole" && role.Kind != "Role" {
-			continue
-		}
-		if role.Name == ownRole {
-			if err := divide(role.Rules, rules); err != nil {
-				return nil, err
-			}
-		} else if file, known := otherRoles[role.Name]; known {
-			rules[file] = role.Rules
-		} else {
-			return nil, fmt.Errorf("config/rbac has a %s %s, which the chart has no place for: see hack/charts/rules.go", role.Kind, role.Name)
+	for _, path := range paths {
+		if err := addRules(path, rules); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	content := map[string]string{}
@@ -73,9 +59,33 @@ func ruleFiles(objects []byte) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		content[file] = header("config/rbac") + string(text)
+		content[file] = header(dir) + string(text)
 	}
 	return content, nil
+}
+
+// addRules adds the rules of the role that a file has, if it has one.
+func addRules(path string, to map[string][]rbacv1.PolicyRule) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.Unmarshal(text, role); err != nil {
+		return err
+	}
+	if role.Kind != "ClusterRole" && role.Kind != "Role" {
+		return nil
+	}
+	if role.Name == ownRole {
+		return divide(role.Rules, to)
+	}
+	file, known := otherRoles[role.Name]
+	if !known {
+		return fmt.Errorf("the chart has no place for the %s %s: see hack/charts/rules.go", role.Kind, role.Name)
+	}
+	to[file] = append(to[file], role.Rules...)
+	return nil
 }
 
 // divide adds rules to the files of their API groups.
