@@ -81,10 +81,12 @@ func TestSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// What the operator does without any setting, in a container with the chart's resources, is what the chart's
 			// defaults must say.
+			t.Setenv("SYSTEM_NAMESPACE", namespace)
 			want, err := operator.ParseOptions("--cpu-requests=1000", "--memory-limit=1073741824")
 			if err != nil {
 				t.Fatal(err)
 			}
+			_ = os.Unsetenv("SYSTEM_NAMESPACE")
 			if tc.want != nil {
 				tc.want(want)
 			}
