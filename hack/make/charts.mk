@@ -18,3 +18,7 @@ test test-race: bin/helm
 .PHONY: test-charts
 test-charts: bin/helm ## Test the Helm charts.
 	@go test $(TEST_FLAGS) ./test/charts/...
+
+.PHONY: test-install-helm
+test-install-helm: bin/helm stack-binaries $(CRDS) ## Install, upgrade, roll back and uninstall the charts on the local stack.
+	@go test -tags install -count=1 -p 1 -timeout 20m $(TEST_FLAGS) ./test/install/helm/...
