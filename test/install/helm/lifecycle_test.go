@@ -24,50 +24,50 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// Where the charts are installed, under their own names.
-const namespace = "karpenter-capi-system"
-
 //go:embed testdata/general.yaml
 var general []byte
 
-// run runs helm in a cluster, in the operator's namespace.
-func run(ctx context.Context, t *testing.T, h *charts.Helm, values charts.Values, args ...string) string {
-	t.Helper()
-	printed, err := h.Run(ctx, values, append(args, "--namespace="+namespace)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return printed
-}
-
-// lifecycle installs both charts with values, upgrades, rolls back and uninstalls them, while there are nodes.
-func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, values charts.Values) {
+// lifecycle does with both charts what the guide says: it installs, upgrades, rolls back and uninstalls them, while there are
+// nodes. The values are those of the user; files are the arguments of the guide's section that have more.
+func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *guide, section string, values charts.Values, files ...string) {
 	g := NewWithT(t)
-	helm := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
-	install := func(chart string, values charts.Values, more ...string) string {
-		return run(ctx, t, helm, values, append([]string{"install", chart, charts.Chart(chart), "--create-namespace"}, more...)...)
+	plain := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
+	helm := func(values charts.Values, args ...string) string {
+		t.Helper()
+		printed, err := plain.Run(ctx, values, append(args, "--namespace="+namespace)...)
+		g.Expect(err).NotTo(HaveOccurred())
+		return printed
+	}
+	guided := func(section, begin string, parts ...string) string {
+		t.Helper()
+		return d.run(ctx, t, s.Kubeconfig(), section, begin, parts...)
+	}
+	d.write(t, values)
+	installOperator := func() string {
+		t.Helper()
+		return guided(section, "helm install karpenter-capi", append(files, "--values values.yaml")...)
 	}
 
-	// Without CustomResourceDefinitions the notes say what is missing; with them, what comes next.
-	g.Expect(install(charts.Operator, values)).To(ContainSubstring("Install the chart karpenter-capi-crd"))
-	run(ctx, t, helm, nil, "uninstall", charts.Operator)
-	install(charts.CRDs, nil, "--wait")
+	guided(section, "helm install karpenter-capi-crd")
 	g.Expect(presentCRDs(ctx, s)).To(Equal(crdNames))
 	awaitServed(ctx, g, s)
-	g.Expect(install(charts.Operator, values)).To(And(
+	g.Expect(installOperator()).To(And(
 		Not(ContainSubstring("Install the chart")), ContainSubstring("kubectl -n karpenter-capi-system rollout status deployment/karpenter-capi")))
 
 	process := start(ctx, t, s)
 	g.Expect(s.Create(ctx, general)).To(Succeed())
-	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(3), "Pods that run")
+	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(3), "Pods that run")
 	claims := claimUIDs(ctx, g, s)
 
 	// An upgrade changes the Deployment, and no node.
 	before := installed(ctx, g, s)
 	changed := maps.Clone(values)
 	maps.Copy(changed, charts.Values{"logLevel": "debug", "replicas": 3})
-	run(ctx, t, helm, changed, "upgrade", charts.Operator, charts.Chart(charts.Operator))
-	run(ctx, t, helm, charts.Values{"additionalAnnotations": charts.Values{"example.com/mine": "yes"}}, "upgrade", charts.CRDs, charts.Chart(charts.CRDs))
+	d.write(t, changed)
+	guided("Upgrade", "helm upgrade karpenter-capi-crd")
+	guided("Upgrade", "helm upgrade karpenter-capi")
+	d.write(t, values)
+	helm(charts.Values{"additionalAnnotations": charts.Values{"example.com/mine": "yes"}}, "upgrade", charts.CRDs, charts.Chart(charts.CRDs))
 	after := installed(ctx, g, s)
 	g.Expect(*after.Spec.Replicas).To(BeEquivalentTo(3))
 	g.Expect(after.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "LOG_LEVEL", Value: "debug"}))
@@ -76,19 +76,20 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, values charts.
 	g.Consistently(ctx, func(g Gomega) { g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims)) }).WithTimeout(5 * time.Second).WithPolling(poll).Should(Succeed())
 
 	// A rollback changes it back.
-	run(ctx, t, helm, nil, "rollback", charts.Operator, "1")
-	run(ctx, t, helm, nil, "rollback", charts.CRDs, "1")
+	guided("Upgrade", "helm rollback karpenter-capi")
+	guided("Upgrade", "helm rollback karpenter-capi-crd")
 	back := installed(ctx, g, s)
 	g.Expect(back.Spec.Template).To(Equal(before.Spec.Template))
 	g.Expect(back.Spec.Replicas).To(Equal(before.Spec.Replicas))
 
-	// Without the operator its nodes go on, and those who install it again find them.
-	manifests := run(ctx, t, helm, nil, "get", "manifest", charts.Operator)
+	// Without the operator its nodes go on, and one that is installed again finds them.
+	manifests := helm(nil, "get", "manifest", charts.Operator)
 	process.stop()
-	run(ctx, t, helm, nil, "uninstall", charts.Operator)
+	guided("Uninstall", "helm uninstall karpenter-capi")
 	checkGone(ctx, g, s.Workload, manifests)
 	g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims))
-	install(charts.Operator, values)
+	g.Expect(runningPods(ctx, s)).To(Equal(3))
+	installOperator()
 	process = start(ctx, t, s)
 	pods := &appsv1.Deployment{}
 	pods.Namespace, pods.Name = corev1.NamespaceDefault, "general"
@@ -98,15 +99,15 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, values charts.
 		g.Expect(s.Management.List(ctx, machines)).To(Succeed())
 		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
 		g.Expect([]int{len(claimUIDs(ctx, g, s)), len(machines.Items), len(nodes.Items)}).To(Equal([]int{0, 0, 0}), "claims, Machines, Nodes")
-	}).WithTimeout(2 * time.Minute).WithPolling(poll).Should(Succeed())
+	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
 	process.stop()
-	run(ctx, t, helm, nil, "uninstall", charts.Operator)
+	guided("Uninstall", "helm uninstall karpenter-capi")
 
 	// The CustomResourceDefinitions stay unless that is switched off.
-	run(ctx, t, helm, nil, "uninstall", charts.CRDs)
+	guided("Uninstall", "helm uninstall karpenter-capi-crd")
 	g.Expect(presentCRDs(ctx, s)).To(Equal(crdNames))
-	install(charts.CRDs, charts.Values{"keep": false})
-	run(ctx, t, helm, nil, "uninstall", charts.CRDs)
+	helm(charts.Values{"keep": false}, "install", charts.CRDs, charts.Chart(charts.CRDs))
+	guided("Uninstall", "helm uninstall karpenter-capi-crd")
 	g.Eventually(ctx, func() ([]string, error) { return presentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(poll).Should(BeEmpty())
 	checkDenied(t, s)
 }

@@ -159,7 +159,7 @@ func installed(ctx context.Context, g *WithT, s *stack.Stack) *appsv1.Deployment
 }
 
 // local are values with which the operator can run on this machine: on free ports of 127.0.0.1.
-func local(t *testing.T, more charts.Values) charts.Values {
+func local(t *testing.T) charts.Values {
 	t.Helper()
 	var ports []int
 	for range 2 {
@@ -170,15 +170,16 @@ func local(t *testing.T, more charts.Values) charts.Values {
 		defer listener.Close() //nolint:errcheck // Both are free until the operator takes them.
 		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
-	more["controller"] = charts.Values{
-		"metrics":     charts.Values{"port": ports[0]},
-		"healthProbe": charts.Values{"port": ports[1]},
-		"env": []charts.Values{
-			{"name": "BIND_ADDRESS", "value": "127.0.0.1"},
-			// A Pod knows this by itself.
-			{"name": "LEADER_ELECTION_NAMESPACE", "value": namespace},
+	return charts.Values{
+		"settings": charts.Values{"clusterName": stack.ClusterName, "clusterNamespace": stack.ClusterNamespace},
+		"controller": charts.Values{
+			"metrics":     charts.Values{"port": ports[0]},
+			"healthProbe": charts.Values{"port": ports[1]},
+			"env": []charts.Values{
+				{"name": "BIND_ADDRESS", "value": "127.0.0.1"},
+				// A Pod knows this by itself.
+				{"name": "LEADER_ELECTION_NAMESPACE", "value": namespace},
+			},
 		},
 	}
-	more["settings"] = charts.Values{"clusterName": stack.ClusterName, "clusterNamespace": stack.ClusterNamespace}
-	return more
 }

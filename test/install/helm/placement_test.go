@@ -5,15 +5,17 @@
 package helm
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"context"
+	"maps"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
@@ -23,28 +25,50 @@ import (
 // Everything in one cluster.
 func TestOneCluster(t *testing.T) {
 	ctx, s := newStack(t, false)
-
-	// Before anything is installed: the API server accepts every object, whatever the values are.
 	g := NewWithT(t)
+	t.Run("every object is accepted", func(t *testing.T) { dryRun(ctx, t, s) })
+
+	helm := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
+	t.Run("wrong values are refused", func(t *testing.T) {
+		for want, values := range map[string]charts.Values{
+			"additional properties 'replicaCount' not allowed":                  {"replicaCount": 1},
+			"at '/replicas': got string, want integer":                          {"replicas": "two"},
+			"managementCluster.token is set, but with placement OneCluster the": {"managementCluster": charts.Values{"token": "t"}},
+		} {
+			_, err := helm.Run(ctx, values, "install", charts.Operator, charts.Chart(charts.Operator), "--namespace="+namespace)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(want)))
+		}
+	})
+	t.Run("without CustomResourceDefinitions, the notes say so", func(t *testing.T) {
+		printed, err := helm.Run(ctx, nil, "install", charts.Operator, charts.Chart(charts.Operator), "--dry-run=server", "--namespace="+namespace)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(printed).To(ContainSubstring("Install the chart karpenter-capi-crd"))
+	})
+	g.Expect(t.Failed()).To(BeFalse())
+	lifecycle(ctx, t, s, openGuide(t), "One cluster", local(t))
+}
+
+// dryRun lets the API server judge every object of every values, without storing it.
+func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 	createPrometheusCRDs(ctx, t, s.Workload)
 	ofOperator := &corev1.Namespace{}
 	ofOperator.Name = namespace
-	g.Expect(s.Workload.Create(ctx, ofOperator)).To(Succeed())
-	helm := &charts.Helm{Dir: t.TempDir()}
-	dryRun := func(chart string, values charts.Values) {
-		objects, err := helm.Template(ctx, chart, namespace, chart, values)
+	NewWithT(t).Expect(s.Workload.Create(ctx, ofOperator)).To(Succeed())
+	check := func(t *testing.T, chart string, values charts.Values) {
+		g := NewWithT(t)
+		objects, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, chart, namespace, chart, values)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {
-			err := s.Workload.Create(ctx, object, client.DryRunAll, client.FieldValidation("Strict"))
-			g.Expect(err).NotTo(HaveOccurred(), "%s %s", object.GetKind(), object.GetName())
+			// The kinds of the Prometheus operator are new, and known a moment later.
+			g.Eventually(ctx, func() error {
+				return s.Workload.Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+			}).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		}
 	}
-	dryRun(charts.CRDs, nil)
+	t.Run("CustomResourceDefinitions", func(t *testing.T) { check(t, charts.CRDs, nil) })
 	for name, values := range charts.Matrix() {
-		t.Run(name, func(*testing.T) { dryRun(charts.Operator, values) })
+		t.Run(name, func(t *testing.T) { check(t, charts.Operator, values) })
 	}
-
-	lifecycle(ctx, t, s, local(t, charts.Values{}))
 }
 
 // Cluster API in a cluster of its own. The operator is in the other one; with the identity that the chart makes in the
@@ -52,36 +76,29 @@ func TestOneCluster(t *testing.T) {
 func TestTwoClusters(t *testing.T) {
 	ctx, s := newStack(t, true)
 	g := NewWithT(t)
-	management := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.ManagementKubeconfig()}
-	notes := run(ctx, t, management, charts.Values{
-		"placement": "ManagementCluster", "settings": charts.Values{"clusterNamespace": stack.ClusterNamespace},
-	}, "install", charts.Operator, charts.Chart(charts.Operator), "--create-namespace")
-
-	// The notes say how to get what the operator needs.
-	dir := t.TempDir()
+	const section = "Two clusters"
+	d := openGuide(t)
+	notes := d.run(ctx, t, s.ManagementKubeconfig(), section, "helm install karpenter-capi", "placement=ManagementCluster")
+	for _, key := range []string{"{{.data.token ", `{{index .data "ca.crt" `} {
+		d.run(ctx, t, s.ManagementKubeconfig(), section, "kubectl", key)
+	}
+	// What helm prints says the same.
 	for line := range strings.Lines(notes) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "kubectl ") {
-			command := exec.CommandContext(ctx, "bash", "-c", line)
-			command.Dir = dir
-			command.Env = append(os.Environ(), "KUBECONFIG="+s.ManagementKubeconfig(), "KUBECACHEDIR="+dir,
-				"PATH="+filepath.Join(charts.Root(), "bin")+":"+os.Getenv("PATH"))
-			printed, err := command.CombinedOutput()
-			g.Expect(err).NotTo(HaveOccurred(), "%s: %s", line, printed)
+			g.Expect(d.text).To(ContainSubstring("\n" + line + "\n"))
 		}
-	}
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		g.Expect(err).NotTo(HaveOccurred(), notes)
-		return string(text)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", s.ManagementKubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
+	config = &rest.Config{Host: config.Host, BearerToken: d.read(t, "token"), TLSClientConfig: rest.TLSClientConfig{CAData: []byte(d.read(t, "ca.crt"))}}
+	identity, err := client.New(config, client.Options{Scheme: s.Management.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(identity.List(ctx, &clusterv1.MachineList{}, client.InNamespace(stack.ClusterNamespace))).To(Succeed())
+	g.Expect(identity.List(ctx, &clusterv1.MachineList{}, client.InNamespace("another"))).To(Satisfy(apierrors.IsForbidden))
+	g.Expect(identity.List(ctx, &corev1.SecretList{}, client.InNamespace(stack.ClusterNamespace))).To(Satisfy(apierrors.IsForbidden))
 
-	lifecycle(ctx, t, s, local(t, charts.Values{
-		"placement": "WorkloadCluster",
-		"managementCluster": charts.Values{
-			"server": config.Host, "certificateAuthority": read("ca.crt"), "token": read("token"),
-		},
-	}))
-	run(ctx, t, management, nil, "uninstall", charts.Operator)
+	values := local(t)
+	maps.Copy(values, charts.Values{"placement": "WorkloadCluster", "managementCluster": charts.Values{"server": config.Host}})
+	lifecycle(ctx, t, s, d, section, values, "--set-file managementCluster.token=token", "--set-file managementCluster.certificateAuthority=ca.crt")
+	d.run(ctx, t, s.ManagementKubeconfig(), "Uninstall", "helm uninstall karpenter-capi")
 }
