@@ -36,14 +36,14 @@ type operator struct {
 	// dir has what a Pod would have as files.
 	dir     string
 	process *exec.Cmd
-	ended   chan error
+	ended   chan struct{}
 }
 
 // start runs the operator as the installed Deployment says, and waits until it is ready.
 func start(ctx context.Context, t *testing.T, s *stack.Stack) *operator {
 	t.Helper()
 	g := NewWithT(t)
-	o := &operator{t: t, stack: s, dir: t.TempDir(), ended: make(chan error, 1)}
+	o := &operator{t: t, stack: s, dir: t.TempDir(), ended: make(chan struct{})}
 	deployment := installed(ctx, g, s)
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
@@ -65,8 +65,13 @@ func start(ctx context.Context, t *testing.T, s *stack.Stack) *operator {
 	defer log.Close() //nolint:errcheck // The process has it open.
 	o.process.Stdout, o.process.Stderr = log, log
 	g.Expect(o.process.Start()).To(Succeed())
-	go func() { o.ended <- o.process.Wait() }()
+	go func(process *exec.Cmd) {
+		_ = process.Wait() // How it ended is in its log.
+		close(o.ended)
+	}(o.process)
 	t.Cleanup(o.stop)
+	// By this file the stack's guard finds it, should the test be killed.
+	g.Expect(os.WriteFile(o.pidFile(), []byte(strconv.Itoa(o.process.Process.Pid)), 0o600)).To(Succeed())
 	g.Eventually(ctx, func() (int, error) {
 		response, err := http.Get("http://127.0.0.1:" + healthPort + "/readyz")
 		if err != nil {
@@ -90,11 +95,16 @@ func (o *operator) stop() {
 		_ = o.process.Process.Kill()
 		<-o.ended
 	}
+	_ = os.Remove(o.pidFile())
 	o.process = nil
 	if text, err := os.ReadFile(filepath.Join(o.dir, "operator.log")); err == nil && o.t.Failed() {
 		lines := strings.Split(string(text), "\n")
 		o.t.Logf("the end of the operator's log:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
 	}
+}
+
+func (o *operator) pidFile() string {
+	return filepath.Join(o.stack.Dir(), "pids", "installed-operator.pid")
 }
 
 // identity writes a kubeconfig with a token of a ServiceAccount, as a Pod has it.
