@@ -59,7 +59,7 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, template := range generated.Templates {
+			for _, template := range generated.Objects {
 				key := template.GetKind() + "/" + template.GetName()
 				if objects[key] == nil { // offerings share templates of the same content
 					create(t, template)
@@ -67,10 +67,10 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 					counts[template.GetKind()]++
 				}
 			}
-			create(t, generated.MachineDeployment)
-			counts["MachineDeployment"]++
-			m := made{instanceType: instanceType, offering: offering, deployment: generated.MachineDeployment}
-			spec := generated.MachineDeployment.Spec.Template.Spec
+			create(t, generated.Resource.API())
+			counts[string(generated.Resource.Kind().Name())]++
+			m := made{instanceType: instanceType, offering: offering, deployment: generated.Resource.API().(*clusterv1.MachineDeployment)}
+			spec := m.deployment.Spec.Template.Spec
 			m.infrastructure = templateSpec(t, objects, spec.InfrastructureRef)
 			if spec.Bootstrap.ConfigRef.IsDefined() {
 				m.bootstrap = templateSpec(t, objects, spec.Bootstrap.ConfigRef)
