@@ -96,8 +96,8 @@ type Plan struct {
 	Own []string
 	// Replicas the resource is to have.
 	Replicas int32
-	// MayGo tells whether the chosen Machines can be deleted now.
-	MayGo bool
+	// LetGo are Machines that were chosen, and can be deleted now.
+	LetGo []string
 	// Served maps each claim that has a live Machine, with Links done, to its name.
 	Served map[types.UID]string
 }
@@ -149,7 +149,11 @@ func Decide(state State) Plan {
 	// Own Machines that are gone or going come again, as for a claim that waits.
 	waiting += max(0, int(state.Own)-len(own))
 	plan.Replicas = scaling.replicas(state, waiting)
-	plan.MayGo = scaling.mayGo(state, waiting)
+	for _, machine := range machines {
+		if machine.Chosen && scaling.mayGo(machine, state, waiting) {
+			plan.LetGo = append(plan.LetGo, machine.Name)
+		}
+	}
 	plan.Own = own
 	return plan
 }

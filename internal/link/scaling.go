@@ -9,9 +9,9 @@ type Scaling interface {
 	appeared(State) bool
 	// replicas returns what replicas are to be, for a number of Machines that are new.
 	replicas(state State, isNew int) int32
-	// mayGo tells whether whoever acts on the replicas can do no harm any more when the
-	// chosen Machines are deleted.
-	mayGo(state State, isNew int) bool
+	// mayGo tells whether whoever acts on the replicas can do no harm any more when a
+	// chosen Machine is deleted.
+	mayGo(chosen Machine, state State, isNew int) bool
 }
 
 // MachineSet is the Scaling of a MachineDeployment.
@@ -39,7 +39,7 @@ func (s MachineSet) replicas(state State, isNew int) int32 {
 
 // mayGo tells whether the MachineSets have so few replicas that none makes another
 // Machine in place of one that goes.
-func (s MachineSet) mayGo(state State, _ int) bool {
+func (s MachineSet) mayGo(_ Machine, state State, _ int) bool {
 	return !s.Behind && int(s.Replicas) <= countLive(state.Machines)
 }
 
@@ -122,7 +122,7 @@ func (Pool) wanted(state State, isNew int) int {
 }
 
 // mayGo tells whether the provider must have seen the replicas without the chosen
-// Machines.
-func (p Pool) mayGo(state State, isNew int) bool {
-	return p.Settled && int(state.Replicas) <= p.wanted(state, isNew)
+// Machine, or can do nothing about it any more.
+func (p Pool) mayGo(chosen Machine, state State, isNew int) bool {
+	return chosen.Gone || !chosen.Held || chosen.Settled && p.Settled && int(state.Replicas) <= p.wanted(state, isNew)
 }

@@ -249,12 +249,6 @@ func (o *Observed) Waits(claim *karpv1.NodeClaim) bool {
 	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && o.Plan.Served[claim.UID] == ""
 }
 
-// MayGo tells whether a chosen Machine can be deleted now: replicas do not count it any
-// more, or its instance has gone by itself.
-func (o *Observed) MayGo(machine *clusterv1.Machine) bool {
-	return o.Plan.MayGo || o.gone[machine.Name]
-}
-
 // DueIn returns after what time the passing of time alone changes what is to be
 // done: a Machine or a claim has waited too long, or a spare Machine has been kept
 // long enough. It is zero if nothing will.

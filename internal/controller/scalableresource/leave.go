@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -43,7 +44,8 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.chooseDeleted(ctx, observed, machine))))
 			continue
 		}
-		if left := patience - observed.Now.Sub(scalable.LeavingSince(machine, observed.Now)); !observed.MayGo(machine) && left > 0 {
+		ready := slices.Contains(observed.Plan.LetGo, machine.Name)
+		if left := patience - observed.Now.Sub(scalable.LeavingSince(machine, observed.Now)); !ready && left > 0 {
 			again = max(left, again)
 			continue
 		}
