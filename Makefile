@@ -20,6 +20,9 @@ LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION)
 TEST ?= ./...
 TEST_FLAGS ?=
 
+# With which kind of scalable resource demo, chaos and quiet make machines: MachineDeployment or MachinePool.
+KIND ?= MachineDeployment
+
 # quietly runs the command $(1) and shows its output only if it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
@@ -96,11 +99,21 @@ endif
 # So do those that need the CRDs of providers.
 test test-race: $(CRDS)
 
+# Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
+# That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
+INTEGRATION := ./test/integration
+PROCS ?= 4
+
+# Which packages are to be tested, and which of them ginkgo runs.
+in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(shell go list $(TEST) | grep -x '.*$(INTEGRATION:.%=%)'))
+others = $(filter-out $(in_parallel),$(if $(in_parallel),$(shell go list $(TEST)),$(TEST)))
+
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
-	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; \
-	COUNTS_FILE="$$counts" go test -timeout 22m $(TEST_FLAGS) $(TEST) && code=0 || code=$$?; \
+	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; code=0; \
+	$(if $(others),go test -timeout 40m $(TEST_FLAGS) $(others) || code=$$?;) \
+	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=20m --no-color --succinct $(INTEGRATION) || code=$$?;) \
 	sort "$$counts"; exit $$code
 
 .PHONY: test-race
@@ -115,12 +128,12 @@ test-e2e: stack-binaries ## Run the tests on the local stack.
 CHAOS_FLAGS ?=
 
 .PHONY: chaos
-chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (CHAOS_KEEP=1 leaves the stack up).
-	@bin/chaos $(CHAOS_FLAGS)
+chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (KIND=MachinePool; CHAOS_KEEP=1 leaves the stack up).
+	@bin/chaos -kind '$(KIND)' $(CHAOS_FLAGS)
 
 .PHONY: quiet
-quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do.
-	@bin/chaos quiet $(CHAOS_FLAGS)
+quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
+	@bin/chaos quiet -kind '$(KIND)' $(CHAOS_FLAGS)
 
 ##@ Build
 
@@ -149,8 +162,8 @@ stack-status: bin/stack ## Tell what of it runs.
 	@bin/stack status
 
 .PHONY: demo
-demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (DEMO_KEEP=1 leaves the stack up).
-	@bin/demo
+demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; DEMO_KEEP=1 leaves the stack up).
+	@bin/demo -kind '$(KIND)'
 
 .PHONY: stack-binaries
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure

@@ -12,7 +12,8 @@ const (
 	ConditionClusterReady = "ClusterReady"
 
 	// ConditionInfrastructureReady tells whether every infrastructure template
-	// that is referred to exists and is of a kind that Cluster API can use.
+	// that is referred to exists and is of a kind that Cluster API can use, and for
+	// MachinePools whether the infrastructure does what Karpenter needs of it.
 	ConditionInfrastructureReady = "InfrastructureReady"
 
 	// ConditionBootstrapReady tells whether the bootstrap template or secret exists.
@@ -69,6 +70,9 @@ const (
 	// ReasonReferenceKindUnusable: the kind of a reference is unknown, has no
 	// Cluster API contract label, or is not a template.
 	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
+	// ReasonScalableResourceUnusable: a MachinePool's infrastructure cannot make or
+	// remove single Machines as Karpenter needs it, or somebody else sets replicas.
+	ReasonScalableResourceUnusable = "ScalableResourceUnusable"
 	// ReasonNoInstanceTypes: there is nothing to offer.
 	ReasonNoInstanceTypes = "NoInstanceTypes"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered.

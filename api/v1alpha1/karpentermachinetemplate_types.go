@@ -120,18 +120,33 @@ type KarpenterMachineTemplateSpec struct {
 }
 
 // ScalableResourceKind is the kind of the objects the operator generates.
-// +kubebuilder:validation:Enum=MachineDeployment
+// +kubebuilder:validation:Enum=MachineDeployment;MachinePool
 type ScalableResourceKind string
 
-// ScalableResourceKindMachineDeployment generates MachineDeployments.
-const ScalableResourceKindMachineDeployment ScalableResourceKind = "MachineDeployment"
+const (
+	// ScalableResourceKindMachineDeployment generates MachineDeployments.
+	ScalableResourceKindMachineDeployment ScalableResourceKind = "MachineDeployment"
+	// ScalableResourceKindMachinePool generates MachinePools.
+	ScalableResourceKindMachinePool ScalableResourceKind = "MachinePool"
+)
 
 // ScalableResource says what is generated for each offering in use.
 type ScalableResource struct {
-	// kind is the kind that is generated: MachineDeployment, the default.
+	// kind is the kind that is generated: MachineDeployment, which works with every
+	// infrastructure, or MachinePool, for infrastructures that scale groups best. For
+	// MachinePools infrastructureRef names a template of a machine pool or, with
+	// providers that have none, a machine pool that no MachinePool owns and that is
+	// used as one. Default: MachineDeployment. Example: MachinePool.
 	// +optional
 	// +kubebuilder:default=MachineDeployment
 	Kind ScalableResourceKind `json:"kind,omitempty"`
+
+	// allowNodeLoss allows MachinePools of infrastructures that are known to remove any
+	// machine when replicas are lowered, also one that is in use: when a Node goes,
+	// another one can go with it, without a drain. Such are AWSMachinePool and
+	// OCIMachinePool. Default: false, and a template with them is not Ready.
+	// +optional
+	AllowNodeLoss bool `json:"allowNodeLoss,omitempty"`
 
 	// emptyTTL is how long a generated object without claims and Machines is kept
 	// for reuse before it is deleted: a Go duration in hours, minutes and seconds.
@@ -186,7 +201,8 @@ type MachineTemplateSpec struct {
 
 	// infrastructureRef names the base infrastructure machine template, for all
 	// instance types that do not name their own; patches are applied to copies of
-	// it. It is looked up in the served Cluster's namespace.
+	// it. For MachinePools it is one of a machine pool, see scalableResource.kind. It is
+	// looked up in the served Cluster's namespace.
 	// Default: none; then every instance type must name its own.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}.
 	// +optional
@@ -316,7 +332,8 @@ type ScalableResourceStatus struct {
 	CapacityType string `json:"capacityType"`
 
 	// paused tells that the object is paused in Cluster API, or was there before and is
-	// being rolled out by its owner: it is not touched, and its offering is unavailable.
+	// being rolled out by its owner, or that somebody else sets its replicas: it is not
+	// touched, and its offering is unavailable.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 

@@ -7,7 +7,8 @@ import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 // Labels on generated scalable resources, on their Machines and on what Cluster
 // API makes for these. Cluster API propagates a MachineDeployment's
 // spec.template.metadata.labels to MachineSet, Machine, InfraMachine and
-// BootstrapConfig (its book: reference/api/metadata-propagation.md).
+// BootstrapConfig, and a MachinePool's to its Machines (its book:
+// reference/api/metadata-propagation.md).
 const (
 	// TemplateLabel names the KarpenterMachineTemplate an object was generated from.
 	TemplateLabel = Group + "/template"
@@ -56,12 +57,21 @@ const (
 	// operator chose it to go. It then counts as leaving and is never linked.
 	LeavingSinceAnnotation = Group + "/leaving-since"
 
-	// DrainHookAnnotation is, on every generated Machine, Cluster API's pre-drain
-	// hook: a Machine with a Node that somebody else deletes, by hand or by a
+	// ReplicasSinceAnnotation is, on a MachinePool, the time (RFC 3339) at which this
+	// operator last set its replicas.
+	ReplicasSinceAnnotation = Group + "/replicas-since"
+
+	// DrainHookAnnotation is, on every Machine that serves a NodeClaim and on every
+	// generated one of a MachineDeployment, Cluster API's pre-drain hook: a Machine with a Node that somebody else deletes, by hand or by a
 	// health check, waits with it until Karpenter has drained the Node. It does not
 	// hold up the deletion of a whole Cluster
 	// (core/reconcilers/machine/machine_controller.go, isDeleteNodeAllowed).
 	DrainHookAnnotation = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/karpenter"
+
+	// TerminateHookAnnotation is, on Machines of a MachinePool, Cluster API's
+	// pre-terminate hook: it keeps the instance of a deleted Machine until the
+	// MachinePool's replicas do not count it any more.
+	TerminateHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/karpenter"
 )
 
 // Labels of Nodes that this operator derives from an instance type, or that an

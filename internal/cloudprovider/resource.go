@@ -25,7 +25,7 @@ func (c *CloudProvider) resource(ctx context.Context, template *v1alpha1.Karpent
 		return nil, err
 	}
 	return map[string]string{
-		v1alpha1.ScalableResourceAnnotation: generated.MachineDeployment.Name,
-		v1alpha1.TemplateHashAnnotation:     generated.MachineDeployment.Labels[v1alpha1.TemplateHashLabel],
+		v1alpha1.ScalableResourceAnnotation: generated.Resource.GetName(),
+		v1alpha1.TemplateHashAnnotation:     generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
 	}, nil
 }

@@ -47,6 +47,12 @@ type Machine struct {
 	Expired bool
 	// Released tells whether the Machine has served a claim before.
 	Released bool
+
+	// Of a leaving Machine, Chosen tells whether it was chosen to go, Held whether a
+	// hook keeps its instance, Settled whether it was chosen so long ago that whoever
+	// acts on the replicas must have seen that, and Gone whether its instance is going
+	// or gone. A MachineSet takes no notice of these.
+	Chosen, Held, Settled, Gone bool
 }
 
 // State is one scalable resource as it was observed.
@@ -64,6 +70,8 @@ type State struct {
 	// adopted. Those that are not younger are never touched. It is zero for a generated
 	// resource.
 	Adopted time.Time
+	// Scaling is how replicas become Machines; nil for a MachineSet.
+	Scaling Scaling
 }
 
 // Link is the decision that a Machine serves a claim.
@@ -88,6 +96,8 @@ type Plan struct {
 	Own []string
 	// Replicas the resource is to have.
 	Replicas int32
+	// LetGo are Machines that were chosen, and can be deleted now.
+	LetGo []string
 	// Served maps each claim that has a live Machine, with Links done, to its name.
 	Served map[types.UID]string
 }
@@ -100,6 +110,10 @@ type Plan struct {
 // else the oldest.
 func Decide(state State) Plan {
 	claims, machines := byAge(state)
+	scaling := state.Scaling
+	if scaling == nil {
+		scaling = MachineSet{}
+	}
 	own := ownOf(state, claims, machines)
 	plan, spare := observe(claims, machines, own)
 
@@ -119,7 +133,7 @@ func Decide(state State) Plan {
 	}
 	// While Machines that were asked for are still to come, a spare one that goes would
 	// only be replaced.
-	appeared := int(state.Replicas) <= len(machines)
+	appeared := scaling.appeared(state)
 	for _, machine := range spare {
 		if machine.Expired && appeared {
 			plan.Removals = append(plan.Removals, machine.Name)
@@ -130,17 +144,16 @@ func Decide(state State) Plan {
 
 	// A Machine to remove counts as live until it is seen to leave: the removal may
 	// fail, and replicas must not be lowered before.
-	leaving := 0
-	for _, machine := range machines {
-		if machine.Leaving {
-			leaving++
-		}
-	}
 	// One that is to be released is as good as spare for a claim that still waits.
 	waiting = max(0, waiting-len(plan.Releases))
 	// Own Machines that are gone or going come again, as for a claim that waits.
 	waiting += max(0, int(state.Own)-len(own))
-	plan.Replicas = replicas(state.Replicas, len(machines)-leaving, leaving, waiting)
+	plan.Replicas = scaling.replicas(state, waiting)
+	for _, machine := range machines {
+		if machine.Chosen && scaling.mayGo(machine, state, waiting) {
+			plan.LetGo = append(plan.LetGo, machine.Name)
+		}
+	}
 	plan.Own = own
 	return plan
 }
@@ -237,16 +250,4 @@ func (plan *Plan) keepOwn(claims []Claim, machines []Machine) map[string]bool {
 		}
 	}
 	return own
-}
-
-// replicas is the equation of the package's document, with its rule for lowering.
-func replicas(current int32, live, leaving, waiting int) int32 {
-	want := live + waiting
-	if waiting > 0 {
-		want += leaving
-	}
-	if appeared := int(current) <= live+leaving; want < int(current) && !appeared {
-		return current
-	}
-	return int32(want)
 }

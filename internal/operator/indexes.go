@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,7 +25,7 @@ const (
 	// NodeClaimTemplateField is the template of a NodeClaim; core uses it too.
 	NodeClaimTemplateField = "spec.nodeClassRef.name"
 	// ResourceField is the scalable resource that made a MachineSet or Machine.
-	ResourceField = "metadata.labels.deployment-name"
+	ResourceField = "metadata.labels.scalable-resource"
 	// MachineClaimField is the UID of the NodeClaim that a Machine serves.
 	MachineClaimField = "metadata.labels.node-claim-uid"
 	// MachineProviderIDField is the provider ID of a Machine.
@@ -57,13 +58,17 @@ var workloadFields = []field{
 }
 
 var managementFields = []field{
-	{&clusterv1.Machine{}, ResourceField, resourceOf},
-	{&clusterv1.MachineSet{}, ResourceField, resourceOf},
+	{&clusterv1.Machine{}, ResourceField, ResourceOf},
+	{&clusterv1.MachineSet{}, ResourceField, ResourceOf},
 	{&clusterv1.Machine{}, MachineClaimField, func(o client.Object) string { return o.GetLabels()[v1alpha1.NodeClaimUIDLabel] }},
 	{&clusterv1.Machine{}, MachineProviderIDField, func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }},
 }
 
-func resourceOf(o client.Object) string { return o.GetLabels()[clusterv1.MachineDeploymentNameLabel] }
+// ResourceOf returns the name of the scalable resource that made a MachineSet or a
+// Machine, whichever kind it has; empty if it is of none.
+func ResourceOf(o client.Object) string {
+	return cmp.Or(o.GetLabels()[clusterv1.MachineDeploymentNameLabel], o.GetLabels()[clusterv1.MachinePoolNameLabel])
+}
 
 func index(ctx context.Context, indexer client.FieldIndexer, fields ...field) error {
 	for _, f := range fields {

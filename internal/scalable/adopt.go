@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -15,8 +16,8 @@ import (
 )
 
 // Adopted tells whether a resource was there before this operator used it.
-func Adopted(resource *clusterv1.MachineDeployment) bool {
-	_, adopted := resource.Annotations[v1alpha1.AdoptedAnnotation]
+func Adopted(resource metav1.Object) bool {
+	_, adopted := resource.GetAnnotations()[v1alpha1.AdoptedAnnotation]
 	return adopted
 }
 
@@ -40,15 +41,18 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 	return adopted
 }
 
-// Disown returns an adopted MachineDeployment as it was before.
-func Disown(resource *clusterv1.MachineDeployment) *clusterv1.MachineDeployment {
+// Disown returns an adopted resource as it was before.
+func Disown(resource *Resource) *Resource {
 	disowned := resource.DeepCopy()
+	labels, annotations := disowned.GetLabels(), disowned.GetAnnotations()
 	for _, key := range []string{v1alpha1.TemplateLabel, v1alpha1.InstanceTypeLabel, v1alpha1.ZoneLabel, v1alpha1.CapacityTypeLabel} {
-		delete(disowned.Labels, key)
+		delete(labels, key)
 	}
 	for _, key := range []string{v1alpha1.AdoptedAnnotation, v1alpha1.OwnReplicasAnnotation, v1alpha1.EmptySinceAnnotation} {
-		delete(disowned.Annotations, key)
+		delete(annotations, key)
 	}
+	disowned.SetLabels(labels)
+	disowned.SetAnnotations(annotations)
 	return disowned
 }
 
@@ -56,29 +60,19 @@ func Disown(resource *clusterv1.MachineDeployment) *clusterv1.MachineDeployment 
 // adopted, zero if it was not, and how many Machines it has of its own. Should somebody
 // have spoiled the annotations, all its Machines are older and there are no fewer than
 // now: nothing is removed by mistake.
-func Adoption(resource *clusterv1.MachineDeployment) (time.Time, int32) {
+func Adoption(resource *Resource) (time.Time, int32) {
 	if !Adopted(resource) {
 		return time.Time{}, 0
 	}
-	at, err := time.Parse(time.RFC3339, resource.Annotations[v1alpha1.AdoptedAnnotation])
+	at, err := time.Parse(time.RFC3339, resource.GetAnnotations()[v1alpha1.AdoptedAnnotation])
 	if err != nil {
-		return time.Unix(math.MaxInt32, 0), lo.FromPtr(resource.Spec.Replicas)
+		return time.Unix(math.MaxInt32, 0), resource.Replicas()
 	}
-	own, err := strconv.ParseInt(resource.Annotations[v1alpha1.OwnReplicasAnnotation], 10, 32)
+	own, err := strconv.ParseInt(resource.GetAnnotations()[v1alpha1.OwnReplicasAnnotation], 10, 32)
 	if err != nil || own < 0 {
-		return at, lo.FromPtr(resource.Spec.Replicas)
+		return at, resource.Replicas()
 	}
 	return at, int32(own)
-}
-
-// RollingOut tells whether Cluster API is replacing the Machines of an adopted
-// resource, which its owner has changed: then it has Machines in several MachineSets,
-// and which of them goes when replicas are lowered is not for us to say. What is
-// generated is never rolled out.
-func RollingOut(resource *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) bool {
-	return resource != nil && Adopted(resource) && lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
-		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
-	}) > 1
 }
 
 // labelsOf returns the labels that tell what a resource and its Machines are for.

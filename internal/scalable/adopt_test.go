@@ -32,23 +32,23 @@ func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			adopted := Adopt(resource, tc.machines, "general", spotA)
-			if when, own := Adoption(adopted); !when.Equal(at(tc.want).Time) || own != 3 {
+			if when, own := Adoption(resourceOf(machineDeployments{}, adopted)); !when.Equal(at(tc.want).Time) || own != 3 {
 				t.Errorf("got %s and %d of its own", when, own)
 			}
 			if OfferingOf(adopted) != spotA || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
 				t.Errorf("got labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
-			before := Disown(adopted)
-			if Adopted(before) || len(before.Labels) != 1 || len(before.Annotations) != 0 {
-				t.Errorf("afterwards it has labels %v, annotations %v", before.Labels, before.Annotations)
+			before := Disown(resourceOf(machineDeployments{}, adopted))
+			if Adopted(before) || len(before.GetLabels()) != 1 || len(before.GetAnnotations()) != 0 {
+				t.Errorf("afterwards it has labels %v, annotations %v", before.GetLabels(), before.GetAnnotations())
 			}
 		})
 	}
-	if when, own := Adoption(resource); !when.IsZero() || own != 0 {
+	if when, own := Adoption(resourceOf(machineDeployments{}, resource)); !when.IsZero() || own != 0 {
 		t.Errorf("not adopted: got %s and %d of its own", when, own)
 	}
 	resource.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: "spoiled"}
-	if when, own := Adoption(resource); when.Before(at(59).Time) || own != 3 {
+	if when, own := Adoption(resourceOf(machineDeployments{}, resource)); when.Before(at(59).Time) || own != 3 {
 		t.Errorf("spoiled: got %s and %d of its own, want all to be its own", when, own)
 	}
 }

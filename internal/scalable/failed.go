@@ -24,6 +24,10 @@ import (
 // LaunchTimeout is the failure of a machine that did not come in time.
 const LaunchTimeout failure.Kind = "LaunchTimeout"
 
+// ResourceUnusable is the failure of a scalable resource from which no Machines can be
+// had.
+const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
+
 // readTimeout ends waiting for a kind's objects to be listed for the first time,
 // which goes on meanwhile, and does not come if the operator may not read them.
 const readTimeout = 5 * time.Second
@@ -45,10 +49,13 @@ func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
 			return nil // it had one, and gets another
 		}
 	}
+	if o.unusable != "" {
+		return &failure.Failure{Kind: ResourceUnusable, Message: o.unusable}
+	}
 	if o.Now.Before(o.waitsSince(claim).Add(o.Settings.LaunchTimeout)) {
 		return nil
 	}
-	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has made no Machine in %s%s", o.Settings.LaunchTimeout, o.scalingProblem())}
+	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has made no Machine in %s%s", o.Settings.LaunchTimeout, o.whyNone())}
 }
 
 // failureOf returns why a Machine will not become a Node.
@@ -102,7 +109,7 @@ func (o *Observed) waitsSince(claim *karpv1.NodeClaim) time.Time {
 		}
 	}
 	if o.Resource != nil {
-		since = latest(since, unpausedAt(o.Resource))
+		since = latest(since, unpausedAt(o.Resource.conditions()))
 	}
 	// As long as Cluster API goes on making Machines, its turn may come.
 	for _, machine := range o.Machines {
@@ -119,6 +126,18 @@ func unpausedAt(object conditions.Getter) time.Time {
 	return time.Time{}
 }
 
+// whyNone says what keeps Cluster API from making Machines.
+func (o *Observed) whyNone() string {
+	switch {
+	case o.scalingProblem != "":
+		return o.scalingProblem
+	case o.Resource == nil:
+		return fmt.Sprintf(": there is no %s", o.kind().Name())
+	default:
+		return problem(conditions.Get(o.Resource.conditions(), clusterv1.ScalingUpCondition))
+	}
+}
+
 // launchProblem says what a Machine waits for.
 func launchProblem(machine *clusterv1.Machine) string {
 	for _, kind := range []string{clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition} {
@@ -127,19 +146,6 @@ func launchProblem(machine *clusterv1.Machine) string {
 		}
 	}
 	return ""
-}
-
-// scalingProblem says what keeps Cluster API from making Machines.
-func (o *Observed) scalingProblem() string {
-	for i := range o.MachineSets {
-		if text := problem(conditions.Get(&o.MachineSets[i], clusterv1.MachineSetScalingUpCondition)); text != "" {
-			return text
-		}
-	}
-	if o.Resource == nil {
-		return ": there is no MachineDeployment"
-	}
-	return problem(conditions.Get(o.Resource, clusterv1.MachineDeploymentScalingUpCondition))
 }
 
 // problem returns what a condition says, to be appended to a sentence.

@@ -62,15 +62,13 @@ func TestFailure(t *testing.T) {
 	}
 	resumed := &clusterv1.MachineDeployment{}
 	conditions.Set(resumed, metav1.Condition{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: "NotPaused", LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))})
-	blocked := clusterv1.MachineSet{}
-	conditions.Set(&blocked, metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: "MachineSet version skew preflight check failed"})
 
 	for name, tc := range map[string]struct {
 		claim    *karpv1.NodeClaim
 		machine  *clusterv1.Machine // that serves the claim
 		machines []*clusterv1.Machine
 		resource *clusterv1.MachineDeployment
-		sets     []clusterv1.MachineSet
+		blocked  string
 		failed   *failure.Failure // of the Machine
 		want     string           // a part of the message; empty for no failure
 	}{
@@ -80,7 +78,7 @@ func TestFailure(t *testing.T) {
 		"a Machine that has failed":                     {claim: claimOf(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
 		"a Machine that was paused":                     {claim: claimOf(time.Minute), machine: says(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", noon.Add(-time.Minute))},
 		"no Machine yet":                                {claim: claimOf(9 * time.Minute)},
-		"no Machine for long":                           {claim: claimOf(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, sets: []clusterv1.MachineSet{blocked}, want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
+		"no Machine for long":                           {claim: claimOf(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
 		"no MachineDeployment for long":                 {claim: claimOf(10 * time.Minute), want: "there is no MachineDeployment"},
 		"a claim that has moved since":                  {claim: moved},
 		"a resource that was paused":                    {claim: claimOf(time.Hour), resource: resumed},
@@ -88,7 +86,10 @@ func TestFailure(t *testing.T) {
 		"a claim that has its Node":                     {claim: registered},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &Observed{Now: noon, Settings: settings, Resource: tc.resource, MachineSets: tc.sets, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
+			o := &Observed{Now: noon, Settings: settings, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
+			if tc.resource != nil {
+				o.Resource = resourceOf(machineDeployments{}, tc.resource)
+			}
 			o.Plan.Served = map[types.UID]string{}
 			for _, machine := range tc.machines {
 				o.Machines[machine.Name] = machine

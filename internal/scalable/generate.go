@@ -21,15 +21,12 @@ import (
 
 // Generated is what is made for one offering.
 type Generated struct {
-	// MachineDeployment without replicas.
-	MachineDeployment *clusterv1.MachineDeployment
-	// Templates are the copies of base templates that it refers to. A base that
+	// Resource without replicas.
+	Resource *Resource
+	// Objects are what was made of base templates, and the resource refers to: copies,
+	// or a machine pool and its bootstrap configuration. A base of Machines that
 	// nothing changes is referred to itself.
-	Templates []*unstructured.Unstructured
-
-	// asTheyAre are the specs of bases that nothing changes. They shape the Machines as
-	// copies do, whose names tell what they are.
-	asTheyAre []any
+	Objects []*unstructured.Unstructured
 }
 
 // Generator makes scalable resources from one revision of a template. It is pure,
@@ -37,8 +34,10 @@ type Generated struct {
 type Generator struct {
 	cluster  types.NamespacedName
 	template *v1alpha1.KarpenterMachineTemplate
+	kind     Kind
 	patches  patch.Patches
 	bases    map[v1alpha1.PatchTarget]*base
+	own      func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 }
 
 // base is a base template, and its copies by what was done to it.
@@ -66,7 +65,10 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 	if err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
-	g := &Generator{cluster: cluster, template: template, patches: patches, bases: map[v1alpha1.PatchTarget]*base{}}
+	g := &Generator{
+		cluster: cluster, template: template, kind: KindOf(template.Spec.ScalableResource), patches: patches,
+		bases: map[v1alpha1.PatchTarget]*base{}, own: bases.Own,
+	}
 	for target, object := range map[v1alpha1.PatchTarget]*unstructured.Unstructured{
 		v1alpha1.PatchTargetInfrastructure: bases.Infrastructure,
 		v1alpha1.PatchTargetBootstrap:      bases.Bootstrap,
@@ -94,30 +96,23 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 // It fails if there is no infrastructure for the offering, or patches cannot be
 // applied for it.
 func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
-	variables := g.variables(instanceType, offering)
-	var err error
-	generated := &Generated{}
-	machine := clusterv1.MachineSpec{
-		Bootstrap:     *g.template.Spec.Template.Spec.Bootstrap.DeepCopy(),
-		FailureDomain: offering.FailureDomain,
-	}
-	switch base := g.bases[v1alpha1.PatchTargetInfrastructure]; {
-	case offering.InfrastructureRef != nil:
-		machine.InfrastructureRef = *offering.InfrastructureRef
-	case base == nil:
+	if offering.InfrastructureRef == nil && g.bases[v1alpha1.PatchTargetInfrastructure] == nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", g.template.Name, instanceType.Name)
-	default:
-		if machine.InfrastructureRef, err = g.refer(generated, v1alpha1.PatchTargetInfrastructure, variables); err != nil {
-			return nil, err
-		}
 	}
-	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
-		if machine.Bootstrap.ConfigRef, err = g.refer(generated, v1alpha1.PatchTargetBootstrap, variables); err != nil {
-			return nil, err
-		}
+	return g.kind.generate(g, instanceType.KeyOf(offering), offering, g.variables(instanceType, offering))
+}
+
+// machine returns what all Machines of the template have in common.
+func (g *Generator) machine() clusterv1.MachineSpec {
+	spec := g.template.Spec.Template.Spec
+	return clusterv1.MachineSpec{
+		ClusterName:     g.cluster.Name,
+		Bootstrap:       *spec.Bootstrap.DeepCopy(),
+		Version:         spec.Version,
+		MinReadySeconds: spec.MinReadySeconds,
+		ReadinessGates:  spec.ReadinessGates,
+		Deletion:        lo.FromPtr(spec.Deletion),
 	}
-	generated.MachineDeployment = g.machineDeployment(instanceType.KeyOf(offering), machine, generated.asTheyAre)
-	return generated, nil
 }
 
 // templateOf returns a base, or its copy if that is changed for the offering.
@@ -143,20 +138,9 @@ func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Vari
 	return object, nil
 }
 
-// refer returns the reference to a base or, if that is changed for the offering, to
-// its copy, which is then part of what is generated.
-func (g *Generator) refer(generated *Generated, target v1alpha1.PatchTarget, variables patch.Variables) (clusterv1.ContractVersionedObjectReference, error) {
-	object, err := g.templateOf(target, variables)
-	if err != nil {
-		return clusterv1.ContractVersionedObjectReference{}, err
-	}
-	if object == g.bases[target].object {
-		generated.asTheyAre = append(generated.asTheyAre, object.Object["spec"])
-	} else {
-		generated.Templates = append(generated.Templates, object.DeepCopy())
-	}
+func referenceTo(object *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
 	kind := object.GroupVersionKind()
-	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: object.GetName()}, nil
+	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: object.GetName()}
 }
 
 // variables returns what Go templates in patches can use.

@@ -38,10 +38,10 @@ func TestCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(spot.Templates) != 1 {
-		t.Fatalf("got %d copies, want that of the infrastructure only", len(spot.Templates))
+	if len(spot.Objects) != 1 {
+		t.Fatalf("got %d copies, want that of the infrastructure only", len(spot.Objects))
 	}
-	got := spot.Templates[0]
+	got := spot.Objects[0]
 	want := map[string]any{
 		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachineTemplate",
 		"metadata": map[string]any{
@@ -54,7 +54,7 @@ func TestCopies(t *testing.T) {
 	if diff := cmp.Diff(want, got.Object); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if ref := spot.MachineDeployment.Spec.Template.Spec.InfrastructureRef; ref.Name != got.GetName() || ref.Kind != "AWSMachineTemplate" {
+	if ref := spot.Resource.References()[0]; ref.Name != got.GetName() || ref.Kind != "AWSMachineTemplate" {
 		t.Errorf("the MachineDeployment refers to %+v", ref)
 	}
 
@@ -62,17 +62,17 @@ func TestCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if onDemand.Templates[0].GetName() == got.GetName() {
+	if onDemand.Objects[0].GetName() == got.GetName() {
 		t.Error("templates of different content have one name")
 	}
 	other, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1b", CapacityType: "spot"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other.Templates[0].GetName() != got.GetName() {
+	if other.Objects[0].GetName() != got.GetName() {
 		t.Error("templates of equal content are not shared")
 	}
-	if other.MachineDeployment.Name == spot.MachineDeployment.Name {
+	if other.Resource.GetName() == spot.Resource.GetName() {
 		t.Error("two zones have one MachineDeployment")
 	}
 }
@@ -92,7 +92,7 @@ func TestBaseChanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return generated.MachineDeployment.Name
+				return generated.Resource.GetName()
 			}
 			before := names()
 			bases.Infrastructure.SetResourceVersion("8")
@@ -117,8 +117,8 @@ func TestOwnInfrastructureIsNotPatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(generated.Templates) != 0 || generated.MachineDeployment.Spec.Template.Spec.InfrastructureRef.Name != "own" {
-		t.Errorf("got %d copies and %+v", len(generated.Templates), generated.MachineDeployment.Spec.Template.Spec.InfrastructureRef)
+	if len(generated.Objects) != 0 || generated.Resource.References()[0].Name != "own" {
+		t.Errorf("got %d copies and %+v", len(generated.Objects), generated.Resource.References()[0])
 	}
 }
 

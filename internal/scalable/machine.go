@@ -42,7 +42,8 @@ func Used(machine *clusterv1.Machine) bool {
 // scales down takes it and no other (core/reconcilers/machineset/
 // machineset_deletion_order.go), and replicas follow. The reconciler of scalable
 // resources deletes it once the MachineSet has the lower number, so that it is not
-// replaced however fast it goes.
+// replaced however fast it goes. What does that for a MachinePool is in
+// docs/design/machinepools.md.
 //
 // With drained, Cluster API does not drain the Node nor wait for its volumes:
 // Karpenter has done that, with its own rules, or there is nothing to drain. If the
@@ -61,24 +62,29 @@ func Choose(ctx context.Context, management client.Client, machine *clusterv1.Ma
 		chosen.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
 		chosen.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	}
+	kindOf(machine).hold(chosen)
 	if err := management.Patch(ctx, chosen, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("choosing Machine %s to go: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
 }
 
-// Linked returns a Machine as the one of a claim. One of an adopted resource gets what
-// Machines of generated resources have from their template: labels, and the hook with
-// which it waits until Karpenter has drained its Node.
-func Linked(machine *clusterv1.Machine, resource *clusterv1.MachineDeployment, claim *karpv1.NodeClaim) *clusterv1.Machine {
+// Linked returns a Machine as the one of a claim. It waits with a hook until Karpenter
+// has drained its Node, as Machines of generated MachineDeployments do from the start.
+// One of an adopted resource also gets the labels that generated ones have from their
+// template.
+func Linked(machine *clusterv1.Machine, resource *Resource, claim *karpv1.NodeClaim) *clusterv1.Machine {
 	linked := machine.DeepCopy()
 	linked.Labels = lo.Assign(linked.Labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
-	linked.Annotations = lo.Assign(linked.Annotations, map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name})
+	linked.Annotations = lo.Assign(linked.Annotations, map[string]string{
+		v1alpha1.NodeClaimAnnotation: claim.Name,
+		v1alpha1.DrainHookAnnotation: "",
+	})
 	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
 	if resource != nil && Adopted(resource) {
-		linked.Labels = lo.Assign(linked.Labels, labelsOf(resource.Labels[v1alpha1.TemplateLabel], OfferingOf(resource)))
-		linked.Annotations[v1alpha1.DrainHookAnnotation] = ""
+		linked.Labels = lo.Assign(linked.Labels, labelsOf(resource.GetLabels()[v1alpha1.TemplateLabel], OfferingOf(resource)))
 	}
+	kindOf(machine).hold(linked)
 	return linked
 }
 
@@ -92,6 +98,32 @@ func Release(ctx context.Context, management client.Client, machine *clusterv1.M
 	released.Annotations = lo.Assign(released.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp(now)})
 	if err := management.Patch(ctx, released, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("releasing Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// held tells whether a hook of ours keeps the instance of a Machine.
+func held(machine *clusterv1.Machine) bool {
+	_, holds := machine.Annotations[v1alpha1.TerminateHookAnnotation]
+	return holds
+}
+
+// HeldUp tells whether a Machine that is deleted waits for us, by a hook.
+func HeldUp(machine *clusterv1.Machine) bool {
+	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
+	return drain && Used(machine) || held(machine)
+}
+
+// Free takes a Machine's hooks away, so that it goes if it is deleted.
+func Free(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+	free := machine.DeepCopy()
+	delete(free.Annotations, v1alpha1.DrainHookAnnotation)
+	delete(free.Annotations, v1alpha1.TerminateHookAnnotation)
+	if len(free.Annotations) == len(machine.Annotations) {
+		return nil
+	}
+	if err := management.Patch(ctx, free, client.MergeFrom(machine)); err != nil {
+		return fmt.Errorf("removing the hooks of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
 }

@@ -3,55 +3,110 @@
 package scalable
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"strings"
+	"context"
+	"fmt"
+	"time"
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 )
 
-const (
-	// maxNameLength leaves room for the two random suffixes of six characters each
-	// that MachineSet and Machine append, so that Machine names, which must be
-	// label values, are not cut (Cluster API: internal/topology/names/names.go).
-	maxNameLength = 63 - 2*6
-	hashLength    = 8
-)
+// machineDeployments is the Kind of MachineDeployments. What acts on their replicas are
+// MachineSets, see machineset.go.
+type machineDeployments struct{}
 
-// OfferingOf returns the offering that a generated object was made for.
-func OfferingOf(object metav1.Object) catalog.Key {
-	labels := object.GetLabels()
-	return catalog.Key{
-		InstanceType: labels[v1alpha1.InstanceTypeLabel],
-		Zone:         labels[v1alpha1.ZoneLabel],
-		CapacityType: labels[v1alpha1.CapacityTypeLabel],
+func (machineDeployments) Name() v1alpha1.ScalableResourceKind {
+	return v1alpha1.ScalableResourceKindMachineDeployment
+}
+
+func (machineDeployments) empty() (client.Object, client.ObjectList) {
+	return &clusterv1.MachineDeployment{}, &clusterv1.MachineDeploymentList{}
+}
+
+func (machineDeployments) fields(object client.Object) fields {
+	deployment := object.(*clusterv1.MachineDeployment)
+	return fields{
+		replicas: deployment.Spec.Replicas, template: &deployment.Spec.Template,
+		machines: deployment.Status.Replicas, ready: deployment.Status.ReadyReplicas,
 	}
 }
 
-// machineDeployment returns the MachineDeployment for an offering, whose Machines
-// have the given references, to templates of the given specs as far as their names do
-// not tell what they are.
-func (g *Generator) machineDeployment(offering catalog.Key, machine clusterv1.MachineSpec, specs []any) *clusterv1.MachineDeployment {
-	cluster, template := g.cluster, g.template
-	spec := template.Spec.Template.Spec
-	machine.ClusterName = cluster.Name
-	machine.Version = spec.Version
-	machine.MinReadySeconds = spec.MinReadySeconds
-	machine.ReadinessGates = spec.ReadinessGates
-	machine.Deletion = lo.FromPtr(spec.Deletion)
-	hash := HashOf(template.Name, offering, template.Spec.Template.Metadata, machine, template.Spec.Kubelet, specs)
-	name := nameOf(hash, template.Name, offering.InstanceType, offering.Zone, offering.CapacityType)
+func (machineDeployments) setReplicas(object client.Object, replicas int32, _ time.Time) {
+	object.(*clusterv1.MachineDeployment).Spec.Replicas = &replicas
+}
 
-	labels := lo.Assign(labelsOf(template.Name, offering), map[string]string{
-		clusterv1.ClusterNameLabel: cluster.Name,
-		v1alpha1.TemplateHashLabel: hash,
-	})
+// Accepts demands a template of single machines.
+func (machineDeployments) Accepts(base *unstructured.Unstructured, _ v1alpha1.ScalableResource) error {
+	switch err := IsTemplate(base); {
+	case err != nil:
+		return err
+	case makesPools(base.GetKind()):
+		return fmt.Errorf("%s %s is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool", base.GetKind(), client.ObjectKeyFromObject(base))
+	}
+	return nil
+}
+
+// MadeOf returns the same kind: a template is copied.
+func (machineDeployments) MadeOf(base schema.GroupVersionKind) schema.GroupVersionKind { return base }
+
+// Shares is true: copies are named by their content.
+func (machineDeployments) Shares() bool { return true }
+
+func (machineDeployments) hold(*clusterv1.Machine) {}
+
+func (machineDeployments) unusable(context.Context, *operator.Clusters, *Resource) (string, error) {
+	return "", nil
+}
+
+// generate returns the MachineDeployment for an offering, and the copies of templates
+// that it refers to.
+func (machineDeployments) generate(g *Generator, key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
+	generated := &Generated{}
+	// asTheyAre are the specs of bases that nothing changes. They shape the Machines as
+	// copies do, whose names tell what they are.
+	var asTheyAre []any
+	machine := g.machine()
+	machine.FailureDomain = offering.FailureDomain
+	refer := func(ref *clusterv1.ContractVersionedObjectReference, target v1alpha1.PatchTarget) error {
+		object, err := g.templateOf(target, variables)
+		if err != nil {
+			return err
+		}
+		if object == g.bases[target].object {
+			asTheyAre = append(asTheyAre, object.Object["spec"])
+		} else {
+			generated.Objects = append(generated.Objects, object.DeepCopy())
+		}
+		*ref = referenceTo(object)
+		return nil
+	}
+	if offering.InfrastructureRef != nil {
+		machine.InfrastructureRef = *offering.InfrastructureRef
+	} else if err := refer(&machine.InfrastructureRef, v1alpha1.PatchTargetInfrastructure); err != nil {
+		return nil, err
+	}
+	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
+		if err := refer(&machine.Bootstrap.ConfigRef, v1alpha1.PatchTargetBootstrap); err != nil {
+			return nil, err
+		}
+	}
+	hash := HashOf(g.template.Name, key, g.template.Spec.Template.Metadata, machine, g.template.Spec.Kubelet, asTheyAre)
+	generated.Resource = resourceOf(machineDeployments{}, g.machineDeployment(hash, key, machine))
+	return generated, nil
+}
+
+func (g *Generator) machineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
+	cluster, template := g.cluster, g.template
+	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
 	// Cluster API's webhook would add these itself (core/webhooks/admission/
 	// machinedeployment.go); set here, what is created is what is stored.
 	selector := map[string]string{
@@ -78,27 +133,4 @@ func (g *Generator) machineDeployment(offering catalog.Key, machine clusterv1.Ma
 			},
 		},
 	}
-}
-
-// HashOf returns a hash of everything that shapes a Machine. Values of these
-// types have one JSON form: maps are sorted and quantities are canonical.
-func HashOf(values ...any) string {
-	hash := sha256.New()
-	for _, value := range values {
-		// Encoding these types cannot fail, and writing to a hash never does.
-		lo.Must0(json.NewEncoder(hash).Encode(value))
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
-}
-
-// nameOf returns a name for people to recognise, made unique by the hash.
-func nameOf(hash string, parts ...string) string {
-	name := strings.Map(func(r rune) rune {
-		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(strings.Join(lo.Compact(parts), "-")))
-	name = name[:min(len(name), maxNameLength-hashLength-1)]
-	return strings.Trim(name, "-") + "-" + hash
 }

@@ -87,7 +87,7 @@ func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering cat
 	if err != nil {
 		return nil, err
 	}
-	return generated.MachineDeployment, nil
+	return generated.Resource.API().(*clusterv1.MachineDeployment), nil
 }
 
 func TestMachineDeployment(t *testing.T) {

@@ -5,11 +5,11 @@ package scalable
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -31,9 +31,7 @@ type Observed struct {
 	// Now is the time of the decision.
 	Now time.Time
 	// Resource is nil if there is none of that name.
-	Resource *clusterv1.MachineDeployment
-	// MachineSets of the resource; one, once Cluster API has made it.
-	MachineSets []clusterv1.MachineSet
+	Resource *Resource
 	// Template that the resource is generated from; nil if it is gone.
 	Template *v1alpha1.KarpenterMachineTemplate
 	// Settings of the template.
@@ -52,6 +50,15 @@ type Observed struct {
 	// fresh has the Machines whose Node has joined and waits for Karpenter, before
 	// they were linked: they can still serve any claim.
 	fresh map[string]bool
+	// gone has the leaving Machines whose instance is going or gone.
+	gone map[string]bool
+
+	// What the resource's kind has observed: how replicas become Machines, what keeps
+	// them from that, why no claim can be served, and when time alone changes something.
+	scaling        link.Scaling
+	scalingProblem string
+	unusable       string
+	due            []time.Time
 }
 
 // Observe reads a scalable resource from the caches and decides what is to be
@@ -68,21 +75,21 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 		return nil, nil
 	}
 	observed := &Observed{Name: name, Now: now}
-	resource := &clusterv1.MachineDeployment{}
-	key := types.NamespacedName{Namespace: clusters.Cluster.Namespace, Name: name}
-	if err := management.Get(ctx, key, resource); err == nil {
-		if _, generated := resource.Labels[v1alpha1.TemplateLabel]; !generated || ResourcePaused(resource) {
+	resource, err := Get(ctx, clusters, name)
+	if err != nil {
+		return nil, err
+	}
+	if resource != nil {
+		if _, generated := resource.GetLabels()[v1alpha1.TemplateLabel]; !generated {
 			return nil, nil
 		}
+		if paused, err := resource.Paused(ctx, clusters); err != nil || paused {
+			return nil, err
+		}
 		observed.Resource = resource
-	} else if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("getting MachineDeployment %s: %w", key, err)
 	}
 	if err := observed.read(ctx, clusters); err != nil {
 		return nil, err
-	}
-	if RollingOut(observed.Resource, observed.MachineSets) {
-		return nil, nil
 	}
 	if err := observed.readLimits(ctx, clusters, catalog); err != nil {
 		return nil, err
@@ -96,7 +103,7 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
 	claims := &karpv1.NodeClaimList{}
 	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: o.Name}); err != nil {
-		return fmt.Errorf("listing the NodeClaims of MachineDeployment %s: %w", o.Name, err)
+		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", o.Name, err)
 	}
 	o.Claims = claims.Items
 	machines := &clusterv1.MachineList{}
@@ -106,11 +113,15 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
 	}
 	if err := management.List(ctx, machines, options...); err != nil {
-		return fmt.Errorf("listing the Machines of MachineDeployment %s: %w", o.Name, err)
+		return fmt.Errorf("listing the Machines of scalable resource %s: %w", o.Name, err)
 	}
-	o.Machines, o.failed, o.fresh = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}, map[string]bool{}
+	o.Machines, o.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
+	o.fresh, o.gone = map[string]bool{}, map[string]bool{}
 	for i := range machines.Items {
 		machine := &machines.Items[i]
+		if o.Resource != nil && kindOf(machine) != o.Resource.kind {
+			continue // of another resource of that name
+		}
 		o.Machines[machine.Name] = machine
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
 			o.failed[machine.Name] = failed
@@ -121,21 +132,35 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		}
 		o.fresh[machine.Name] = fresh
 	}
-	sets := &clusterv1.MachineSetList{}
-	if err := management.List(ctx, sets, client.MatchingFields{operator.ResourceField: o.Name}); err != nil {
-		return fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", o.Name, err)
-	}
-	o.MachineSets = sets.Items
 	var err error
-	o.Template, err = GetTemplate(ctx, workload, o.templateName())
+	if o.Template, err = GetTemplate(ctx, workload, o.templateName()); err != nil {
+		return err
+	}
 	o.Settings = SettingsOf(o.Template)
-	return err
+	if o.Resource != nil {
+		if o.unusable, err = o.Resource.kind.unusable(ctx, clusters, o.Resource); err != nil {
+			return err
+		}
+	}
+	return o.kind().observe(ctx, clusters, o)
+}
+
+// kind returns the kind of the resource, also if there is none yet.
+func (o *Observed) kind() Kind {
+	switch {
+	case o.Resource != nil:
+		return o.Resource.kind
+	case o.Template != nil:
+		return KindOf(o.Template.Spec.ScalableResource)
+	default:
+		return kinds[0]
+	}
 }
 
 // isFresh tells whether a Machine without a link has a Node that Karpenter has not
 // registered yet, so that no Pod can be on it. Nodes of an adopted resource may join
 // without Karpenter's taint: there it is enough that no claim ever had the Node.
-func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *clusterv1.MachineDeployment) (bool, error) {
+func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *Resource) (bool, error) {
 	if !Used(machine) || ClaimUID(machine) != "" {
 		return false, nil
 	}
@@ -158,7 +183,7 @@ func (o *Observed) used(machine *clusterv1.Machine) bool {
 // a claim yet, or only a Machine left.
 func (o *Observed) templateName() string {
 	if o.Resource != nil {
-		return o.Resource.Labels[v1alpha1.TemplateLabel]
+		return o.Resource.GetLabels()[v1alpha1.TemplateLabel]
 	}
 	if len(o.Claims) > 0 {
 		return lo.FromPtr(o.Claims[0].Spec.NodeClassRef).Name
@@ -173,9 +198,9 @@ func (o *Observed) templateName() string {
 
 // state returns what the decision is made from.
 func (o *Observed) state() link.State {
-	state := link.State{}
+	state := link.State{Scaling: o.scaling}
 	if o.Resource != nil {
-		state.Replicas = lo.FromPtr(o.Resource.Spec.Replicas)
+		state.Replicas = o.Resource.Replicas()
 		state.Adopted, state.Own = Adoption(o.Resource)
 	}
 	for i := range o.Claims {
@@ -200,6 +225,10 @@ func (o *Observed) state() link.State {
 			Unfit:      o.unfit(machine),
 			Expired:    o.expired(machine),
 			Released:   machine.Annotations[v1alpha1.SpareSinceAnnotation] != "",
+			Chosen:     Chosen(machine),
+			Held:       held(machine),
+			Settled:    Chosen(machine) && !o.Now.Before(LeavingSince(machine, o.Now).Add(settle)),
+			Gone:       o.gone[machine.Name],
 		})
 	}
 	return state
@@ -224,7 +253,7 @@ func (o *Observed) Waits(claim *karpv1.NodeClaim) bool {
 // done: a Machine or a claim has waited too long, or a spare Machine has been kept
 // long enough. It is zero if nothing will.
 func (o *Observed) DueIn() time.Duration {
-	var due []time.Time
+	due := slices.Clone(o.due)
 	for _, machine := range o.Machines {
 		if Leaving(machine) || o.used(machine) && ClaimUID(machine) != "" {
 			continue

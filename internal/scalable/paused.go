@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,37 +14,28 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// ResourcePaused tells whether a scalable resource itself is paused.
-func ResourcePaused(resource *clusterv1.MachineDeployment) bool {
-	return annotations.HasPaused(resource) || lo.FromPtr(resource.Spec.Paused)
+// Paused tells whether a scalable resource is not to be touched: it is paused, an
+// adopted one is rolling out, or somebody else sets its replicas.
+func (r *Resource) Paused(ctx context.Context, clusters *operator.Clusters) (bool, error) {
+	if annotations.HasPaused(r) {
+		return true, nil
+	}
+	return r.kind.handsOff(ctx, clusters, r)
 }
 
 // MachinePaused tells whether a Machine is not to be touched: it, its scalable
-// resource or the Cluster is paused, or an adopted resource is rolling out.
+// resource or the Cluster is paused.
 func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
-	management := clusters.Management.GetClient()
-	cluster, resource := &clusterv1.Cluster{}, &clusterv1.MachineDeployment{}
-	if err := client.IgnoreNotFound(management.Get(ctx, clusters.Cluster, cluster)); err != nil {
+	cluster := &clusterv1.Cluster{}
+	if err := client.IgnoreNotFound(clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster)); err != nil {
 		return false, fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err)
 	}
-	key := types.NamespacedName{Namespace: machine.Namespace, Name: machine.Labels[clusterv1.MachineDeploymentNameLabel]}
-	if err := client.IgnoreNotFound(management.Get(ctx, key, resource)); err != nil {
-		return false, fmt.Errorf("getting MachineDeployment %s: %w", key, err)
-	}
-	if lo.FromPtr(cluster.Spec.Paused) || ResourcePaused(resource) || annotations.HasPaused(machine) {
+	if lo.FromPtr(cluster.Spec.Paused) || annotations.HasPaused(machine) {
 		return true, nil
 	}
-	return IsRollingOut(ctx, clusters, resource)
-}
-
-// IsRollingOut tells whether an adopted resource is rolling out, see RollingOut.
-func IsRollingOut(ctx context.Context, clusters *operator.Clusters, resource *clusterv1.MachineDeployment) (bool, error) {
-	if !Adopted(resource) {
-		return false, nil
+	resource, err := Get(ctx, clusters, operator.ResourceOf(machine))
+	if err != nil || resource == nil || resource.kind != kindOf(machine) {
+		return false, err
 	}
-	sets := &clusterv1.MachineSetList{}
-	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{operator.ResourceField: resource.Name}); err != nil {
-		return false, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", resource.Name, err)
-	}
-	return RollingOut(resource, sets.Items), nil
+	return resource.Paused(ctx, clusters)
 }

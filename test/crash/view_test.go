@@ -20,6 +20,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // view is objects by kind and name. They are shared, and never modified.
@@ -92,10 +93,10 @@ var cacheIndexes = map[string]index{
 	"NodeClaim metadata.annotations.scalable-resource": func(o client.Object) string {
 		return o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]
 	},
-	"Machine metadata.labels.deployment-name":    deploymentOf,
-	"MachineSet metadata.labels.deployment-name": deploymentOf,
-	"Machine metadata.labels.node-claim-uid":     func(o client.Object) string { return o.GetLabels()[v1alpha1.NodeClaimUIDLabel] },
-	"Machine spec.providerID":                    func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID },
+	"Machine metadata.labels.scalable-resource":    operator.ResourceOf,
+	"MachineSet metadata.labels.scalable-resource": operator.ResourceOf,
+	"Machine metadata.labels.node-claim-uid":       func(o client.Object) string { return o.GetLabels()[v1alpha1.NodeClaimUIDLabel] },
+	"Machine spec.providerID":                      func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID },
 }
 
 func deploymentOf(o client.Object) string { return o.GetLabels()[clusterv1.MachineDeploymentNameLabel] }

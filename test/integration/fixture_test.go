@@ -245,10 +245,10 @@ func (f *fixture) condition(ctx context.Context, kind string) *status.Condition 
 func (f *fixture) createResource(ctx context.Context) *clusterv1.MachineDeployment {
 	GinkgoHelper()
 	generated := f.generate(ctx)
-	for _, template := range generated.Templates {
+	for _, template := range generated.Objects {
 		Expect(env.client.Create(ctx, template)).To(Succeed())
 	}
-	resource := generated.MachineDeployment
+	resource := generated.Resource.API().(*clusterv1.MachineDeployment)
 	resource.Spec.Replicas = new(int32(0))
 	Expect(env.client.Create(ctx, resource)).To(Succeed())
 	return resource

@@ -18,7 +18,7 @@ import (
 var _ = Describe("A MachineDeployment that this operator did not generate", func() {
 	It("keeps its Machines, also if a claim is made to name it", func(ctx SpecContext) {
 		f := newFixture("foreign").delays(0, 0, never).createReady(ctx)
-		resource := f.generate(ctx).MachineDeployment
+		resource := f.generate(ctx).Resource.API().(*clusterv1.MachineDeployment)
 		resource.Name = "somebodys"
 		resource.Labels = nil
 		resource.Spec.Replicas = new(int32(1))

@@ -26,6 +26,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // window collects the events of a burst into one reconcile: Karpenter makes many
@@ -36,11 +37,13 @@ const window = 100 * time.Millisecond
 // depends on: its claims, its Machines and MachineSet, itself, and its Cluster.
 func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder {
 	management := clusters.Management.GetCache()
+	for _, kind := range scalable.Kinds() {
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), named(client.Object.GetName)))
+	}
 	return b.
 		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(ofMachine))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(ofMachine))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, named(client.Object.GetName))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), PausedChanged()))
 }
@@ -91,10 +94,6 @@ func ofClaim(object client.Object) string {
 	return object.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]
 }
 
-func ofMachine(object client.Object) string {
-	return object.GetLabels()[clusterv1.MachineDeploymentNameLabel]
-}
-
 // all returns every scalable resource that exists or that a claim names.
 func all(ctx context.Context, clusters *operator.Clusters) []reconcile.Request {
 	return list(ctx, clusters, []client.ListOption{client.HasLabels{v1alpha1.TemplateLabel}}, nil)
@@ -105,10 +104,9 @@ func all(ctx context.Context, clusters *operator.Clusters) []reconcile.Request {
 // own events.
 func list(ctx context.Context, clusters *operator.Clusters, ofResources, ofClaims []client.ListOption) []reconcile.Request {
 	names := sets.New[string]()
-	resources := &clusterv1.MachineDeploymentList{}
-	if err := clusters.Management.GetClient().List(ctx, resources, ofResources...); err == nil {
-		for i := range resources.Items {
-			names.Insert(resources.Items[i].Name)
+	if resources, err := scalable.List(ctx, clusters, ofResources...); err == nil {
+		for _, resource := range resources {
+			names.Insert(resource.GetName())
 		}
 	}
 	claims := &karpv1.NodeClaimList{}

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // setBootstrapReady tells whether the bootstrap template exists. A Secret that is
@@ -14,7 +15,7 @@ import (
 func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
-		problem, err := r.resolve(ctx, ref)
+		problem, err := r.resolve(ctx, ref, scalable.KindOf(template.Spec.ScalableResource), scalable.IsTemplate)
 		if err != nil {
 			return err
 		}

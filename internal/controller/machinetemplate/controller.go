@@ -36,14 +36,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 const (
 	// concurrency is the number of templates that are worked on at once.
 	concurrency = 10
 
-	// window collects changes of NodeClaims and of generated resources, whose replicas
-	// move all the time during a scale-out, into one write of the template's status.
+	// window collects changes of NodeClaims and of generated objects, which change all
+	// the time during a scale-out, into one write of the template's status.
 	window = time.Second
 
 	// timeout ends a reconcile that waits for a kind's objects to be listed, which
@@ -70,10 +71,11 @@ func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock 
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	management := r.clusters.Management.GetCache()
 	everyTemplate := handler.EnqueueRequestsFromMapFunc(r.everyTemplate)
-	c, err := ctrl.NewControllerManagedBy(mgr).
-		Named("capi.machinetemplate").
-		For(&v1alpha1.KarpenterMachineTemplate{}).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, later(r.ofResource))).
+	b := ctrl.NewControllerManagedBy(mgr).Named("capi.machinetemplate").For(&v1alpha1.KarpenterMachineTemplate{})
+	for _, kind := range scalable.Kinds() {
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), later(r.ofResource)))
+	}
+	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, later(ofClaim))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate, enqueue.UsableChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), everyTemplate, contractChanged())).
@@ -82,13 +84,13 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controller of KarpenterMachineTemplates: %w", err)
 	}
-	r.watches = &watches{controller: c, cache: management, handler: r.ofReferenced()}
+	r.watches = &watches{controller: c, cache: management}
 	return nil
 }
 
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -174,18 +176,22 @@ func (r *Reconciler) templates(ctx context.Context, which func(*v1alpha1.Karpent
 	})
 }
 
-// ofReferenced enqueues, for an object of a kind that templates refer to, the template
-// that it is a copy for, or all if it is none.
-func (r *Reconciler) ofReferenced() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		if name := object.GetLabels()[v1alpha1.TemplateLabel]; name != "" {
-			return []reconcile.Request{requestOf(name)}
-		}
-		return r.everyTemplate(ctx, object)
-	})
+// ofGenerated returns the template that an object was generated for; none if it is
+// somebody else's.
+func ofGenerated(_ context.Context, object client.Object) []string {
+	return lo.Compact([]string{object.GetLabels()[v1alpha1.TemplateLabel]})
 }
 
-// ofResource returns the template that a MachineDeployment was generated from. For
+// ofReferenced returns, for an object of a kind that templates refer to, the template
+// that it was generated for, or all if it is somebody else's.
+func (r *Reconciler) ofReferenced(ctx context.Context, object client.Object) []string {
+	if generated := ofGenerated(ctx, object); len(generated) > 0 {
+		return generated
+	}
+	return r.templates(ctx, func(*v1alpha1.KarpenterMachineTemplate) bool { return true })
+}
+
+// ofResource returns the template that a scalable resource was generated from. For
 // one that this operator has not made, it returns all that look for such.
 func (r *Reconciler) ofResource(ctx context.Context, object client.Object) []string {
 	name := object.GetLabels()[v1alpha1.TemplateLabel]

@@ -3,6 +3,7 @@
 package machinetemplate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,21 +24,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// unusedFor is how old a copy must be to be deleted when no MachineDeployment refers
-// to it: one that was made a moment ago has its MachineDeployment still to come.
+// unusedFor is how old a copy must be to be deleted when no scalable resource refers
+// to it: one that was made a moment ago has its resource still to come.
 const unusedFor = 5 * time.Minute
 
 // unusedForGone is the same once the KarpenterMachineTemplate is gone: nothing new is
 // generated then, and what is being generated at that moment is there soon.
 const unusedForGone = 30 * time.Second
 
-// keepCopies lets the copies of base templates that were made for a template be owned
-// by the MachineDeployments that refer to them, makes those again that somebody has
-// deleted, and deletes those that nothing refers to any more. Cluster API itself makes
+// keepCopies lets what was made of base templates for a template be owned by the
+// scalable resources that refer to it, makes that again what somebody has
+// deleted, and deletes what nothing refers to any more. Cluster API itself makes
 // the Cluster an owner (core/reconcilers/machineset, reconcileExternalTemplateReference),
-// so garbage collection alone would keep them for as long as that exists.
+// so garbage collection alone would keep copies for as long as that exists.
 //
-// The template may be gone; its copies are in use until its MachineDeployments are
+// The template may be gone; its copies are in use until its scalable resources are
 // empty. It returns after what time a copy is to be looked at again.
 func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	management := r.clusters.Management.GetClient()
@@ -45,11 +46,11 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero() {
 		return 0, client.IgnoreNotFound(err)
 	}
-	resources := &clusterv1.MachineDeploymentList{}
-	if err := management.List(ctx, resources, client.MatchingLabels{v1alpha1.TemplateLabel: name}); err != nil {
-		return 0, fmt.Errorf("listing the MachineDeployments of KarpenterMachineTemplate %s: %w", name, err)
+	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: name})
+	if err != nil {
+		return 0, fmt.Errorf("KarpenterMachineTemplate %s: %w", name, err)
 	}
-	users := usersOf(resources.Items)
+	users := usersOf(resources)
 	grace := lo.Ternary(template == nil, unusedForGone, unusedFor)
 	var next time.Duration
 	var errs []error
@@ -77,22 +78,19 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 	return next, errors.Join(errs...)
 }
 
-// copyKey identifies a template that a MachineDeployment refers to.
+// copyKey identifies an object that a scalable resource refers to.
 type copyKey struct {
 	kind schema.GroupKind
 	name string
 }
 
-// usersOf returns the MachineDeployments that refer to each template.
-func usersOf(resources []clusterv1.MachineDeployment) map[copyKey][]*clusterv1.MachineDeployment {
-	users := map[copyKey][]*clusterv1.MachineDeployment{}
-	for i := range resources {
-		spec := resources[i].Spec.Template.Spec
-		for _, ref := range []clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef} {
-			if ref.IsDefined() {
-				key := copyKey{schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.Name}
-				users[key] = append(users[key], &resources[i])
-			}
+// usersOf returns the scalable resources that refer to each object.
+func usersOf(resources []*scalable.Resource) map[copyKey][]*scalable.Resource {
+	users := map[copyKey][]*scalable.Resource{}
+	for _, resource := range resources {
+		for _, ref := range resource.References() {
+			key := copyKey{schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.Name}
+			users[key] = append(users[key], resource)
 		}
 	}
 	return users
@@ -100,21 +98,24 @@ func usersOf(resources []clusterv1.MachineDeployment) map[copyKey][]*clusterv1.M
 
 // keepCopy sets the owners of one copy, or deletes it if it has no user and is as old
 // as grace says.
-func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*clusterv1.MachineDeployment, grace time.Duration) (time.Duration, error) {
+func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*scalable.Resource, grace time.Duration) (time.Duration, error) {
 	if object.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
 	management := r.clusters.Management.GetClient()
 	if len(users) == 0 {
+		if metav1.GetControllerOf(object) != nil {
+			return 0, nil // it is somebody's own, and goes with that
+		}
 		if left := grace - r.clock.Since(object.GetCreationTimestamp().Time); left > 0 {
 			return left, nil
 		}
-		// With the resourceVersion as precondition: should a MachineDeployment refer to
-		// it again, it gets an owner first.
+		// With the resourceVersion as precondition: should a resource refer to it again,
+		// it gets an owner first.
 		precondition := client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 		err := management.Delete(ctx, object, precondition)
 		if err == nil {
-			log.FromContext(ctx).Info("deleted unused template", "kind", object.GetKind(), "template", client.ObjectKeyFromObject(object))
+			log.FromContext(ctx).Info("deleted unused object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
 		}
 		return 0, ignoreGone(err)
 	}
@@ -127,23 +128,29 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 	return 0, ignoreGone(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
 }
 
-// ownersOf returns the owners that a copy is to have: those that are not
-// MachineDeployments, and the MachineDeployments that refer to it, by name.
-func ownersOf(object *unstructured.Unstructured, users []*clusterv1.MachineDeployment) []metav1.OwnerReference {
-	const kind = "MachineDeployment"
-	owners := lo.Reject(object.GetOwnerReferences(), func(owner metav1.OwnerReference, _ int) bool { return owner.Kind == kind })
-	slices.SortFunc(users, func(a, b *clusterv1.MachineDeployment) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+// ownersOf returns the owners that an object is to have: those that are no scalable
+// resources, and the scalable resources that refer to it, oldest first. What only one
+// resource refers to, Cluster API itself lets be owned by that.
+func ownersOf(object *unstructured.Unstructured, users []*scalable.Resource) []metav1.OwnerReference {
+	slices.SortFunc(users, func(a, b *scalable.Resource) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	for _, user := range users {
-		owners = append(owners, metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: user.Name, UID: user.UID})
+	references := lo.FilterMap(users, func(user *scalable.Resource, _ int) (metav1.OwnerReference, bool) {
+		return user.OwnerReference(), user.Kind().Shares()
+	})
+	if len(references) == 0 {
+		return object.GetOwnerReferences()
 	}
-	return owners
+	owners := lo.Reject(object.GetOwnerReferences(), func(owner metav1.OwnerReference, _ int) bool { return owner.Kind == references[0].Kind })
+	return append(owners, references...)
 }
 
-// restore makes copies again that MachineDeployments refer to and that are missing,
+// restore makes objects again that scalable resources refer to and that are missing,
 // as far as the template still generates them.
-func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*clusterv1.MachineDeployment) error {
+func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*scalable.Resource) error {
+	missing = lo.PickBy(missing, func(_ copyKey, users []*scalable.Resource) bool {
+		return lo.SomeBy(users, func(user *scalable.Resource) bool { return user.GetDeletionTimestamp().IsZero() })
+	})
 	if len(missing) == 0 {
 		return nil
 	}
@@ -153,15 +160,11 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	var errs []error
 	for _, users := range missing {
-		instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(users[0]))
-		if err != nil {
-			continue // it is not offered any more
+		generated := r.generated(ctx, template, generator, users[0])
+		if generated == nil {
+			continue
 		}
-		generated, err := generator.Generate(instanceType, offering)
-		if err != nil || generated.MachineDeployment.Name != users[0].Name {
-			continue // of another revision
-		}
-		for _, object := range generated.Templates {
+		for _, object := range generated.Objects {
 			key := copyKey{object.GroupVersionKind().GroupKind(), object.GetName()}
 			if _, isMissing := missing[key]; isMissing {
 				err := r.clusters.Management.GetClient().Create(ctx, object)
@@ -172,6 +175,20 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// generated returns what a template generates for a scalable resource now; nil if that is
+// of another revision.
+func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, generator *scalable.Generator, resource *scalable.Resource) *scalable.Generated {
+	instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(resource))
+	if err != nil {
+		return nil // it is not offered any more
+	}
+	generated, err := generator.Generate(instanceType, offering)
+	if err != nil || generated.Resource.GetName() != resource.GetName() {
+		return nil
+	}
+	return generated
 }
 
 // ignoreGone drops the errors of an object that is gone or has changed.

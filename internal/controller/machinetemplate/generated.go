@@ -48,8 +48,8 @@ type examined struct {
 	types    []catalog.Type
 	until    time.Time // zero: for as long as the revision is the same
 	result   result
-	// answers are remembered by name, which has a hash of the content. What was
-	// accepted is in the template's status, too, so that a restart asks nothing again.
+	// answers are remembered by content. What was accepted is in the template's status,
+	// too, so that a restart asks nothing again.
 	answers map[string]answer
 }
 
@@ -123,7 +123,7 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	problems := map[catalog.Key]error{}
 	uses := map[string][]catalog.Key{}
-	templates := map[string]*unstructured.Unstructured{}
+	objects := map[string]*unstructured.Unstructured{}
 	var offerings []catalog.Key
 	for i := range types {
 		for j := range types[i].Offerings {
@@ -138,24 +138,24 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 				problems[key] = err
 				continue
 			}
-			for _, object := range generated.Templates {
-				templates[object.GetName()] = object
-				uses[object.GetName()] = append(uses[object.GetName()], key)
+			for _, object := range generated.Objects {
+				content := scalable.ContentOf(object)
+				objects[content] = object
+				uses[content] = append(uses[content], key)
 			}
 		}
 	}
-	names := slices.Sorted(maps.Keys(templates))
-	hash := scalable.HashOf(names)
+	hash := scalable.HashOf(slices.Sorted(maps.Keys(objects)))
 	if len(problems) == 0 && hash == template.Status.AcceptedHash {
 		return result{hash: hash}, before, nil
 	}
-	answers, err := r.ask(ctx, lo.Map(names, func(name string, _ int) *unstructured.Unstructured { return templates[name] }), before)
+	answers, err := r.ask(ctx, objects, before)
 	if err != nil {
 		return result{}, answers, err
 	}
-	for name, answer := range answers {
+	for content, answer := range answers {
 		if answer.refused != nil {
-			for _, offering := range uses[name] {
+			for _, offering := range uses[content] {
 				problems[offering] = answer.refused
 			}
 		}
@@ -197,20 +197,21 @@ func reasonOf(problem error) string {
 	return v1alpha1.ReasonPatchesFailed
 }
 
-// ask asks the API server about generated templates, unless it has answered before and
-// that still holds. An error says that some could not be asked about; the others'
-// answers are returned all the same.
-func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
+// ask asks the API server about generated objects, given by content, unless it has
+// answered before and that still holds. An error says that some could not be asked
+// about; the others' answers are returned all the same.
+func (r *Reconciler) ask(ctx context.Context, objects map[string]*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	answers, errs := make([]answer, len(templates)), make([]error, len(templates))
-	workqueue.ParallelizeUntil(ctx, askers, len(templates), func(i int) {
-		known, answered := before[templates[i].GetName()]
+	contents := slices.Sorted(maps.Keys(objects))
+	answers, errs := make([]answer, len(contents)), make([]error, len(contents))
+	workqueue.ParallelizeUntil(ctx, askers, len(contents), func(i int) {
+		known, answered := before[contents[i]]
 		if answered && (known.refused == nil || r.clock.Since(known.at) < askAgainAfter) {
 			answers[i] = known
 			return
 		}
-		refused, err := r.dryRun(ctx, templates[i])
+		refused, err := r.dryRun(ctx, objects[contents[i]])
 		if errs[i] = err; err == nil {
 			answers[i] = answer{refused: refused, at: r.clock.Now()}
 		}
@@ -218,11 +219,11 @@ func (r *Reconciler) ask(ctx context.Context, templates []*unstructured.Unstruct
 	said := map[string]answer{}
 	for i, answer := range answers {
 		if !answer.at.IsZero() {
-			said[templates[i].GetName()] = answer
+			said[contents[i]] = answer
 		}
 	}
 	if errs = lo.Compact(append(errs, ctx.Err())); len(errs) > 0 {
-		return said, unansweredError{fmt.Errorf("the management cluster did not say of %d of %d generated templates whether it accepts them: %w", len(templates)-len(said), len(templates), errs[0])}
+		return said, unansweredError{fmt.Errorf("the management cluster did not say of %d of %d generated objects whether it accepts them: %w", len(contents)-len(said), len(contents), errs[0])}
 	}
 	return said, nil
 }

@@ -6,13 +6,17 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // setInfrastructureReady tells whether all infrastructure templates exist that the
-// template names. What it discovers exists.
+// template names, and whether Machines can be had from what was made of them. What it
+// discovers exists.
 func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	type reference struct {
@@ -33,13 +37,15 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 			"spec.template.spec.infrastructureRef is not set, and no instance type has an infrastructureRef of its own: name an infrastructure machine template")
 		return nil
 	}
+	kind := scalable.KindOf(template.Spec.ScalableResource)
+	accepts := func(base *unstructured.Unstructured) error { return kind.Accepts(base, template.Spec.ScalableResource) }
 	seen := map[clusterv1.ContractVersionedObjectReference]bool{}
 	for _, reference := range references {
 		if seen[reference.ref] {
 			continue
 		}
 		seen[reference.ref] = true
-		problem, err := r.resolve(ctx, reference.ref)
+		problem, err := r.resolve(ctx, reference.ref, kind, accepts)
 		if err != nil {
 			return err
 		}
@@ -48,6 +54,40 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 			return nil
 		}
 	}
+	why, err := r.unusable(ctx, template)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonScalableResourceUnusable, why)
+		return nil
+	}
 	conditions.SetTrue(v1alpha1.ConditionInfrastructureReady)
 	return nil
+}
+
+// unusable returns why no Machines can be had from a scalable resource of the template as
+// it is now; empty if they can. What was made of an earlier revision does not matter.
+func (r *Reconciler) unusable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (string, error) {
+	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: template.Name})
+	if err != nil {
+		return "", fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
+	for _, resource := range resources {
+		why, err := scalable.Unusable(ctx, r.clusters, resource)
+		if err != nil {
+			return "", err
+		}
+		if why == "" {
+			continue
+		}
+		generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
+		if err != nil {
+			return "", nil //nolint:nilerr // Other conditions tell of it.
+		}
+		if r.generated(ctx, template, generator, resource) != nil {
+			return why, nil
+		}
+	}
+	return "", nil
 }

@@ -23,7 +23,7 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 		return err
 	}
 	for _, kind := range kinds {
-		if err := r.watches.add(kind); err != nil {
+		if err := r.watches.add(kind, later(r.ofReferenced)); err != nil {
 			return err
 		}
 	}

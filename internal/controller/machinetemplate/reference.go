@@ -26,15 +26,16 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // problem says why a reference cannot be used.
 type problem struct{ reason, message string }
 
 // resolve looks up what a reference names in the served Cluster's namespace. It
-// returns a problem if that is not a template Cluster API can use, and sees to
-// it that a change of it brings the next reconcile.
-func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersionedObjectReference) (*problem, error) {
+// returns a problem if Cluster API cannot use that, or it is not accepted, and sees to
+// it that a change of it, or of what is made of it, brings the next reconcile.
+func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, kind scalable.Kind, accepts func(*unstructured.Unstructured) error) (*problem, error) {
 	gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
 		return &problem{v1alpha1.ReasonReferenceKindUnusable, unusable.Error()}, nil
@@ -42,7 +43,10 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	if err != nil {
 		return nil, err
 	}
-	if err := r.watches.add(gvk); err != nil {
+	if err := r.watches.add(gvk, later(r.ofReferenced)); err != nil {
+		return nil, err
+	}
+	if err := r.watches.add(kind.MadeOf(gvk), later(ofGenerated)); err != nil {
 		return nil, err
 	}
 	object := &unstructured.Unstructured{}
@@ -54,8 +58,8 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 		}
 		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
 	}
-	if _, isTemplate, err := unstructured.NestedMap(object.Object, "spec", "template"); err != nil || !isTemplate {
-		return &problem{v1alpha1.ReasonReferenceKindUnusable, fmt.Sprintf("%s %s is no template, for it has no spec.template: name a kind that ends in Template", ref.Kind, key)}, nil
+	if err := accepts(object); err != nil {
+		return &problem{v1alpha1.ReasonReferenceKindUnusable, err.Error()}, nil
 	}
 	return nil, nil
 }
@@ -65,7 +69,6 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 type watches struct {
 	controller controller.Controller
 	cache      cache.Cache
-	handler    handler.EventHandler
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]bool
@@ -78,7 +81,8 @@ func (w *watches) kinds() []schema.GroupVersionKind {
 	return slices.Collect(maps.Keys(w.known))
 }
 
-func (w *watches) add(gvk schema.GroupVersionKind) error {
+// add watches a kind, unless it is watched already.
+func (w *watches) add(gvk schema.GroupVersionKind, handler handler.EventHandler) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.known[gvk] {
@@ -86,7 +90,7 @@ func (w *watches) add(gvk schema.GroupVersionKind) error {
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
-	if err := w.controller.Watch(source.Kind[client.Object](w.cache, object, w.handler, described())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](w.cache, object, handler, described())); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
 	}
 	if w.known == nil {

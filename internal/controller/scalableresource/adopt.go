@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -29,7 +30,7 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	if err := management.Get(ctx, key, resource); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting MachineDeployment %s: %w", key, err))
 	}
-	if resource.Labels[v1alpha1.TemplateLabel] != "" || scalable.ResourcePaused(resource) || !resource.DeletionTimestamp.IsZero() {
+	if resource.Labels[v1alpha1.TemplateLabel] != "" || annotations.HasPaused(resource) || lo.FromPtr(resource.Spec.Paused) || !resource.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
 	cluster := &clusterv1.Cluster{}
@@ -91,9 +92,9 @@ func (r *Reconciler) disown(ctx context.Context, observed *scalable.Observed) (b
 		return false, err
 	}
 	resource := observed.Resource
-	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.Disown(resource), client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, ignoreConflict(client.IgnoreNotFound(fmt.Errorf("leaving MachineDeployment %s to its owner: %w", client.ObjectKeyFromObject(resource), err)))
+	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.Disown(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, ignoreConflict(client.IgnoreNotFound(fmt.Errorf("leaving %s to its owner: %w", resource, err)))
 	}
-	log.FromContext(ctx).Info("left MachineDeployment to its owner", "MachineDeployment", client.ObjectKeyFromObject(resource))
+	log.FromContext(ctx).Info("left scalable resource to its owner", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil
 }

@@ -2,8 +2,8 @@
 
 // Package scalableresource keeps the scalable resources: it makes one, or adopts one
 // that is there, when the first claim names it, sets its replicas to the value of the equation
-// in internal/link, lets Machines go that serve no claim, and deletes the
-// MachineDeployment that it made when that has long been empty.
+// in internal/link, lets Machines go that serve no claim, and deletes the resource
+// that it made when that has long been empty.
 package scalableresource
 
 import (
@@ -13,10 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +80,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments;machinepools,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 
@@ -115,7 +113,7 @@ func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (re
 	case resource == nil:
 		r.raised.Delete(observed.Name)
 		return reconcile.Result{}, r.generate(ctx, observed)
-	case !resource.DeletionTimestamp.IsZero():
+	case !resource.GetDeletionTimestamp().IsZero():
 		// It is going, and its claims wait for the next one.
 		return reconcile.Result{}, nil
 	case scalable.Adopted(resource):
@@ -131,43 +129,43 @@ func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (re
 func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (reconcile.Result, error) {
 	resource := observed.Resource
 	changed := resource.DeepCopy()
-	changed.Spec.Replicas = new(observed.Plan.Replicas)
+	changed.SetReplicas(observed.Plan.Replicas, observed.Now)
 	empty := setEmptySince(changed, observed)
 	if empty.expired {
-		precondition := client.Preconditions{UID: &resource.UID, ResourceVersion: &resource.ResourceVersion}
-		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource, precondition))
+		precondition := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}
+		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource.API(), precondition))
 		if err == nil {
-			log.FromContext(ctx).Info("deleted empty MachineDeployment", "MachineDeployment", client.ObjectKeyFromObject(resource))
+			log.FromContext(ctx).Info("deleted empty scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 		}
 		return reconcile.Result{}, ignoreConflict(err)
 	}
-	before, after := resource.Spec.Replicas, changed.Spec.Replicas
+	before, after := resource.Replicas(), changed.Replicas()
 	if equal(resource, changed) {
-		return reconcile.Result{RequeueAfter: empty.expiresIn}, r.passOn(ctx, observed, *after)
+		return reconcile.Result{RequeueAfter: empty.expiresIn}, observed.PassOn(ctx, r.clusters, after)
 	}
 	// Lowering is never put off: a Machine that is gone before would be replaced.
-	raises := *after > lo.FromPtr(before)
-	if wait := r.untilNextRaise(resource.Name); wait > 0 && raises {
+	raises := after > before
+	if wait := r.untilNextRaise(observed.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	// With the resourceVersion as precondition: replicas are lowered only from the
 	// value that the decision was made from.
-	if err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
-		return reconcile.Result{}, ignoreConflict(fmt.Errorf("patching MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err))
+	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
+		return reconcile.Result{}, ignoreConflict(fmt.Errorf("patching %s: %w", resource, err))
 	}
 	if raises {
-		r.noteRaise(resource.Name)
+		r.noteRaise(observed.Name)
 	}
-	if before == nil || *before != *after {
-		log.FromContext(ctx).Info("set replicas", "MachineDeployment", client.ObjectKeyFromObject(resource), "from", lo.FromPtr(before), "to", *after)
+	if before != after {
+		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)
 	}
-	return reconcile.Result{RequeueAfter: empty.expiresIn}, r.passOn(ctx, observed, *after)
+	return reconcile.Result{RequeueAfter: empty.expiresIn}, observed.PassOn(ctx, r.clusters, after)
 }
 
 // equal tells whether nothing that update sets is different.
-func equal(a, b *clusterv1.MachineDeployment) bool {
-	return a.Spec.Replicas != nil && *a.Spec.Replicas == *b.Spec.Replicas &&
-		a.Annotations[v1alpha1.EmptySinceAnnotation] == b.Annotations[v1alpha1.EmptySinceAnnotation]
+func equal(a, b *scalable.Resource) bool {
+	return a.HasReplicas() && a.Replicas() == b.Replicas() &&
+		a.GetAnnotations()[v1alpha1.EmptySinceAnnotation] == b.GetAnnotations()[v1alpha1.EmptySinceAnnotation]
 }
 
 // untilNextRaise returns for how long replicas of a resource are not to be raised.

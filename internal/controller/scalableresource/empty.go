@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -22,15 +21,18 @@ type emptiness struct {
 // has had neither claims nor Machines. It is on the object so that a restart of
 // the operator does not begin anew. Replicas do not matter: those that Cluster
 // API cannot make Machines for would keep the resource for ever.
-func setEmptySince(resource *clusterv1.MachineDeployment, observed *scalable.Observed) emptiness {
+func setEmptySince(resource *scalable.Resource, observed *scalable.Observed) emptiness {
+	annotations := lo.Assign(resource.GetAnnotations())
 	if scalable.Adopted(resource) || len(observed.Claims) > 0 || len(observed.Machines) > 0 {
-		delete(resource.Annotations, v1alpha1.EmptySinceAnnotation)
+		delete(annotations, v1alpha1.EmptySinceAnnotation)
+		resource.SetAnnotations(annotations)
 		return emptiness{}
 	}
-	since, err := time.Parse(time.RFC3339, resource.Annotations[v1alpha1.EmptySinceAnnotation])
+	since, err := time.Parse(time.RFC3339, annotations[v1alpha1.EmptySinceAnnotation])
 	if err != nil || since.After(observed.Now) { // absent, or edited by somebody
 		since = observed.Now
-		resource.Annotations = lo.Assign(resource.Annotations, map[string]string{v1alpha1.EmptySinceAnnotation: since.UTC().Format(time.RFC3339)})
+		annotations[v1alpha1.EmptySinceAnnotation] = since.UTC().Format(time.RFC3339)
+		resource.SetAnnotations(annotations)
 	}
 	left := observed.Settings.EmptyTTL - observed.Now.Sub(since)
 	return emptiness{expired: left <= 0, expiresIn: left}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // offeringGone tells that a claim is deleted because its template changed.
@@ -25,24 +26,25 @@ func offeringGone(claim *karpv1.NodeClaim, reason error) events.Event {
 }
 
 // notGenerated tells that the Machine of a claim cannot be made, on the claim.
-func notGenerated(claim *karpv1.NodeClaim, err error) events.Event {
+func notGenerated(claim *karpv1.NodeClaim, resource *scalable.Resource, err error) events.Event {
+	kind := string(resource.Kind().Name())
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
-		Reason:         "MachineDeploymentNotCreated",
-		Message:        fmt.Sprintf("Cluster API refuses the MachineDeployment for this NodeClaim, and it is tried again: %s", err),
+		Reason:         kind + "NotCreated",
+		Message:        fmt.Sprintf("Cluster API refuses the %s for this NodeClaim, and it is tried again: %s", kind, err),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }
 
-// surplusMachine tells on an adopted MachineDeployment that its replicas are put back.
-func surplusMachine(resource *clusterv1.MachineDeployment, machine *clusterv1.Machine) events.Event {
+// surplusMachine tells on an adopted resource that its replicas are put back.
+func surplusMachine(resource *scalable.Resource, machine *clusterv1.Machine) events.Event {
 	return events.Event{
-		InvolvedObject: resource,
+		InvolvedObject: resource.API(),
 		Type:           corev1.EventTypeWarning,
 		Reason:         "ReplicasPutBack",
-		Message: fmt.Sprintf("Machine %s serves no NodeClaim and is more than the %s Machines of its own that this MachineDeployment has, so it goes: to keep more, change the annotation %s",
-			machine.Name, resource.Annotations[v1alpha1.OwnReplicasAnnotation], v1alpha1.OwnReplicasAnnotation),
+		Message: fmt.Sprintf("Machine %s serves no NodeClaim and is more than the %s Machines of its own that this %s has, so it goes: to keep more, change the annotation %s",
+			machine.Name, resource.GetAnnotations()[v1alpha1.OwnReplicasAnnotation], resource.Kind().Name(), v1alpha1.OwnReplicasAnnotation),
 		DedupeValues: []string{string(machine.UID)},
 	}
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -35,16 +33,16 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
-		case generated.MachineDeployment.Name == observed.Name && scalable.Adopted(generated.MachineDeployment):
+		case generated.resource == observed.Name && generated.Resource == nil:
 			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", observed.Name, claim.Name))
-		case generated.MachineDeployment.Name != observed.Name:
-			errs = append(errs, r.move(ctx, claim, generated.MachineDeployment))
+		case generated.resource != observed.Name:
+			errs = append(errs, r.move(ctx, claim, generated))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			generated.MachineDeployment.Spec.Replicas = new(observed.Plan.Replicas)
-			err := r.create(ctx, generated)
+			generated.Resource.SetReplicas(observed.Plan.Replicas, observed.Now)
+			err := r.create(ctx, generated.Generated)
 			if err != nil {
-				r.recorder.Publish(notGenerated(claim, err))
+				r.recorder.Publish(notGenerated(claim, generated.Resource, err))
 			}
 			return errors.Join(append(errs, err)...)
 		}
@@ -52,10 +50,17 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 	return errors.Join(errs...)
 }
 
-// generatedFor returns what a claim's offering has now; of a MachineDeployment that is
-// not generated, only its name and that it is adopted. A notOffered error says that
+// made is what a claim's offering has: something that is generated or, without a
+// Resource, a MachineDeployment that is adopted.
+type made struct {
+	*scalable.Generated
+	// resource is the name of the scalable resource, and hash the template hash.
+	resource, hash string
+}
+
+// generatedFor returns what a claim's offering has now. A notOffered error says that
 // there is nothing.
-func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) (*scalable.Generated, error) {
+func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) (*made, error) {
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
 	template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), name)
 	if err != nil {
@@ -72,8 +77,7 @@ func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) 
 		return nil, err
 	}
 	if offering.MachineDeployment != "" {
-		adopted := metav1.ObjectMeta{Name: offering.MachineDeployment, Annotations: map[string]string{v1alpha1.AdoptedAnnotation: ""}}
-		return &scalable.Generated{MachineDeployment: &clusterv1.MachineDeployment{ObjectMeta: adopted}}, nil
+		return &made{Generated: &scalable.Generated{}, resource: offering.MachineDeployment}, nil
 	}
 	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
 	if err != nil {
@@ -83,41 +87,41 @@ func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) 
 	if err != nil {
 		return nil, notOffered{err}
 	}
-	return generated, nil
+	return &made{Generated: generated, resource: generated.Resource.GetName(), hash: generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]}, nil
 }
 
 // notOffered says that a claim can get no Machine.
 type notOffered struct{ error }
 
-// create makes a MachineDeployment, and before it the templates it refers to, without
+// create makes a scalable resource, and before it the objects it refers to, without
 // which Cluster API could make nothing of it.
 func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) error {
-	if err := r.createTemplates(ctx, generated.Templates); err != nil {
+	if err := r.createObjects(ctx, generated.Objects); err != nil {
 		return err
 	}
-	resource := generated.MachineDeployment
-	if err := r.clusters.Management.GetClient().Create(ctx, resource); err != nil {
+	resource := generated.Resource
+	if err := r.clusters.Management.GetClient().Create(ctx, resource.API()); err != nil {
 		// If it exists, the cache is behind: its event brings the next reconcile.
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
-		return fmt.Errorf("creating MachineDeployment %s: %w", client.ObjectKeyFromObject(resource), err)
+		return fmt.Errorf("creating %s: %w", resource, err)
 	}
-	r.noteRaise(resource.Name)
-	log.FromContext(ctx).Info("created MachineDeployment", "MachineDeployment", client.ObjectKeyFromObject(resource),
-		"offering", scalable.OfferingOf(resource).String(), "replicas", *resource.Spec.Replicas)
+	r.noteRaise(resource.GetName())
+	log.FromContext(ctx).Info("created scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key(),
+		"offering", scalable.OfferingOf(resource).String(), "replicas", resource.Replicas())
 	return nil
 }
 
 // move makes a claim name another scalable resource.
-func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, resource *clusterv1.MachineDeployment) error {
+func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *made) error {
 	changed := claim.DeepCopy()
-	changed.Annotations[v1alpha1.ScalableResourceAnnotation] = resource.Name
-	changed.Annotations[v1alpha1.TemplateHashAnnotation] = resource.Labels[v1alpha1.TemplateHashLabel]
+	changed.Annotations[v1alpha1.ScalableResourceAnnotation] = to.resource
+	changed.Annotations[v1alpha1.TemplateHashAnnotation] = to.hash
 	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("moving NodeClaim %s to MachineDeployment %s: %w", claim.Name, resource.Name, err)))
+		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("moving NodeClaim %s to scalable resource %s: %w", claim.Name, to.resource, err)))
 	}
-	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "MachineDeployment", resource.Name)
+	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "resource", to.resource)
 	return nil
 }
 

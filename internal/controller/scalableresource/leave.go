@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -14,29 +15,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// patience is for how long a chosen Machine waits for the MachineSet to have the
-// lower number. That takes some two seconds, or until Cluster API has made the
-// Machines that were asked for. If it cannot make them, nothing is gained by waiting.
+// patience is for how long a chosen Machine waits for the lower number to have taken
+// effect. That takes seconds, or until the Machines have been made that were asked
+// for. If these cannot be made, nothing is gained by waiting.
 const patience = 3 * time.Minute
 
 // leave lets the leaving Machines go, in two steps.
 //
 // A Machine that somebody else deletes, by hand or by a health check, waits with
-// its pre-drain hook until Karpenter has drained its Node: CloudProvider.Delete
+// its hook until Karpenter has drained its Node: CloudProvider.Delete
 // chooses it then. If no claim is there that Karpenter could drain it for, it is
 // chosen at once, and Cluster API drains it.
 //
-// A chosen Machine is deleted, and its hook is taken away, when the MachineSet has so
-// few replicas that it makes no other in its place. It returns after what time to
-// look again; zero for no time.
+// A chosen Machine is deleted, and its hooks are taken away, when replicas are so few
+// that no other is made in its place. It returns after what time to look again; zero
+// for no time.
 func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
-	ready := accountedFor(observed)
 	for _, machine := range observed.Machines {
 		if !scalable.Leaving(machine) {
 			continue
@@ -45,6 +44,7 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.chooseDeleted(ctx, observed, machine))))
 			continue
 		}
+		ready := slices.Contains(observed.Plan.LetGo, machine.Name)
 		if left := patience - observed.Now.Sub(scalable.LeavingSince(machine, observed.Now)); !ready && left > 0 {
 			again = max(left, again)
 			continue
@@ -54,28 +54,10 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 	return again, errors.Join(errs...)
 }
 
-// accountedFor tells whether the MachineSet has the replicas of the live Machines,
-// and has acted on them.
-func accountedFor(observed *scalable.Observed) bool {
-	live := lo.CountBy(lo.Values(observed.Machines), func(machine *clusterv1.Machine) bool { return !scalable.Leaving(machine) })
-	replicas := 0
-	for i := range observed.MachineSets {
-		set := &observed.MachineSets[i]
-		if !set.DeletionTimestamp.IsZero() {
-			continue
-		}
-		if set.Status.ObservedGeneration < set.Generation {
-			return false
-		}
-		replicas += int(lo.FromPtr(set.Spec.Replicas))
-	}
-	return replicas <= live
-}
-
-// chooseDeleted chooses a Machine that somebody else deletes, if it has a Node that
-// Karpenter will not drain.
+// chooseDeleted chooses a Machine that somebody else deletes and that waits with its
+// hook, unless Karpenter will drain its Node.
 func (r *Reconciler) chooseDeleted(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine) error {
-	if _, waits := machine.Annotations[v1alpha1.DrainHookAnnotation]; !waits || !scalable.Used(machine) {
+	if !scalable.HeldUp(machine) {
 		return nil
 	}
 	claim, found := lo.Find(observed.Claims, func(claim karpv1.NodeClaim) bool { return claim.UID == scalable.ClaimUID(machine) })
@@ -90,7 +72,7 @@ func (r *Reconciler) chooseDeleted(ctx context.Context, observed *scalable.Obser
 	return scalable.Choose(ctx, r.clusters.Management.GetClient(), machine, observed.Now, false)
 }
 
-// letGo deletes the Machine, and takes its hook away: afterwards, for a MachineSet
+// letGo deletes the Machine, and takes its hooks away: afterwards, for a MachineSet
 // puts the hook back on Machines that are not being deleted.
 func (r *Reconciler) letGo(ctx context.Context, machine *clusterv1.Machine) error {
 	management := r.clusters.Management.GetClient()
@@ -100,12 +82,5 @@ func (r *Reconciler) letGo(ctx context.Context, machine *clusterv1.Machine) erro
 		}
 		log.FromContext(ctx).Info("deleted Machine", "Machine", client.ObjectKeyFromObject(machine))
 	}
-	if _, waits := machine.Annotations[v1alpha1.DrainHookAnnotation]; waits {
-		free := machine.DeepCopy()
-		delete(free.Annotations, v1alpha1.DrainHookAnnotation)
-		if err := management.Patch(ctx, free, client.MergeFrom(machine)); err != nil {
-			return fmt.Errorf("removing the drain hook of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-		}
-	}
-	return nil
+	return scalable.Free(ctx, management, machine)
 }

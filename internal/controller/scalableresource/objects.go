@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// createTemplates makes copies of base templates. One that exists has the same
-// content, for its name is a hash of that. Who owns them, and when they go, is up to
-// the reconciler of templates.
-func (r *Reconciler) createTemplates(ctx context.Context, templates []*unstructured.Unstructured) error {
-	for _, object := range templates {
+// createObjects makes what a scalable resource refers to. What exists has the same
+// content, for its name has a hash of that. Who owns these objects, and when they go,
+// is up to the reconciler of templates.
+func (r *Reconciler) createObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
 		err := r.clusters.Management.GetClient().Create(ctx, object, client.FieldValidation("Strict"))
 		if apierrors.IsAlreadyExists(err) {
 			continue
@@ -24,7 +24,7 @@ func (r *Reconciler) createTemplates(ctx context.Context, templates []*unstructu
 		if err != nil {
 			return fmt.Errorf("creating %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 		}
-		log.FromContext(ctx).Info("created template", "kind", object.GetKind(), "template", client.ObjectKeyFromObject(object))
+		log.FromContext(ctx).Info("created object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
 	}
 	return nil
 }

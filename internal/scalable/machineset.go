@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// observe tells how far the MachineSets are, and what keeps them from making Machines.
+func (machineDeployments) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
+	sets, err := machineSetsOf(ctx, clusters, observed.Name)
+	if err != nil {
+		return err
+	}
+	scaling := link.MachineSet{}
+	for i := range sets {
+		if text := problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)); text != "" && observed.scalingProblem == "" {
+			observed.scalingProblem = text
+		}
+		if sets[i].DeletionTimestamp.IsZero() {
+			scaling.Replicas += lo.FromPtr(sets[i].Spec.Replicas)
+			scaling.Behind = scaling.Behind || sets[i].Status.ObservedGeneration < sets[i].Generation
+		}
+	}
+	observed.scaling = scaling
+	return nil
+}
+
+func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string) ([]clusterv1.MachineSet, error) {
+	sets := &clusterv1.MachineSetList{}
+	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{operator.ResourceField: name}); err != nil {
+		return nil, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", name, err)
+	}
+	return sets.Items, nil
+}
+
+// handsOff tells whether a MachineDeployment is paused, or was adopted and is rolling out.
+func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
+	if lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused) || !Adopted(resource) {
+		return lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused), nil
+	}
+	sets, err := machineSetsOf(ctx, clusters, resource.GetName())
+	return rollingOut(sets), err
+}
+
+// rollingOut tells whether Cluster API is replacing the Machines of an adopted
+// resource, which its owner has changed: then it has Machines in several MachineSets,
+// and which of them goes when replicas are lowered is not for us to say. What is
+// generated is never rolled out.
+func rollingOut(sets []clusterv1.MachineSet) bool {
+	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
+		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
+	}) > 1
+}
+
+// passOn gives raised replicas to the MachineSet while Machines leave.
+//
+// The MachineDeployment controller would do that, but slowly: what it adds in one
+// reconcile, of which there is one a second, is what it has more than the
+// MachineSet has Machines, leaving ones included (Cluster API:
+// core/reconcilers/machinedeployment/mdutil/util.go, NewMSNewReplicas). With ten
+// Machines leaving, one new claim would wait for eleven seconds.
+//
+// The MachineDeployment is read from the API server first, so that the MachineSet
+// never gets more than that has; nobody else changes its replicas meanwhile. This
+// only saves time: if it does not come to be, the MachineDeployment controller
+// gets there.
+func (machineDeployments) passOn(ctx context.Context, clusters *operator.Clusters, observed *Observed, replicas int32) error {
+	if !lo.SomeBy(lo.Values(observed.Machines), Leaving) {
+		return nil
+	}
+	sets, err := machineSetsOf(ctx, clusters, observed.Name)
+	if err != nil || len(sets) != 1 || lo.FromPtr(sets[0].Spec.Replicas) >= replicas {
+		return err
+	}
+	deployment, set := &clusterv1.MachineDeployment{}, &sets[0]
+	if err := clusters.Management.GetAPIReader().Get(ctx, observed.Resource.Key(), deployment); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", observed.Resource, err))
+	}
+	if lo.FromPtr(deployment.Spec.Replicas) != replicas || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
+		return nil // its event brings the next reconcile
+	}
+	raised := set.DeepCopy()
+	raised.Spec.Replicas = &replicas
+	err = clusters.Management.GetClient().Patch(ctx, raised, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
+	}
+	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
+	return nil
+}

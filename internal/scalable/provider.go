@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+const (
+	// settle is after what time an infrastructure provider must have seen what was
+	// written: nothing tells what it has seen. It is much for a watch.
+	settle = 10 * time.Second
+	// readyPoll is after what time an infrastructure is looked at again from which no
+	// Machines can be had yet. Its MachinePool tells that it is ready, and may be seen
+	// before.
+	readyPoll = 5 * time.Second
+)
+
+// hold keeps the instance of a deleted Machine until replicas do not count it: the
+// provider would replace it, and remove another one when replicas are lowered.
+func (machinePools) hold(machine *clusterv1.Machine) {
+	metav1.SetMetaDataAnnotation(&machine.ObjectMeta, v1alpha1.TerminateHookAnnotation, "")
+}
+
+// handsOff tells whether somebody else sets the replicas of a MachinePool, as
+// cluster.x-k8s.io/replicas-managed-by says.
+func (machinePools) handsOff(_ context.Context, _ *operator.Clusters, resource *Resource) (bool, error) {
+	return annotations.ReplicasManagedByExternalAutoscaler(resource), nil
+}
+
+// unusable returns why a MachinePool cannot serve claims. Only with Machines can a
+// single instance be removed, and they are there if the provider says of which kind its
+// instances are (Cluster API's book: providers/contracts/infra-machinepool.md).
+func (machinePools) unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
+	if annotations.ReplicasManagedByExternalAutoscaler(resource) {
+		return fmt.Sprintf("the replicas of %s are set by somebody else: remove what does that, and the annotation %s", resource, clusterv1.ReplicasManagedByAnnotation), nil
+	}
+	infrastructure, err := infrastructureOf(ctx, clusters, resource)
+	if err != nil || infrastructure == nil || makesMachines(infrastructure) || !provisioned(infrastructure) {
+		return "", err
+	}
+	return fmt.Sprintf("%s %s/%s has no MachinePool Machines (status.infrastructureMachineKind), so that no single one could be removed: turn them on in the infrastructure provider, or set spec.scalableResource.kind to MachineDeployment",
+		infrastructure.GetKind(), infrastructure.GetNamespace(), infrastructure.GetName()), nil
+}
+
+// infrastructureOf returns the infrastructure's machine pool, from the cache; nil if
+// there is none.
+func infrastructureOf(ctx context.Context, clusters *operator.Clusters, resource *Resource) (*unstructured.Unstructured, error) {
+	pool := resource.API().(*clusterv1.MachinePool)
+	infrastructure, err := read(ctx, clusters, pool.Spec.Template.Spec.InfrastructureRef)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", resource, err)
+	}
+	return infrastructure, nil
+}
+
+func makesMachines(infrastructure *unstructured.Unstructured) bool {
+	kind, _, err := unstructured.NestedString(infrastructure.Object, "status", "infrastructureMachineKind")
+	return err == nil && kind != ""
+}
+
+// provisioned tells whether the provider has made a machine pool: by the contract, or
+// by what Cluster API v1.14 really looks at (controllers/external/util.go, IsReady).
+func provisioned(infrastructure *unstructured.Unstructured) bool {
+	for _, field := range [][]string{{"status", "initialization", "provisioned"}, {"status", "ready"}} {
+		if is, _, err := unstructured.NestedBool(infrastructure.Object, field...); err == nil && is {
+			return true
+		}
+	}
+	return false
+}
+
+// observe tells whether the provider can make Machines and must have seen the replicas,
+// and which of the leaving Machines have lost their instance.
+func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
+	if observed.Resource == nil {
+		observed.scaling = link.Pool{Unready: true}
+		return nil
+	}
+	infrastructure, err := infrastructureOf(ctx, clusters, observed.Resource)
+	if err != nil {
+		return err
+	}
+	ready := infrastructure != nil && makesMachines(infrastructure)
+	if !ready && len(observed.Claims) > 0 {
+		observed.due = append(observed.due, observed.Now.Add(readyPoll))
+	}
+	seen := replicasSince(observed.Resource).Add(settle)
+	observed.due = append(observed.due, seen)
+	observed.scaling = link.Pool{Unready: !ready, Settled: !observed.Now.Before(seen)}
+	observed.scalingProblem = problemOf(infrastructure)
+	for _, machine := range observed.Machines {
+		if !Leaving(machine) {
+			continue
+		}
+		observed.due = append(observed.due, LeavingSince(machine, observed.Now).Add(settle))
+		if observed.gone[machine.Name], err = lostInstance(ctx, clusters, machine, observed.Resource); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostInstance tells whether the instance of a Machine that was deleted is going or
+// gone. Its hook cannot keep what is not there, and for the provider it does not count.
+func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *Resource) (bool, error) {
+	if machine.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	instance, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("the instance of Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+	}
+	// The list is what the provider has; some go on having an object of what is gone.
+	ids := resource.API().(*clusterv1.MachinePool).Spec.ProviderIDList
+	return instance.GetDeletionTimestamp() != nil ||
+		Used(machine) && !slices.Contains(ids, machine.Spec.ProviderID), nil
+}
+
+// replicasSince returns when replicas were last set.
+func replicasSince(resource *Resource) time.Time {
+	since, err := time.Parse(time.RFC3339, resource.GetAnnotations()[v1alpha1.ReplicasSinceAnnotation])
+	if err != nil {
+		return resource.GetCreationTimestamp().Time // they were never set, or somebody has edited the time
+	}
+	return since
+}
+
+// problemOf returns what the provider says is wrong with a machine pool.
+func problemOf(infrastructure *unstructured.Unstructured) string {
+	if infrastructure == nil {
+		return ": its infrastructure is not there"
+	}
+	conditions, _, _ := unstructured.NestedSlice(infrastructure.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if condition["type"] == clusterv1.ReadyCondition && condition["status"] == string(metav1.ConditionFalse) {
+			return fmt.Sprintf(": %v: %v", condition["reason"], condition["message"])
+		}
+	}
+	return ""
+}
+
+func (machinePools) passOn(context.Context, *operator.Clusters, *Observed, int32) error { return nil }
