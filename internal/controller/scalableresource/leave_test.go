@@ -37,9 +37,9 @@ func TestLeaveWithCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ending, deleted, chosen, held bool
 	}{
-		"deleted by hand":            {deleted: true, held: true},
-		"deleted with its Cluster":   {deleted: true, ending: true},
-		"chosen before that":         {ending: true, chosen: true, held: true},
+		"deleted by hand":          {deleted: true, held: true},
+		"deleted with its Cluster": {deleted: true, ending: true},
+		"chosen before that":       {ending: true, chosen: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
