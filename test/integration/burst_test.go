@@ -21,7 +21,8 @@ import (
 var _ = forEachKind("A hundred claims at once", func(k kind) {
 	const count = 100
 
-	It("get a Machine each, in the order of their creation, by few writes of replicas", func(ctx SpecContext) {
+	// By itself: how few writes they are depends on how fast claims and Machines are made.
+	It("get a Machine each, in the order of their creation, by few writes of replicas", Serial, func(ctx SpecContext) {
 		f := k.newFixture("burst").delays(0, 0, never).createReady(ctx)
 		machines, mark := f.watchMachines(ctx), env.requests.mark()
 		f.launch(ctx, count)
@@ -38,9 +39,12 @@ var _ = forEachKind("A hundred claims at once", func(k kind) {
 		writes := env.requests.since(mark, func(r request) bool {
 			return r.write() && r.accepted() && strings.HasSuffix(r.path, "s/"+resource.GetName())
 		})
-		Expect(len(writes)).To(BeNumerically("<=", 4), "writes of the scalable resource after its creation: %v", writes)
-		if k == machineDeployments { // Cluster API writes the spec of a MachinePool, too
-			Expect(resource.GetGeneration()).To(BeEquivalentTo(len(writes)+1), "writes of the MachineDeployment's spec, its creation included")
+		if k == machinePools {
+			// It is made without replicas, and Cluster API writes its spec, too.
+			Expect(len(writes)).To(BeNumerically("<=", 5), "writes of the MachinePool after its creation: %v", writes)
+		} else {
+			Expect(resource.GetGeneration()).To(BeNumerically("<=", 5), "writes of the MachineDeployment's spec, its creation included")
+			Expect(writes).To(HaveLen(int(resource.GetGeneration())-1), "requests that change the MachineDeployment")
 		}
 
 		serving := map[types.UID]clusterv1.Machine{}

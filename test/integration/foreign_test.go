@@ -32,7 +32,7 @@ var _ = forEachKind("A scalable resource that this operator did not generate", f
 			object.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentNameLabel] = object.Name
 			object.Spec.Template.Labels = lo.Assign(object.Spec.Selector.MatchLabels)
 		case *clusterv1.MachinePool:
-			object.Spec.Template.Labels = nil
+			object.Spec.Template.Labels = map[string]string{"team": "another"}
 		}
 		Expect(env.client.Create(ctx, resource.API())).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { env.delete(ctx, resource.API()); env.waitGone(ctx, resource.API()) })

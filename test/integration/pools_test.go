@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,4 +51,19 @@ func (f *fixture) simulatedPools(ctx context.Context) []infrav1.SimulatedMachine
 	list := &infrav1.SimulatedMachinePoolList{}
 	Expect(env.client.List(ctx, list, client.HasLabels{clusterv1.ClusterNameLabel})).To(Succeed())
 	return lo.Filter(list.Items, func(pool infrav1.SimulatedMachinePool, _ int) bool { return strings.HasPrefix(pool.Name, f.name+"-") })
+}
+
+// simulatedPool waits until there is one machine pool, and the MachinePool owns it.
+func (f *fixture) simulatedPool(ctx context.Context) *infrav1.SimulatedMachinePool {
+	GinkgoHelper()
+	var found infrav1.SimulatedMachinePool
+	Eventually(ctx, func(g Gomega) {
+		pools := f.simulatedPools(ctx)
+		g.Expect(pools).To(HaveLen(1))
+		found = pools[0]
+		owner := metav1.GetControllerOf(&found)
+		g.Expect(owner).NotTo(BeNil())
+		g.Expect(*owner).To(And(HaveField("Kind", "MachinePool"), HaveField("UID", f.resource(ctx).GetUID())))
+	}).Should(Succeed())
+	return &found
 }
