@@ -20,6 +20,9 @@ LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION)
 TEST ?= ./...
 TEST_FLAGS ?=
 
+# With which kind of scalable resource demo, chaos and quiet make machines: MachineDeployment or MachinePool.
+KIND ?= MachineDeployment
+
 # quietly runs the command $(1) and shows its output only if it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
@@ -123,12 +126,12 @@ test-e2e: stack-binaries ## Run the tests on the local stack.
 CHAOS_FLAGS ?=
 
 .PHONY: chaos
-chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (CHAOS_KEEP=1 leaves the stack up).
-	@bin/chaos $(CHAOS_FLAGS)
+chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (KIND=MachinePool; CHAOS_KEEP=1 leaves the stack up).
+	@bin/chaos -kind '$(KIND)' $(CHAOS_FLAGS)
 
 .PHONY: quiet
-quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do.
-	@bin/chaos quiet $(CHAOS_FLAGS)
+quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
+	@bin/chaos quiet -kind '$(KIND)' $(CHAOS_FLAGS)
 
 ##@ Build
 
@@ -157,8 +160,8 @@ stack-status: bin/stack ## Tell what of it runs.
 	@bin/stack status
 
 .PHONY: demo
-demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (DEMO_KEEP=1 leaves the stack up).
-	@bin/demo
+demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; DEMO_KEEP=1 leaves the stack up).
+	@bin/demo -kind '$(KIND)'
 
 .PHONY: stack-binaries
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure

@@ -54,7 +54,7 @@ func chaos(ctx context.Context, s *scene) (string, error) {
 
 // makeChaos lets the Pods come and go under kills. It returns how many kills there were.
 func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
-	s.step("6 offerings, one of them slow; of the machines of two of the others, %d %% fail", s.failing)
+	s.step("6 offerings of %ss, one of them slow; of the machines of two of the others, %d %% fail", s.kind, s.failing)
 	if err := s.prepare(ctx); err != nil {
 		return 0, err
 	}

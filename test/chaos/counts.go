@@ -15,6 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
 // counts is how much of everything there is.
@@ -39,12 +40,13 @@ func settled(pods int) counts {
 // count asks the API server. What is being deleted is there; but it does not run and is not initialized.
 func (s *scene) count(ctx context.Context) (counts, error) {
 	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
-	resources, machines, instances := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}
-	err := errors.Join(
+	machines, instances := &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}
+	resources, err := kinds.Resources(ctx, s.Management)
+	err = errors.Join(
+		err,
 		s.Workload.List(ctx, pods, client.MatchingLabels(podLabels)),
 		s.Workload.List(ctx, claims),
 		s.Workload.List(ctx, nodes),
-		s.Management.List(ctx, resources),
 		s.Management.List(ctx, machines),
 		s.Management.List(ctx, instances),
 	)
@@ -57,7 +59,7 @@ func (s *scene) count(ctx context.Context) (counts, error) {
 		initialized: lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool {
 			return claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized) && claim.DeletionTimestamp.IsZero()
 		}),
-		replicas: lo.SumBy(resources.Items, func(r clusterv1.MachineDeployment) int { return int(lo.FromPtr(r.Spec.Replicas)) }),
+		replicas: lo.SumBy(resources, func(r kinds.Resource) int { return r.Replicas }),
 		machines: len(machines.Items), instances: len(instances.Items), nodes: len(nodes.Items),
 	}, err
 }

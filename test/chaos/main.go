@@ -27,6 +27,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -65,6 +66,10 @@ type sizes struct {
 	seed uint64
 	// period is for how long the operator must be quiet.
 	period time.Duration
+	// kind of scalable resource.
+	kind kinds.Kind
+	// removeAnnotated makes the provider of MachinePools like Azure's.
+	removeAnnotated bool
 }
 
 func parse(name string, args []string) (sizes, error) {
@@ -73,7 +78,7 @@ func parse(name string, args []string) (sizes, error) {
 		byDefault.pods, byDefault.failing, byDefault.period = 200, 0, 2*time.Minute
 		byDefault.launchTimeout = launchWithin
 	}
-	chosen := sizes{}
+	chosen := sizes{kind: kinds.MachineDeployment}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&chosen.pods, "pods", byDefault.pods, "number of Pods, and so of claims")
 	flags.IntVar(&chosen.kills, "kills", byDefault.kills, "how often the operator is killed while the Pods come")
@@ -81,11 +86,16 @@ func parse(name string, args []string) (sizes, error) {
 	flags.DurationVar(&chosen.launchTimeout, "launch-timeout", byDefault.launchTimeout, "how long a machine may take to come up")
 	flags.Uint64Var(&chosen.seed, "seed", byDefault.seed, "of what is chosen at random; the time by default")
 	flags.DurationVar(&chosen.period, "period", byDefault.period, "for how long the operator must be quiet")
+	flags.Var(&chosen.kind, "kind", kinds.Usage)
+	flags.BoolVar(&chosen.removeAnnotated, "remove-annotated", false, "let the provider of MachinePools remove annotated machines also if replicas were not lowered, as Azure's does")
 	if err := flags.Parse(args); err != nil {
 		return chosen, err
 	}
 	if flags.NArg() > 0 {
 		return chosen, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if chosen.removeAnnotated && chosen.kind != kinds.MachinePool {
+		return chosen, errors.New("-remove-annotated is for MachinePools: set -kind")
 	}
 	return chosen, nil
 }
@@ -115,6 +125,6 @@ func run(ctx context.Context, name string, sizes sizes, trial func(context.Conte
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: ok %s seconds=%.0f\n", name, result, time.Since(began).Seconds())
+	fmt.Printf("%s: ok %s kind=%s seconds=%.0f\n", name, result, sizes.kind, time.Since(began).Seconds())
 	return nil
 }

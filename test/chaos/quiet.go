@@ -39,7 +39,7 @@ const (
 
 // quiet is the trial in which nothing happens.
 func quiet(ctx context.Context, s *scene) (string, error) {
-	s.step("6 offerings, and %d pods, each on a node of its own", s.pods)
+	s.step("6 offerings of %ss, and %d pods, each on a node of its own", s.kind, s.pods)
 	if err := s.prepare(ctx); err != nil {
 		return "", err
 	}

@@ -13,10 +13,12 @@ import (
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -52,9 +54,9 @@ func (s *scene) auditLog() audit.Log {
 
 // prepare makes everything but the Pods.
 func (s *scene) prepare(ctx context.Context) error {
-	for _, machines := range s.infrastructure() {
-		if err := s.Management.Create(ctx, machines); err != nil {
-			return fmt.Errorf("creating SimulatedMachineTemplate %s: %w", machines.Name, err)
+	for _, base := range s.infrastructure() {
+		if err := s.Management.Create(ctx, base); err != nil {
+			return fmt.Errorf("creating the infrastructure template %s: %w", base.GetName(), err)
 		}
 	}
 	objects := &bytes.Buffer{}
@@ -65,7 +67,7 @@ func (s *scene) prepare(ctx context.Context) error {
 	if err := template.Must(template.New("manifests").Parse(manifests)).Execute(objects, values); err != nil {
 		return err
 	}
-	if err := s.Create(ctx, objects.Bytes()); err != nil {
+	if err := s.Create(ctx, s.kind.Manifests(objects.Bytes())); err != nil {
 		return err
 	}
 	for _, deployment := range deployments() {
@@ -84,8 +86,8 @@ func (s *scene) prepare(ctx context.Context) error {
 }
 
 // infrastructure returns the infrastructure machine templates of the instance types.
-func (s *scene) infrastructure() []*infrav1.SimulatedMachineTemplate {
-	var templates []*infrav1.SimulatedMachineTemplate
+func (s *scene) infrastructure() []client.Object {
+	var templates []client.Object
 	for _, instanceType := range []string{failingType, "b", "c", slowType} {
 		delays := infrav1.Delays{
 			Provisioning: delay(time.Second, time.Second),
@@ -100,13 +102,25 @@ func (s *scene) infrastructure() []*infrav1.SimulatedMachineTemplate {
 		case slowType:
 			delays.ProviderID, delays.NodeJoin = delay(20*time.Second, 10*time.Second), delay(5*time.Second, 5*time.Second)
 		}
-		machines := &infrav1.SimulatedMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: instanceType}}
-		machines.Spec.Template.Spec = infrav1.SimulatedMachineSpec{
+		meta := metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: instanceType}
+		templates = append(templates, s.base(meta, infrav1.SimulatedMachineSpec{
 			Capacity: capacity, Reserved: reserved, InstanceType: instanceType, Delays: delays, Failure: failure,
-		}
-		templates = append(templates, machines)
+		}))
 	}
 	return templates
+}
+
+// base returns a template of machines, or of pools of them.
+func (s *scene) base(meta metav1.ObjectMeta, machine infrav1.SimulatedMachineSpec) client.Object {
+	if s.kind == kinds.MachinePool {
+		pools := &infrav1.SimulatedMachinePoolTemplate{ObjectMeta: meta}
+		pools.Spec.Template.Spec.SimulatedMachineSpec = machine
+		pools.Spec.Template.Spec.Behavior.RemoveAnnotated = s.removeAnnotated
+		return pools
+	}
+	machines := &infrav1.SimulatedMachineTemplate{ObjectMeta: meta}
+	machines.Spec.Template.Spec = machine
+	return machines
 }
 
 func delay(duration, jitter time.Duration) infrav1.Delay {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo shows the whole path on a local stack: Pods wait, Karpenter decides, MachineDeployments and their
-// infrastructure templates are generated, Machines become Nodes, Pods run; the Pods go, and everything goes. It fails with the reason if a step does not
-// happen. With DEMO_KEEP=1 it leaves the stack up.
+// infrastructure templates are generated, Machines become Nodes, Pods run; the Pods go, and everything goes. With -kind
+// MachinePool it does so with MachinePools. It fails with the reason if a step does not happen. With DEMO_KEEP=1 it leaves
+// the stack up.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -25,13 +28,21 @@ func main() {
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	kind, act := kinds.MachineDeployment, run
+	flags := flag.NewFlagSet("demo", flag.ExitOnError)
+	flags.Var(&kind, "kind", kinds.Usage)
+	flags.BoolFunc("print", "only print the manifests", func(string) error {
+		act = func(_ context.Context, kind kinds.Kind) error { return printManifests(os.Stdout, kind) }
+		return nil
+	})
+	_ = flags.Parse(os.Args[1:]) // An error has ended it.
+	if err := act(ctx, kind); err != nil {
 		fmt.Fprintln(os.Stderr, "demo: failed:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, kind kinds.Kind) error {
 	began := time.Now()
 	fmt.Println("==> a local stack: Kubernetes, Cluster API, simulated machines and the operator")
 	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Progress: os.Stdout})
@@ -41,7 +52,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	story := newStory(on)
+	story := newStory(on, kind)
 	err = story.tell(ctx)
 	if err != nil && ctx.Err() == nil {
 		// The stack may be part of the problem, and not answer.
@@ -51,7 +62,7 @@ func run(ctx context.Context) error {
 	}
 	if os.Getenv("DEMO_KEEP") == "1" && ctx.Err() == nil {
 		on.Detach()
-		lookAround(on)
+		lookAround(on, kind)
 	} else {
 		fmt.Println("\n==> take the stack down")
 		err = errors.Join(err, on.Down(context.WithoutCancel(ctx)))
@@ -59,22 +70,28 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("demo: ok pods=%d nodes=%d machinedeployments=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
-		manyPods, story.most.nodes, story.most.resources, story.most.templates, story.now.machines, story.now.templates, time.Since(began).Seconds())
+	fmt.Printf("demo: ok pods=%d nodes=%d %s=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
+		manyPods, story.most.nodes, kind.Plural(), story.most.resources, story.most.templates, story.now.machines, story.now.templates, time.Since(began).Seconds())
 	return nil
 }
 
-func lookAround(on *stack.Stack) {
+// looksOf are the kinds of Cluster API's objects to look at.
+var looksOf = map[kinds.Kind]string{
+	kinds.MachineDeployment: "simulatedmachinetemplates,machinedeployments",
+	kinds.MachinePool:       "simulatedmachinepooltemplates,simulatedmachinepools,machinepools",
+}
+
+func lookAround(on *stack.Stack, kind kinds.Kind) {
 	fmt.Printf(`
 The stack is still up. To look around, from the root of the repository:
   export KUBECONFIG=%s PATH=$PWD/bin:$PATH
-  kubectl apply -f test/demo/manifests
+  demo -kind %s -print | kubectl apply -f -
   kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes
-  kubectl get simulatedmachinetemplates,machinedeployments,machines -A
+  kubectl get %s,machines -A
 The logs are in %s. To take it down:
   %s
 
-`, on.Kubeconfig(), on.LogDir(), downCommand(on.Dir()))
+`, on.Kubeconfig(), kind, looksOf[kind], on.LogDir(), downCommand(on.Dir()))
 }
 
 func downCommand(dir string) string {

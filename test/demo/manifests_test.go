@@ -17,13 +17,28 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// What the patches make of the base is the machine that the template declares.
+// What the patches make of the base is the machine that the template declares. Templates of machine pools have all fields
+// that are checked, too.
 func TestPatchesMakeTheDeclaredMachines(t *testing.T) {
-	base, template := &infrav1.SimulatedMachineTemplate{}, &v1alpha1.KarpenterMachineTemplate{}
-	read(t, "1-machines.yaml", base)
-	read(t, "2-template.yaml", template)
+	for _, kind := range kinds.All {
+		t.Run(string(kind), func(t *testing.T) { checkPatches(t, kind) })
+	}
+}
+
+func checkPatches(t *testing.T, kind kinds.Kind) {
+	t.Helper()
+	base, template := &infrav1.SimulatedMachinePoolTemplate{}, &v1alpha1.KarpenterMachineTemplate{}
+	read(t, kind, "1-machines.yaml", base)
+	read(t, kind, "2-template.yaml", template)
+	if got := template.Spec.ScalableResource.Kind; string(got) != string(kind) {
+		t.Errorf("the template is for %ss", got)
+	}
+	if want := template.Spec.Template.Spec.InfrastructureRef; base.Kind != want.Kind || base.Name != want.Name {
+		t.Errorf("the base is %s %s, and the template wants %s %s", base.Kind, base.Name, want.Kind, want.Name)
+	}
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&base.Spec)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +72,7 @@ func TestPatchesMakeTheDeclaredMachines(t *testing.T) {
 
 func check(t *testing.T, instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offering, patched map[string]any) {
 	t.Helper()
-	made := infrav1.SimulatedMachineTemplateSpec{}
+	made := infrav1.SimulatedMachinePoolTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(patched, &made, true); err != nil {
 		t.Fatalf("%s: %v", instanceType.Name, err)
 	}
@@ -79,9 +94,9 @@ func check(t *testing.T, instanceType *v1alpha1.InstanceType, offering *v1alpha1
 }
 
 // read reads the one object of a manifest.
-func read(t *testing.T, name string, into any) {
+func read(t *testing.T, kind kinds.Kind, name string, into any) {
 	t.Helper()
-	content, err := manifests.ReadFile("manifests/" + name)
+	content, err := manifest(name, kind)
 	if err != nil {
 		t.Fatal(err)
 	}

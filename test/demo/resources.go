@@ -3,34 +3,32 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"text/tabwriter"
 
-	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// showResources prints a table of what was generated: one MachineDeployment for each offering that was chosen, and the
-// infrastructure template that it has, maybe with others.
+// showResources prints a table of what was generated: one scalable resource for each offering that was chosen, and the
+// infrastructure template that it has, maybe with others, or the machine pool, which it has for itself. All must be of
+// the kind that was asked for.
 func (s *story) showResources(ctx context.Context) error {
-	list := &clusterv1.MachineDeploymentList{}
-	if err := s.Management.List(ctx, list); err != nil {
+	resources, err := kinds.Resources(ctx, s.Management)
+	if err != nil {
 		return err
 	}
-	slices.SortFunc(list.Items, func(a, b clusterv1.MachineDeployment) int { return cmp.Compare(a.Name, b.Name) })
 	s.progress.done(s.now.String())
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "      MachineDeployment\tinstance type\tzone\tcapacity type\tmachines\tinfrastructure template")
-	for _, md := range list.Items {
-		_, _ = fmt.Fprintf(table, "      %s\t%s\t%s\t%s\t%d\t%s\n", md.Name, md.Labels[v1alpha1.InstanceTypeLabel],
-			md.Labels[v1alpha1.ZoneLabel], md.Labels[v1alpha1.CapacityTypeLabel], ptr.Deref(md.Spec.Replicas, 0),
-			md.Spec.Template.Spec.InfrastructureRef.Name)
+	_, _ = fmt.Fprintf(table, "      %s\tinstance type\tzone\tcapacity type\tmachines\tinfrastructure\n", s.kind)
+	for _, r := range resources {
+		if r.Kind != s.kind {
+			return fmt.Errorf("%s %s was made, and all should be %ss", r.Kind, r.Name, s.kind)
+		}
+		_, _ = fmt.Fprintf(table, "      %s\t%s\t%s\t%s\t%d\t%s\n", r.Name, r.Labels[v1alpha1.InstanceTypeLabel],
+			r.Labels[v1alpha1.ZoneLabel], r.Labels[v1alpha1.CapacityTypeLabel], r.Replicas, r.Infrastructure)
 	}
 	return table.Flush()
 }

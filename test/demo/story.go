@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -29,13 +30,14 @@ const (
 // story is the demo as it goes.
 type story struct {
 	*stack.Stack
+	kind     kinds.Kind
 	progress *progress
 	// now is what there is, most is the most there was.
 	now, most counts
 }
 
-func newStory(on *stack.Stack) *story {
-	return &story{Stack: on, progress: newProgress()}
+func newStory(on *stack.Stack, kind kinds.Kind) *story {
+	return &story{Stack: on, kind: kind, progress: newProgress()}
 }
 
 func (s *story) tell(ctx context.Context) error {
@@ -110,10 +112,10 @@ func (s *story) scaleIn(ctx context.Context) error {
 		return err
 	}
 	if s.most.resources < 3 || s.most.resources >= s.most.nodes {
-		return fmt.Errorf("each MachineDeployment serves many claims, so there should be at least 3, and fewer than nodes; found %d for %d nodes", s.most.resources, s.most.nodes)
+		return fmt.Errorf("each %s serves many claims, so there should be at least 3, and fewer than nodes; found %d for %d nodes", s.kind, s.most.resources, s.most.nodes)
 	}
 	if s.most.templates == 0 || s.most.templates > s.most.resources {
-		return fmt.Errorf("each MachineDeployment has a generated template, maybe with others; found %d for %d MachineDeployments", s.most.templates, s.most.resources)
+		return fmt.Errorf("each %s has a generated template, maybe with others; found %d for %d", s.kind, s.most.templates, s.most.resources)
 	}
 	return nil
 }
@@ -140,9 +142,9 @@ func (s *story) deleteAll(ctx context.Context) error {
 			return err
 		}
 	}
-	// The empty MachineDeployments were kept for reuse; without their template they go, and so does what was generated
+	// The empty resources were kept for reuse; without their template they go, and so does what was generated
 	// for them.
-	return s.until(ctx, "no MachineDeployment and no generated template to be left", goneWithin, func(context.Context) (bool, error) {
+	return s.until(ctx, fmt.Sprintf("no %s and no generated template to be left", s.kind), goneWithin, func(context.Context) (bool, error) {
 		return s.now.resources+s.now.templates == 0 && nothing(), nil
 	})
 }

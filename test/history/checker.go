@@ -20,7 +20,7 @@ const (
 	DoubleLink Rule = "double link"
 	// LostLink: a Machine that serves a live claim is not taken from it (1).
 	LostLink Rule = "lost link"
-	// WrongDelete: a Machine that serves a live claim is not deleted, unless it has failed (2).
+	// WrongDelete: a Machine that serves a live claim is not deleted, nor is its instance, unless it has failed (2).
 	WrongDelete Rule = "wrong delete"
 	// Leak: at the end no Machine is without a live claim, and no instance without a Machine (3).
 	Leak Rule = "leak"
@@ -80,7 +80,7 @@ type Checker struct {
 func NewChecker(rules Rules) *Checker {
 	return &Checker{
 		rules:   rules,
-		objects: map[Kind]map[string]*Object{NodeClaim: {}, Machine: {}, MachineSet: {}, MachineDeployment: {}, SimulatedMachine: {}},
+		objects: map[Kind]map[string]*Object{NodeClaim: {}, Machine: {}, MachineSet: {}, MachineDeployment: {}, MachinePool: {}, SimulatedMachine: {}},
 		claims:  map[types.UID]*Object{},
 		served:  map[types.UID][]types.UID{},
 		known:   map[types.UID][]string{},
@@ -100,6 +100,8 @@ func (c *Checker) Observe(change Change) (before *Object) {
 		c.observeClaim(change, before)
 	case Machine:
 		c.observeMachine(change, before)
+	case SimulatedMachine:
+		c.observeInstance(change, before)
 	}
 	return before
 }
@@ -153,7 +155,7 @@ func (c *Checker) failed(key string, machine *Object, at time.Time) bool {
 	if slices.Contains(c.rules.Failures, machine.Failed) {
 		return true
 	}
-	// Cluster API gives the infrastructure machine the Machine's name.
+	// Machine and instance have the same name, whichever Cluster API has made for the other.
 	if instance := c.objects[SimulatedMachine][key]; instance != nil && slices.Contains(c.rules.Failures, instance.Failed) {
 		return true
 	}

@@ -131,6 +131,17 @@ func TestObserve(t *testing.T) {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), gone(Machine, "m")},
 			want:  []Rule{WrongDelete},
 		},
+		"an instance goes after its Machine": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {}), deleted(NodeClaim, "a"),
+			chosen("m"), deleted(Machine, "m"), deleted(SimulatedMachine, "m"), gone(SimulatedMachine, "m"),
+		}},
+		"the instance of a Machine that serves is deleted": {
+			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {}), deleted(SimulatedMachine, "m"), gone(SimulatedMachine, "m")},
+			want:  []Rule{WrongDelete},
+		},
+		"the instance of a spare Machine is deleted": {steps: []step{
+			claim("a"), machine("m"), change(SimulatedMachine, "m", func(*Object) {}), deleted(SimulatedMachine, "m"),
+		}},
 		"a Machine that lost its link is deleted": {
 			steps: []step{
 				claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m"),

@@ -23,6 +23,13 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 	}
 }
 
+// observeInstance checks that an instance goes only after its Machine: a MachinePool's provider could remove any of them.
+func (c *Checker) observeInstance(change Change, before *Object) {
+	if machine := c.objects[Machine][change.Key]; before.Live() && !change.Object.Live() && machine.Live() {
+		c.checkDeleted(change, machine)
+	}
+}
+
 // learn remembers what the Machine has served and which provider ID its claim may have.
 func (c *Checker) learn(machine *Object) {
 	if !slices.Contains(c.served[machine.UID], machine.Claim) {
@@ -60,8 +67,9 @@ func (c *Checker) checkTaken(change Change, before, after *Object) {
 	}
 }
 
-// checkDeleted checks that a Machine which is now to go, for it is deleted or chosen for that, does not serve a live claim. A second Machine of a claim may go,
-// if it is not the one that the claim knows by provider ID; so may one that has failed.
+// checkDeleted checks that a Machine which is now to go, for it or its instance is deleted, or it is chosen for that, does
+// not serve a live claim. A second Machine of a claim may go, if it is not the one that the claim knows by provider ID; so
+// may one that has failed.
 func (c *Checker) checkDeleted(change Change, machine *Object) {
 	for _, claim := range c.sortedClaims() {
 		own := machine.ProviderID != "" && machine.ProviderID == claim.ProviderID
@@ -71,12 +79,15 @@ func (c *Checker) checkDeleted(change Change, machine *Object) {
 		if second := c.servedByAnother(claim.UID, machine); second != nil && !own {
 			continue
 		}
-		how := "deleted"
-		if after := change.Object; after != nil && after.Deleted.IsZero() {
+		what, how := "", "deleted"
+		switch after := change.Object; {
+		case change.Kind != Machine:
+			what = "the instance of "
+		case after != nil && after.Deleted.IsZero():
 			how = "chosen to go"
 		}
-		c.violated(change, WrongDelete, machine.Name, "Machine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
-			change.Key, state(machine), how, claim.Name, state(claim))
+		c.violated(change, WrongDelete, machine.Name, "%sMachine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
+			what, change.Key, state(machine), how, claim.Name, state(claim))
 	}
 }
 

@@ -24,12 +24,14 @@ const (
 	Machine           Kind = "Machine"
 	MachineSet        Kind = "MachineSet"
 	MachineDeployment Kind = "MachineDeployment"
+	MachinePool       Kind = "MachinePool"
 	SimulatedMachine  Kind = "SimulatedMachine"
 )
 
 // prefixes are where etcd has the kinds.
 var prefixes = map[string]Kind{
 	"/registry/cluster.x-k8s.io/machinedeployments/":               MachineDeployment,
+	"/registry/cluster.x-k8s.io/machinepools/":                     MachinePool,
 	"/registry/cluster.x-k8s.io/machines/":                         Machine,
 	"/registry/cluster.x-k8s.io/machinesets/":                      MachineSet,
 	"/registry/infrastructure.cluster.x-k8s.io/simulatedmachines/": SimulatedMachine,
@@ -67,7 +69,7 @@ type Object struct {
 	// Chosen is whether the operator has chosen the Machine to go.
 	Chosen bool
 
-	// Replicas are those of a MachineSet or MachineDeployment.
+	// Replicas are those of a MachineSet, MachineDeployment or MachinePool.
 	Replicas int32
 
 	// Failed is the reason for which a Machine's infrastructure, or a SimulatedMachine, is not ready. Whether it has
