@@ -97,11 +97,21 @@ endif
 # So do those that need the CRDs of providers.
 test test-race: $(CRDS)
 
+# Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
+# That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
+INTEGRATION := ./test/integration
+PROCS ?= 4
+
+# Which packages are to be tested, and which of them ginkgo runs.
+in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(shell go list $(TEST) | grep -x '.*$(INTEGRATION:.%=%)'))
+others = $(filter-out $(in_parallel),$(if $(in_parallel),$(shell go list $(TEST)),$(TEST)))
+
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
-	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; \
-	COUNTS_FILE="$$counts" go test -timeout 22m $(TEST_FLAGS) $(TEST) && code=0 || code=$$?; \
+	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; code=0; \
+	$(if $(others),go test -timeout 40m $(TEST_FLAGS) $(others) || code=$$?;) \
+	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=20m --no-color --succinct $(INTEGRATION) || code=$$?;) \
 	sort "$$counts"; exit $$code
 
 .PHONY: test-race

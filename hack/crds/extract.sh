@@ -36,8 +36,8 @@ copy() {
 }
 
 source=$(download . sigs.k8s.io/cluster-api)
-copy cluster-api "$source/core/config/crd/bases" cluster.x-k8s.io_{clusters,machinedeployments,machines,machinesets}.yaml
-copy cluster-api "$source/bootstrap/kubeadm/config/crd/bases" bootstrap.cluster.x-k8s.io_kubeadmconfigtemplates.yaml
+copy cluster-api "$source/core/config/crd/bases" cluster.x-k8s.io_{clusters,machinedeployments,machinepools,machines,machinesets}.yaml
+copy cluster-api "$source/bootstrap/kubeadm/config/crd/bases" bootstrap.cluster.x-k8s.io_kubeadmconfig{s,templates}.yaml
 
 while read -r provider module version sum files; do
 	source=$(download "$work" "$module@$version")

@@ -41,6 +41,18 @@
 // A spare Machine is kept for a while, for the next claim. A Machine with a link is
 // no spare: if its claim is gone, the link is removed first.
 //
+// A MachinePool has another equation, for its infrastructure provider does not count
+// Machines that were let go, replaces those that go too early, and does not tell what
+// it has seen:
+//
+//	held    leaving Machines whose instance is kept by a hook
+//	kept    those of the held ones that were not chosen, or a moment ago
+//	unheld  Machines that others delete, and nothing holds
+//
+//	replicas = live + unheld + new + (held if new > 0, else kept)
+//
+// Its rules for lowering and for letting go are in docs/design/machinepools.md.
+//
 // Nothing is ever incremented. The same claims and Machines give the same
 // answer, so a crash between any two writes leaves behind only a state from
 // which the next reconcile computes what was still to be done:

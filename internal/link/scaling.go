@@ -107,6 +107,8 @@ func (p Pool) replicas(state State, isNew int) int32 {
 	if t := termsOf(state.Machines); isNew > 0 {
 		want += t.held - t.kept
 	}
+	// Lowered no more often than chosen Machines are let go: each change begins their
+	// wait anew.
 	switch current := int(state.Replicas); {
 	case want > current && p.Unready, want < current && !(p.Settled && p.appeared(state)):
 		return state.Replicas

@@ -110,7 +110,7 @@ func (w *world) choose(m simMachine) {
 		if isOwn(*now) {
 			w.fail("Machine %s was there before, and is to go", m.Name)
 		}
-		now.chosen = true
+		now.chosen, now.hook = true, now.hook || w.pool != nil
 	})
 }
 
@@ -208,9 +208,18 @@ func (w *world) breakDown(m simMachine) {
 
 // terminate lets a deleted Machine vanish, however fast, unless its hook holds it.
 func (w *world) terminate(m simMachine) {
+	if w.pool != nil {
+		w.lose(m)
+		return
+	}
 	if !m.deleting || m.hook && m.Used {
 		return
 	}
+	w.vanish(m)
+}
+
+// vanish removes a Machine and its Node.
+func (w *world) vanish(m simMachine) {
 	delete(w.nodes, m.ProviderID)
 	w.wrote()
 	w.machines = append(w.machines, slices.DeleteFunc(slices.Clone(w.machines.now()), func(other simMachine) bool { return other.Name == m.Name }))

@@ -35,9 +35,17 @@ func (w *world) act(actor int) {
 			w.reconcileClaim(c)
 		}
 	case machineDeployment:
-		w.passReplicas()
+		if w.pool != nil {
+			w.makeMachines()
+		} else {
+			w.passReplicas()
+		}
 	case machineSet:
-		w.scaleMachineSet()
+		if w.pool != nil {
+			w.provide()
+		} else {
+			w.scaleMachineSet()
+		}
 	case linker:
 		w.link()
 	case scaler:
@@ -80,6 +88,9 @@ func (w *world) settle() {
 func (w *world) hasSpare() bool {
 	free := 0
 	for _, m := range w.machines.now() {
+		if w.pool != nil && m.chosen {
+			return true
+		}
 		if m.Claim == "" && !m.chosen && !m.deleting {
 			if m.Released {
 				return true

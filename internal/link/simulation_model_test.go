@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
 // simClaim is a NodeClaim in the API server.
@@ -32,7 +34,7 @@ type simMachine struct {
 	claimName        string
 	version          int
 	chosen, deleting bool
-	// hook holds it up, if it has a Node, while it is being deleted.
+	// hook holds it up, if it has a Node or is one of a pool, while it is being deleted.
 	hook bool
 	// spareSince is the step since which it serves no claim.
 	spareSince int
@@ -44,6 +46,8 @@ const spareSteps = 20
 func (w *world) forDecide(m simMachine) Machine {
 	m.Leaving = m.chosen || m.deleting
 	m.Expired = w.step-m.spareSince >= spareSteps
+	m.Chosen, m.Held = m.chosen, m.hook
+	m.Settled = w.pool != nil && m.chosen && w.providerKnows(m.Name)
 	return m.Machine
 }
 
@@ -65,7 +69,8 @@ type history[T any] []T
 func (h history[T]) latest() int { return len(h) - 1 }
 func (h history[T]) now() T      { return h[len(h)-1] }
 
-// The actors. Those up to numCaches read from caches of their own.
+// The actors. Those up to numCaches read from caches of their own. With a pool, that of
+// MachineDeployments is the one of MachinePools, and that of MachineSets the provider.
 const (
 	core = iota
 	machineDeployment
@@ -90,6 +95,8 @@ type options struct {
 	// deletedBooting lets a user delete also Machines without a Node, which nothing
 	// holds up: they vanish at any moment.
 	deletedBooting bool
+	// pool is how the provider of a pool behaves; nil for a MachineDeployment.
+	pool *model.PoolProvider
 	// own is how many Machines the resource has when it is adopted.
 	own int
 	// trace records what happens.
@@ -109,6 +116,8 @@ type world struct {
 	md, ms   history[simReplicas]
 	nodes    map[string]bool // provider IDs of the Nodes that joined
 	views    [numCaches]view
+	// instances are those of a pool; its replicas are in md.
+	instances []simInstance
 	// ownWrites is the version of Machines that holds all writes of the MachineSet
 	// controller: it waits until its cache has them.
 	ownWrites int
@@ -287,7 +296,11 @@ func (w *world) checkSettled() {
 			w.fail("settled: claim %s, deleting=%t registered=%t, has Machines %v", c.uid, c.deleting, c.registered, own)
 		}
 	}
-	if want := len(claims) + w.own; len(machines) != want || int(w.md.now().replicas) != want || int(w.ms.now().replicas) != want {
-		w.fail("settled: %d claims, %d Machines, replicas %d, of the MachineSet %d", len(claims), len(machines), w.md.now().replicas, w.ms.now().replicas)
+	made := int(w.ms.now().replicas)
+	if w.pool != nil {
+		made = len(w.instances)
+	}
+	if want := len(claims) + w.own; len(machines) != want || int(w.md.now().replicas) != want || made != want {
+		w.fail("settled: %d claims, %d Machines, replicas %d, of the MachineSet or instances %d", len(claims), len(machines), w.md.now().replicas, made)
 	}
 }

@@ -7,7 +7,7 @@ import "slices"
 // observed is scalable.Observe for one of our reconcilers.
 func (w *world) observed(actor int) (claims []simClaim, machines map[string]simMachine, plan Plan) {
 	v := w.views[actor]
-	state := State{Replicas: w.md[v.md].replicas, Own: int32(w.own)}
+	state := State{Replicas: w.md[v.md].replicas, Own: int32(w.own), Scaling: w.scaling(v)}
 	if w.own > 0 {
 		state.Adopted = adopted
 	}
@@ -108,18 +108,11 @@ func (w *world) scale() {
 			w.release(machines[name])
 		}
 	}
-	live := 0
-	for _, m := range machines {
-		if !m.chosen && !m.deleting {
-			live++
-		}
-	}
-	set := w.ms[v.ms]
 	for _, m := range w.machines[v.machines] { // in order, not as in a map
 		switch {
-		case m.chosen && set.observed && int(set.replicas) <= live:
+		case slices.Contains(plan.LetGo, m.Name):
 			w.letGo(m)
-		case m.deleting && !m.chosen && m.hook && m.Used:
+		case m.deleting && !m.chosen && m.hook && (m.Used || w.pool != nil):
 			w.chooseDeleted(m, claims, plan)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
+	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
 // interleavings is the number of seeds that TestSimulation runs.
@@ -57,6 +58,23 @@ func TestSimulation(t *testing.T) {
 	counts.Print(t, fmt.Sprintf("simulation of links: %d interleavings, %d steps", interleavings, steps))
 }
 
+// TestSimulationPool does the same with pools of a strict provider and of one like
+// Azure.
+func TestSimulationPool(t *testing.T) {
+	steps := 0
+	for seed := range int64(interleavings) {
+		opts := options{pool: &model.PoolProvider{RemovesAnnotated: seed%2 == 1}}
+		w := simulate(seed, opts)
+		steps += w.step
+		if w.failure != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts, w.step))
+		} else if len(w.victims) > 0 {
+			t.Fatalf("seed %d: replicas made the provider remove a serving Machine\n%s", seed, traceOf(seed, opts, w.victims[0]))
+		}
+	}
+	counts.Print(t, fmt.Sprintf("simulation of links in pools: %d interleavings, %d steps", interleavings, steps))
+}
+
 // TestSimulationAdopted does the same with a resource that had Machines of its own:
 // none of these is ever linked, chosen or deleted for replicas, and as many stay.
 func TestSimulationAdopted(t *testing.T) {
@@ -71,12 +89,13 @@ func TestSimulationAdopted(t *testing.T) {
 	}
 }
 
-// TestSimulationCounts counts the serving Machines that a MachineSet deletes when
-// its world is less kind; what must hold at every moment and in the end, does.
+// TestSimulationCounts counts the serving Machines that a MachineSet or a provider
+// deletes when its world is less kind; what must hold at every moment and in the end, does.
 func TestSimulationCounts(t *testing.T) {
 	for name, opts := range map[string]options{
 		"a lagging MachineSet":            {laggingMachineSet: true},
 		"deleted Machines without a Node": {deletedBooting: true},
+		"those of a pool":                 {deletedBooting: true, pool: &model.PoolProvider{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			harmed := harm{}

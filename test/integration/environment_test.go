@@ -73,6 +73,9 @@ func (e *environment) startControlPlane(ctx context.Context) {
 		},
 		ErrorIfPathMissing: true,
 	}}
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	e.control.ControlPlane.GetAPIServer().Path = e.mortal(filepath.Join(assets, "kube-apiserver"))
+	e.control.ControlPlane.Etcd = &envtest.Etcd{Path: e.mortal(filepath.Join(assets, "etcd"))}
 	// Also if it does not start in full: it runs when a CRD is refused.
 	DeferCleanup(func() error { return e.control.Stop() })
 	e.config, err = e.control.Start()
@@ -118,7 +121,7 @@ func (e *environment) logFile(name string) string {
 
 func (e *environment) keepOrRemoveLogs() error {
 	if CurrentSpecReport().Failed() || suiteFailed {
-		GinkgoWriter.Printf("the controllers' logs are in %s\n", e.logs)
+		AddReportEntry("the controllers' logs", e.logs)
 		return nil
 	}
 	return os.RemoveAll(e.logs)

@@ -34,8 +34,8 @@ type poolPlan struct {
 	choose, link, letGo []int
 }
 
-// decide returns the plan for a pool as it was seen. Settled tells that the provider
-// must have seen all that was written.
+// decide returns the plan for a pool as it was seen, for the orders that the operator
+// does not have. Settled tells that the provider must have seen all that was written.
 func decide(o order, replicas, claims, waiting int8, machines []poolMachine, settled bool) poolPlan {
 	if o.whole {
 		return decideWhole(replicas, claims, waiting, machines)
@@ -128,6 +128,9 @@ func (w *poolWorld) operate(o order) {
 		}
 	}
 	plan := decide(o, w.replicas, claims, w.waiting, w.seen[:], isSettled)
+	if o == held {
+		plan = w.decideForReal()
+	}
 	switch {
 	case len(plan.link) > 0:
 		i := plan.link[0]

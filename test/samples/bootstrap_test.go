@@ -74,8 +74,8 @@ func arguments(words []string) map[string]string {
 	return result
 }
 
-// kubeadmArguments returns the kubelet's arguments in the spec of a
-// KubeadmConfigTemplate's template, which must have the taint.
+// kubeadmArguments returns the kubelet's arguments in the spec of a KubeadmConfig,
+// which must have the taint.
 func kubeadmArguments(t *testing.T, spec map[string]any) map[string]string {
 	t.Helper()
 	registration, _, err := unstructured.NestedMap(spec, "joinConfiguration", "nodeRegistration")
@@ -130,7 +130,7 @@ func TestCloudInit(t *testing.T) {
 	all, number := s.generate(t)
 	name := *s.template.Spec.Template.Spec.Bootstrap.DataSecretName
 	for _, m := range all {
-		if got := m.deployment.Spec.Template.Spec.Bootstrap.DataSecretName; got == nil || *got != name {
+		if got := m.machine.Bootstrap.DataSecretName; got == nil || *got != name {
 			t.Errorf("%s: the Secret is %v", m, got)
 		}
 		checkSize(t, m)

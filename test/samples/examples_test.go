@@ -67,7 +67,7 @@ func generateExample(t *testing.T, object *unstructured.Unstructured) {
 	if ref == nil {
 		return // it only has what it discovers
 	}
-	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2"}
+	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2", "AzureMachinePool": "azure-machinepool"}
 	t.Run(object.GetName(), func(t *testing.T) {
 		s := apply(t, folders[ref.Kind])
 		if bootstrap := template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind; s.bases.Bootstrap.GetKind() != bootstrap {

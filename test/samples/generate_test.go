@@ -23,9 +23,11 @@ var cluster = types.NamespacedName{Namespace: "default", Name: "example"}
 type made struct {
 	instanceType *catalog.Type
 	offering     *catalog.Offering
-	deployment   *clusterv1.MachineDeployment
-	// infrastructure and bootstrap are the spec.template.spec of what the
-	// MachineDeployment refers to; bootstrap is nil for a Secret.
+	// failureDomain and machine are what the scalable resource says of its Machines.
+	failureDomain string
+	machine       clusterv1.MachineSpec
+	// infrastructure and bootstrap are the specs of what the scalable resource refers
+	// to, or what these are templates of; bootstrap is nil for a Secret.
 	infrastructure, bootstrap map[string]any
 }
 
@@ -37,6 +39,12 @@ func (m made) String() string {
 // test ends. It returns also how many objects there are of each kind.
 func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 	t.Helper()
+	settings := s.template.Spec.ScalableResource
+	if base := s.bases.Infrastructure; base != nil {
+		if err := scalable.KindOf(settings).Accepts(base, settings); err != nil {
+			t.Error(err)
+		}
+	}
 	generator, err := scalable.NewGenerator(cluster, s.template, s.bases)
 	if err != nil {
 		t.Fatal(err)
@@ -69,11 +77,11 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 			}
 			create(t, generated.Resource.API())
 			counts[string(generated.Resource.Kind().Name())]++
-			m := made{instanceType: instanceType, offering: offering, deployment: generated.Resource.API().(*clusterv1.MachineDeployment)}
-			spec := m.deployment.Spec.Template.Spec
-			m.infrastructure = templateSpec(t, objects, spec.InfrastructureRef)
-			if spec.Bootstrap.ConfigRef.IsDefined() {
-				m.bootstrap = templateSpec(t, objects, spec.Bootstrap.ConfigRef)
+			m := made{instanceType: instanceType, offering: offering}
+			m.machine, m.failureDomain = machinesOf(generated.Resource)
+			m.infrastructure = referenced(t, objects, m.machine.InfrastructureRef)
+			if m.machine.Bootstrap.ConfigRef.IsDefined() {
+				m.bootstrap = referenced(t, objects, m.machine.Bootstrap.ConfigRef)
 			}
 			all = append(all, m)
 		}
@@ -81,18 +89,45 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 	return all, counts
 }
 
-// templateSpec returns the spec.template.spec of the template that is referred to.
-func templateSpec(t *testing.T, objects map[string]*unstructured.Unstructured, ref clusterv1.ContractVersionedObjectReference) map[string]any {
+// machinesOf returns the spec and the failure domain of a scalable resource's Machines.
+func machinesOf(resource *scalable.Resource) (clusterv1.MachineSpec, string) {
+	if pool, is := resource.API().(*clusterv1.MachinePool); is {
+		return pool.Spec.Template.Spec, strings.Join(pool.Spec.FailureDomains, ",")
+	}
+	machine := resource.API().(*clusterv1.MachineDeployment).Spec.Template.Spec
+	return machine, machine.FailureDomain
+}
+
+// referenced returns the spec of the object that is referred to.
+func referenced(t *testing.T, objects map[string]*unstructured.Unstructured, ref clusterv1.ContractVersionedObjectReference) map[string]any {
 	t.Helper()
 	object := objects[ref.Kind+"/"+ref.Name]
 	if object == nil {
 		t.Fatalf("there is no %s %s", ref.Kind, ref.Name)
 	}
-	spec, found, err := unstructured.NestedMap(object.Object, "spec", "template", "spec")
-	if err != nil || !found {
-		t.Fatalf("%s %s has no spec.template.spec: %v", ref.Kind, ref.Name, err)
+	return specOf(t, object)
+}
+
+// specOf returns the spec of an object, or what it is a template of.
+func specOf(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	path := []string{"spec"}
+	if strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix) {
+		path = []string{"spec", "template", "spec"}
 	}
-	return spec
+	return nested(t, object.Object, path...)
+}
+
+func nested(t *testing.T, object map[string]any, path ...string) map[string]any {
+	t.Helper()
+	if len(path) == 0 {
+		return object
+	}
+	fields, found, err := unstructured.NestedMap(object, path...)
+	if err != nil || !found {
+		t.Fatalf("there is no %s: %v", strings.Join(path, "."), err)
+	}
+	return fields
 }
 
 // describe returns numbers of objects in words.

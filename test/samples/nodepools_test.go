@@ -17,7 +17,7 @@ import (
 // Each offering of a sample is for one of its NodePools, and where there is a pool for
 // GPUs, it has nothing else.
 func TestNodePools(t *testing.T) {
-	for _, folder := range []string{"", "aws", "azure", "gcp", "vsphere", "rke2", "cloud-init"} {
+	for _, folder := range []string{"", "aws", "azure", "gcp", "vsphere", "rke2", "cloud-init", "aws-machinepool", "azure-machinepool"} {
 		t.Run(folder, func(t *testing.T) {
 			s := &sample{objects: createAll(t, folder)}
 			template := &v1alpha1.KarpenterMachineTemplate{}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -20,6 +19,8 @@ const nvidiaGPU corev1.ResourceName = "nvidia.com/gpu"
 
 // provider is what a sample has of a provider.
 type provider struct {
+	// machine is where the spec of the infrastructure has the fields below.
+	machine []string
 	// instanceType is the field of the infrastructure template that names the type;
 	// empty if the provider has none.
 	instanceType string
@@ -39,6 +40,10 @@ func TestProviders(t *testing.T) {
 		"azure":   {instanceType: "vmSize", spot: "spotVMOptions", spotValue: map[string]any{"evictionPolicy": "Delete"}, arm64: "image"},
 		"gcp":     {instanceType: "instanceType", spot: "provisioningModel", spotValue: "Spot", arm64: "image", gpu: "onHostMaintenance"},
 		"vsphere": {gpu: "pciDevices", noARM64: true},
+		"aws-machinepool": {machine: []string{"awsLaunchTemplate"},
+			instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}},
+		"azure-machinepool": {machine: []string{"template"},
+			instanceType: "vmSize", spot: "spotVMOptions", spotValue: map[string]any{"evictionPolicy": "Delete"}, arm64: "image"},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			s := apply(t, folder)
@@ -57,28 +62,28 @@ func TestProviders(t *testing.T) {
 // checkMachine tells whether what was generated asks for the machine that is offered.
 func checkMachine(t *testing.T, s *sample, want provider, m made) {
 	t.Helper()
-	if got := m.deployment.Spec.Template.Spec.FailureDomain; got != m.offering.FailureDomain {
-		t.Errorf("the failure domain is %q", got)
+	if m.failureDomain != m.offering.FailureDomain {
+		t.Errorf("the failure domain is %q", m.failureDomain)
 	}
+	got, base := nested(t, m.infrastructure, want.machine...), nested(t, specOf(t, s.bases.Infrastructure), want.machine...)
 	if want.instanceType != "" {
-		if diff := cmp.Diff(any(m.instanceType.Name), m.infrastructure[want.instanceType]); diff != "" {
+		if diff := cmp.Diff(any(m.instanceType.Name), got[want.instanceType]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want.instanceType, diff)
 		}
 	} else {
 		checkSize(t, m)
 	}
 	if want.spot != "" {
-		got, has := m.infrastructure[want.spot]
-		if isSpot := m.offering.CapacityType == karpv1.CapacityTypeSpot; has != isSpot || isSpot && !cmp.Equal(want.spotValue, got) {
-			t.Errorf("%s is %v (%t)", want.spot, got, has)
+		spot, has := got[want.spot]
+		if isSpot := m.offering.CapacityType == karpv1.CapacityTypeSpot; has != isSpot || isSpot && !cmp.Equal(want.spotValue, spot) {
+			t.Errorf("%s is %v (%t)", want.spot, spot, has)
 		}
 	}
-	base, _, _ := unstructured.NestedMap(s.bases.Infrastructure.Object, "spec", "template", "spec")
 	_, isGPU := m.instanceType.Capacity[nvidiaGPU]
 	isARM64 := m.instanceType.Labels[corev1.LabelArchStable] == karpv1.ArchitectureArm64
 	for field, is := range map[string]bool{want.gpu: isGPU, want.arm64: isARM64} {
-		if field != "" && cmp.Equal(base[field], m.infrastructure[field]) == is {
-			t.Errorf("%s is %v", field, m.infrastructure[field])
+		if field != "" && cmp.Equal(base[field], got[field]) == is {
+			t.Errorf("%s is %v", field, got[field])
 		}
 	}
 	if _, named := m.instanceType.Labels[v1alpha1.InstanceGPUNameLabel]; named != isGPU {

@@ -160,13 +160,9 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	var errs []error
 	for _, users := range missing {
-		instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(users[0]))
-		if err != nil {
-			continue // it is not offered any more
-		}
-		generated, err := generator.Generate(instanceType, offering)
-		if err != nil || generated.Resource.GetName() != users[0].GetName() {
-			continue // of another revision
+		generated := r.generated(ctx, template, generator, users[0])
+		if generated == nil {
+			continue
 		}
 		for _, object := range generated.Objects {
 			key := copyKey{object.GroupVersionKind().GroupKind(), object.GetName()}
@@ -179,6 +175,20 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// generated returns what a template generates for a scalable resource now; nil if that is
+// of another revision.
+func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, generator *scalable.Generator, resource *scalable.Resource) *scalable.Generated {
+	instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(resource))
+	if err != nil {
+		return nil // it is not offered any more
+	}
+	generated, err := generator.Generate(instanceType, offering)
+	if err != nil || generated.Resource.GetName() != resource.GetName() {
+		return nil
+	}
+	return generated
 }
 
 // ignoreGone drops the errors of an object that is gone or has changed.

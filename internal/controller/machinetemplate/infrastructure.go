@@ -54,20 +54,40 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 			return nil
 		}
 	}
+	why, err := r.unusable(ctx, template)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonScalableResourceUnusable, why)
+		return nil
+	}
+	conditions.SetTrue(v1alpha1.ConditionInfrastructureReady)
+	return nil
+}
+
+// unusable returns why no Machines can be had from a scalable resource of the template as
+// it is now; empty if they can. What was made of an earlier revision does not matter.
+func (r *Reconciler) unusable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (string, error) {
 	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: template.Name})
 	if err != nil {
-		return fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+		return "", fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	for _, resource := range resources {
 		why, err := scalable.Unusable(ctx, r.clusters, resource)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if why != "" && resource.Kind() == kind {
-			conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonScalableResourceUnusable, why)
-			return nil
+		if why == "" {
+			continue
+		}
+		generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
+		if err != nil {
+			return "", nil //nolint:nilerr // Other conditions tell of it.
+		}
+		if r.generated(ctx, template, generator, resource) != nil {
+			return why, nil
 		}
 	}
-	conditions.SetTrue(v1alpha1.ConditionInfrastructureReady)
-	return nil
+	return "", nil
 }

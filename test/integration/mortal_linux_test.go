@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// becomeEnv names the program that this one is to become.
+const becomeEnv = "INTEGRATION_BECOME"
+
+// TestMain makes this process end if the one that has started it does, and becomes
+// what mortal asks for.
+func TestMain(m *testing.M) {
+	path := os.Getenv(becomeEnv)
+	signal := syscall.SIGTERM // Ginkgo stops what it has started
+	if path != "" {
+		signal = syscall.SIGKILL
+	}
+	if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(signal), 0); err != 0 {
+		fmt.Fprintln(os.Stderr, "prctl:", err)
+		os.Exit(1)
+	}
+	if path != "" {
+		err := syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
+		fmt.Fprintln(os.Stderr, path+":", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// mortal returns a program that is the one of the given path, and does not outlive this
+// process, however that ends: a test that has timed out or was killed cleans nothing up.
+func (e *environment) mortal(path string) string {
+	GinkgoHelper()
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	path, err = filepath.Abs(path)
+	Expect(err).NotTo(HaveOccurred())
+	script := filepath.Join(e.logs, filepath.Base(path))
+	Expect(os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexport %s='%s'\nexec '%s' \"$@\"\n", becomeEnv, path, self), 0o700)).To(Succeed())
+	return script
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+)
+
+// decideForReal returns the plan of the operator itself. A wait is over here when the
+// provider has seen what it is for.
+func (w *poolWorld) decideForReal() poolPlan {
+	state := link.State{Replicas: int32(w.replicas), Scaling: link.Pool{Settled: w.replicasSeen == w.replicas}}
+	for i := range w.waiting {
+		name := "waiting-" + strconv.Itoa(int(i))
+		state.Claims = append(state.Claims, link.Claim{UID: types.UID(name), Name: name, NeedsMachine: true})
+	}
+	for i, m := range w.machines {
+		if m.serves == serving {
+			// That it has its Machine is known from the Machine alone.
+			seen := w.seen[i].serves == serving
+			state.Claims = append(state.Claims, link.Claim{UID: claimOf(i), Name: string(claimOf(i)), NeedsMachine: !seen})
+		}
+	}
+	plan := poolPlan{}
+	for i, m := range w.seen {
+		if !m.machine {
+			continue
+		}
+		machine := link.Machine{
+			Name: strconv.Itoa(i), Expired: true, Leaving: m.deleting || m.annotated,
+			Chosen: m.annotated, Held: m.hook, Settled: m.annotated && (w.annotated[i] || !w.machines[i].annotated), Gone: m.going,
+		}
+		if m.serves != spare {
+			machine.Claim, machine.Used = claimOf(i), true
+		}
+		state.Machines = append(state.Machines, machine)
+		if m.deleting && m.hook && !m.annotated { // as the reconciler does with what others delete
+			plan.choose = append(plan.choose, i)
+		}
+	}
+	decided := link.Decide(state)
+	plan.replicas = int8(decided.Replicas)
+	plan.choose = append(plan.choose, indexes(decided.Removals)...)
+	for _, name := range decided.LetGo {
+		if i := index(name); !w.seen[i].deleting || w.seen[i].hook {
+			plan.letGo = append(plan.letGo, i)
+		}
+	}
+	for _, l := range decided.Links {
+		plan.link = append(plan.link, index(l.Machine))
+	}
+	return plan
+}
+
+// claimOf returns the claim that the Machine in a place has.
+func claimOf(place int) types.UID {
+	return types.UID("served-" + strconv.Itoa(place))
+}
+
+func indexes(names []string) (all []int) {
+	for _, name := range names {
+		all = append(all, index(name))
+	}
+	return all
+}
+
+func index(name string) int {
+	i, _ := strconv.Atoi(name)
+	return i
+}
