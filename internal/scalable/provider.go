@@ -89,7 +89,11 @@ func provisioned(infrastructure *unstructured.Unstructured) bool {
 // observe tells whether the provider can make Machines and must have seen the replicas,
 // and which of the leaving Machines have lost their instance.
 func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
-	if observed.Resource == nil {
+	if observed.Resource == nil || !observed.Resource.GetDeletionTimestamp().IsZero() {
+		// Nobody makes instances any more: all of them are going, or are gone.
+		for name, machine := range observed.Machines {
+			observed.gone[name] = Leaving(machine)
+		}
 		observed.scaling = link.Pool{Unready: true}
 		return nil
 	}
@@ -97,7 +101,9 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	if err != nil {
 		return err
 	}
-	ready := infrastructure != nil && makesMachines(infrastructure)
+	// One that is being deleted replaces nothing, and all of its instances go.
+	going := infrastructure != nil && infrastructure.GetDeletionTimestamp() != nil
+	ready := infrastructure != nil && !going && makesMachines(infrastructure)
 	if !ready && len(observed.Claims) > 0 {
 		observed.due = append(observed.due, observed.Now.Add(readyPoll))
 	}
@@ -110,9 +116,11 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 			continue
 		}
 		observed.due = append(observed.due, LeavingSince(machine, observed.Now).Add(settle))
-		if observed.gone[machine.Name], err = lostInstance(ctx, clusters, machine, observed.Resource); err != nil {
+		lost, err := lostInstance(ctx, clusters, machine, observed.Resource)
+		if err != nil {
 			return err
 		}
+		observed.gone[machine.Name] = lost || going && !machine.DeletionTimestamp.IsZero()
 	}
 	return nil
 }
@@ -132,8 +140,9 @@ func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 	}
 	// The list is what the provider has; some go on having an object of what is gone.
 	ids := resource.API().(*clusterv1.MachinePool).Spec.ProviderIDList
-	return instance.GetDeletionTimestamp() != nil ||
-		Used(machine) && !slices.Contains(ids, machine.Spec.ProviderID), nil
+	// A Machine can have a Node before it learns of its provider ID.
+	id := machine.Spec.ProviderID
+	return instance.GetDeletionTimestamp() != nil || Used(machine) && id != "" && !slices.Contains(ids, id), nil
 }
 
 // replicasSince returns when replicas were last set.

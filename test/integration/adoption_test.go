@@ -19,7 +19,7 @@ import (
 
 var _ = Describe("A MachineDeployment that discovery finds", func() {
 	It("makes Machines for claims, and keeps those that it had", func(ctx SpecContext) {
-		f := newFixture("adopted").delays(0, 0, 0)
+		f := machineDeployments.newFixture("adopted").delays(0, 0, 0)
 		existing := f.existing(2)
 		f.createFinding(ctx, existing)
 		machines := func() []clusterv1.Machine { return machinesOf(ctx, existing) }
@@ -92,7 +92,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 	})
 
 	It("is at its limit with the Machines it had", func(ctx SpecContext) {
-		f := newFixture("adoptedlimit").delays(0, 0, never)
+		f := machineDeployments.newFixture("adoptedlimit").delays(0, 0, never)
 		existing := f.existing(2)
 		existing.Annotations["cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"] = "3"
 		f.createFinding(ctx, existing)
@@ -148,7 +148,7 @@ func (f *fixture) existing(replicas int32) *clusterv1.MachineDeployment {
 				Spec: clusterv1.MachineSpec{
 					ClusterName: served.Name, FailureDomain: zone,
 					Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
-					InfrastructureRef: *infrastructureRef(f.name),
+					InfrastructureRef: *machineDeployments.infrastructureRef(f.name),
 				},
 			},
 		},

@@ -54,7 +54,7 @@ var _ = Describe("Discovery", func() {
 	const own = instanceType + "/" + zone + "/" + karpv1.CapacityTypeOnDemand
 
 	It("finds infrastructure templates by their labels and follows their changes", func(ctx SpecContext) {
-		f := newFixture("discovery")
+		f := machineDeployments.newFixture("discovery")
 		labels := map[string]string{discoveredLabel: f.name}
 		f.template.Spec.Discovery = &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{
 			APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedMachineTemplate", Selector: metav1.LabelSelector{MatchLabels: labels},
@@ -63,7 +63,7 @@ var _ = Describe("Discovery", func() {
 		Expect(f.template.Status.InstanceTypes).To(BeEquivalentTo(1))
 
 		By("making one, whose provider tells its capacity")
-		large := f.infrastructure.DeepCopy()
+		large := f.infrastructure.(*infrav1.SimulatedMachineTemplate).DeepCopy()
 		large.ObjectMeta = metav1.ObjectMeta{Namespace: served.Namespace, Name: "discovery-large", Labels: labels, Annotations: map[string]string{
 			v1alpha1.DiscoveredInstanceTypeAnnotation: "large", v1alpha1.DiscoveredZonesAnnotation: "zone-a,zone-b", v1alpha1.DiscoveredPriceAnnotation: "0.5",
 		}}
@@ -117,7 +117,7 @@ var _ = Describe("Discovery", func() {
 	})
 
 	It("finds MachineDeployments, but for those that the operator has generated", func(ctx SpecContext) {
-		f := newFixture("discoverymd")
+		f := machineDeployments.newFixture("discoverymd")
 		f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 		f.createReady(ctx)
 		f.createResource(ctx)
@@ -131,7 +131,7 @@ var _ = Describe("Discovery", func() {
 				Template: clusterv1.MachineTemplateSpec{
 					ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"md": "existing", "node-role.kubernetes.io/old": ""}},
 					Spec: clusterv1.MachineSpec{
-						ClusterName: served.Name, FailureDomain: "zone-c", InfrastructureRef: *infrastructureRef(f.name),
+						ClusterName: served.Name, FailureDomain: "zone-c", InfrastructureRef: *machineDeployments.infrastructureRef(f.name),
 						Bootstrap: clusterv1.Bootstrap{DataSecretName: new("bootstrap")},
 					},
 				},

@@ -14,11 +14,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var _ = Describe("The catalogue of a template", func() {
+var _ = forEachKind("The catalogue of a template", func(k kind) {
 	const own = instanceType + "/" + zone + "/" + karpv1.CapacityTypeOnDemand
 
 	It("lists a type that was removed until its last claim is gone", func(ctx SpecContext) {
-		f := newFixture("removedtype").createReady(ctx)
+		f := k.newFixture("removedtype").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		env.change(ctx, f.template, func() { f.template.Spec.InstanceTypes[0].Name = "successor" })
@@ -32,7 +32,7 @@ var _ = Describe("The catalogue of a template", func() {
 	})
 
 	It("closes an offering that is at its limit", func(ctx SpecContext) {
-		f := newFixture("limited")
+		f := k.newFixture("limited")
 		f.template.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
@@ -57,8 +57,8 @@ var _ = Describe("The catalogue of a template", func() {
 	})
 
 	It("counts with what Nodes report", func(ctx SpecContext) {
-		f := newFixture("learns")
-		spec := &f.infrastructure.Spec.Template.Spec
+		f := k.newFixture("learns")
+		spec := f.machine()
 		spec.Capacity = spec.Capacity.DeepCopy() // it is shared with the template's
 		spec.Capacity[corev1.ResourceMemory] = resource.MustParse("7Gi")
 		spec.Reserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
@@ -85,7 +85,7 @@ var _ = Describe("The catalogue of a template", func() {
 
 	It("gives Nodes the labels of their instance type, whatever core took them for", func(ctx SpecContext) {
 		const disk = "disk.example.com/kind"
-		f := newFixture("labels")
+		f := k.newFixture("labels")
 		f.template.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{disk: "ssd"}
 		f.createReady(ctx)
 		claim := f.newClaim()
@@ -100,11 +100,11 @@ var _ = Describe("The catalogue of a template", func() {
 	})
 
 	It("says that a Node joined without the taint for as long as that is there", func(ctx SpecContext) {
-		good := newFixture("tainted").createReady(ctx)
+		good := k.newFixture("tainted").createReady(ctx)
 		env.waitFor(ctx, good.launchOne(ctx), karpv1.ConditionTypeRegistered)
 		good.waitCondition(ctx, v1alpha1.ConditionNodesTainted, "")
 
-		f := newFixture("untainted").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("untainted").delays(0, 0, never).createReady(ctx)
 		claim := f.launchOne(ctx)
 		Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
 		node := &corev1.Node{

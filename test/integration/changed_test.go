@@ -10,23 +10,23 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-var _ = Describe("A claim whose template changes before its MachineDeployment is made", func() {
-	// launchHeld returns a claim that waits for its MachineDeployment, which is
+var _ = forEachKind("A claim whose template changes before its scalable resource is made", func(k kind) {
+	// launchHeld returns a claim that waits for its scalable resource, which is
 	// there no more and cannot be made yet, because one of that name is still going.
-	launchHeld := func(ctx context.Context, f *fixture) (claim *karpv1.NodeClaim, old *clusterv1.MachineDeployment, release func(context.Context)) {
+	launchHeld := func(ctx context.Context, f *fixture) (claim *karpv1.NodeClaim, old *scalable.Resource, release func(context.Context)) {
 		GinkgoHelper()
 		old = f.createResource(ctx)
-		release = env.hold(ctx, old)
-		env.delete(ctx, old)
+		release = env.hold(ctx, old.API())
+		env.delete(ctx, old.API())
 		claim = f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, old.Name))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, old.GetName()))
 		return claim, old, release
 	}
 	change := func(ctx context.Context, f *fixture, change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
@@ -37,8 +37,8 @@ var _ = Describe("A claim whose template changes before its MachineDeployment is
 		}).Should(BeTrue(), "the change was seen")
 	}
 
-	It("moves to the MachineDeployment that its offering has now", func(ctx SpecContext) {
-		f := newFixture("moved").delays(0, 0, never).createReady(ctx)
+	It("moves to the one that its offering has now", func(ctx SpecContext) {
+		f := k.newFixture("moved").delays(0, 0, never).createReady(ctx)
 		claim, old, release := launchHeld(ctx, f)
 		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.Template.Metadata.Labels = map[string]string{"team": "platform"}
@@ -47,15 +47,15 @@ var _ = Describe("A claim whose template changes before its MachineDeployment is
 		machine := env.waitMachine(ctx, claim)
 		Expect(machine.Labels).To(HaveKeyWithValue("team", "platform"))
 		resource := f.resource(ctx)
-		Expect(resource.Name).NotTo(Equal(old.Name))
+		Expect(resource.GetName()).NotTo(Equal(old.GetName()))
 		Expect(env.get(ctx, claim)).To(Succeed())
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.Name))
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.Labels[v1alpha1.TemplateHashLabel]))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.GetLabels()[v1alpha1.TemplateHashLabel]))
 		Expect(env.machinesOf(ctx, claim)).To(HaveLen(1))
 	})
 
 	It("is deleted, with an event, if its offering is gone", func(ctx SpecContext) {
-		f := newFixture("gone").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("gone").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claim, _, release := launchHeld(ctx, f)
 		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.InstanceTypes[0].Offerings[0].Zone = "zone-b" })

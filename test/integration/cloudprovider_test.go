@@ -23,11 +23,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 )
 
-var _ = Describe("CloudProvider", func() {
+var _ = forEachKind("CloudProvider", func(k kind) {
 	It("finds claims by provisional and by real provider IDs", func(ctx SpecContext) {
 		provider := env.cloudProvider()
-		slow := newFixture("get-slow").delays(never, never, 0).createReady(ctx)
-		fast := newFixture("get-fast").delays(0, 0, never).createReady(ctx)
+		slow := k.newFixture("get-slow").delays(never, never, 0).createReady(ctx)
+		fast := k.newFixture("get-fast").delays(0, 0, never).createReady(ctx)
 		booting, running, waiting := slow.launchOne(ctx), fast.launchOne(ctx), slow.newClaim()
 		env.waitMachine(ctx, booting)
 		env.waitMachine(ctx, running)
@@ -84,12 +84,12 @@ var _ = Describe("CloudProvider", func() {
 		}
 		Expect(list()).NotTo(HaveKey(running.UID))
 		Expect(core.IsNodeClaimNotFoundError(provider.Delete(ctx, running))).To(BeTrue())
-		env.annotate(ctx, slow.resource(ctx), clusterv1.PausedAnnotation, nil)
+		env.annotate(ctx, slow.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 	})
 
 	It("sends no request when it creates claims", func(ctx SpecContext) {
-		f := newFixture("create").createReady(ctx)
-		broken := newFixture("create-broken")
+		f := k.newFixture("create").createReady(ctx)
+		broken := k.newFixture("create-broken")
 		broken.template.Spec.InstanceTypes = nil
 		broken.create(ctx)
 		Eventually(ctx, func() bool { return broken.condition(ctx, status.ConditionReady).IsFalse() }).Should(BeTrue())

@@ -8,9 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -18,43 +16,38 @@ import (
 // (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go, finalize).
 const deleteInterval = 5 * time.Second
 
-var _ = Describe("Deleting a claim", func() {
+var _ = forEachKind("Deleting a claim", func(k kind) {
 	It("before a Machine was asked for leaves none", func(ctx SpecContext) {
-		f := newFixture("unasked").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("unasked").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		f.createResource(ctx)
 		claim := f.newClaim()
 		f.launchPaused(ctx, claim)
-		Consistently(ctx, func() int32 { return lo.FromPtr(f.resource(ctx).Spec.Replicas) }).Should(BeZero(), "replicas of a paused MachineDeployment")
+		Consistently(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeZero(), "replicas of a paused scalable resource")
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
-		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, nil)
+		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 		Consistently(ctx, machines.everCreated).Should(BeEmpty())
-		Expect(lo.FromPtr(f.resource(ctx).Spec.Replicas)).To(BeZero())
+		Expect(f.resource(ctx).Replicas()).To(BeZero())
 	})
 
 	It("whose Machine was asked for and is not there yet takes no Machine from another claim", func(ctx SpecContext) {
-		f := newFixture("unborn").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("unborn").delays(0, 0, never).createReady(ctx)
 		f.createResource(ctx)
 
-		By("asking for two Machines that Cluster API does not make for now")
-		sets := &clusterv1.MachineSetList{}
-		Eventually(ctx, func() []clusterv1.MachineSet {
-			Expect(env.client.List(ctx, sets, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: f.resource(ctx).Name})).To(Succeed())
-			return sets.Items
-		}).Should(HaveLen(1))
-		set := &sets.Items[0]
-		env.annotate(ctx, set, clusterv1.PausedAnnotation, new(""))
+		By("asking for two Machines that are not made for now")
+		maker := f.maker(ctx)
+		env.annotate(ctx, maker, clusterv1.PausedAnnotation, new(""))
 		claims := f.launch(ctx, 2)
-		Eventually(ctx, func() int32 { return lo.FromPtr(f.resource(ctx).Spec.Replicas) }).Should(BeEquivalentTo(2))
+		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
 
 		By("deleting one claim")
 		env.delete(ctx, claims[0])
 		env.waitGone(ctx, claims[0])
-		Consistently(ctx, func() int32 { return lo.FromPtr(f.resource(ctx).Spec.Replicas) }).Should(BeEquivalentTo(2), "replicas, which may have been made")
+		Consistently(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2), "replicas, which may have been made")
 
-		By("letting Cluster API make them")
-		env.annotate(ctx, set, clusterv1.PausedAnnotation, nil)
+		By("letting them be made")
+		env.annotate(ctx, maker, clusterv1.PausedAnnotation, nil)
 		machine := env.waitMachine(ctx, claims[1])
 		env.waitReplicas(ctx, f, 1)
 		Expect(env.exists(ctx, machine)).To(BeTrue())
@@ -62,19 +55,19 @@ var _ = Describe("Deleting a claim", func() {
 		Expect(env.machinesOf(ctx, claims[1])).To(HaveLen(1))
 
 		By("deleting the other one while nothing is made")
-		env.annotate(ctx, set, clusterv1.PausedAnnotation, new(""))
+		env.annotate(ctx, maker, clusterv1.PausedAnnotation, new(""))
 		last := f.launchOne(ctx)
-		Eventually(ctx, func() int32 { return lo.FromPtr(f.resource(ctx).Spec.Replicas) }).Should(BeEquivalentTo(2))
+		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
 		env.delete(ctx, last)
 		env.delete(ctx, claims[1])
 		env.waitGone(ctx, last)
-		env.annotate(ctx, set, clusterv1.PausedAnnotation, nil)
+		env.annotate(ctx, maker, clusterv1.PausedAnnotation, nil)
 		env.waitGone(ctx, claims[1])
 		env.waitReplicas(ctx, f, 0)
 	})
 
 	It("keeps it until its Machine is gone, in whatever state that is", func(ctx SpecContext) {
-		fixtures := []*fixture{newFixture("noid").delays(never, never, 0), newFixture("nonode").delays(0, 0, never), newFixture("node")}
+		fixtures := []*fixture{k.newFixture("noid").delays(never, never, 0), k.newFixture("nonode").delays(0, 0, never), k.newFixture("node")}
 		reached := []func(*karpv1.NodeClaim){
 			func(claim *karpv1.NodeClaim) { env.waitProviderID(ctx, claim, provisionalID(claim)) },
 			func(claim *karpv1.NodeClaim) {

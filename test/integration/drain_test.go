@@ -46,11 +46,12 @@ func (e *environment) runProtected(ctx context.Context, name, node string) (pod 
 	return pod, func(ctx context.Context) { e.delete(ctx, budget) }
 }
 
-var _ = Describe("A Node whose Machine somebody else deletes", func() {
+var _ = forEachKind("A Node whose Machine somebody else deletes", func(k kind) {
+	const byHand = "by hand"
 	for name, remove := range map[string]func(context.Context, *clusterv1.Machine){
-		"by hand": func(ctx context.Context, machine *clusterv1.Machine) { env.delete(ctx, machine) },
+		byHand: func(ctx context.Context, machine *clusterv1.Machine) { env.delete(ctx, machine) },
 		// What Cluster API's health check writes when it finds a Machine unhealthy; the
-		// MachineSet then deletes the Machine.
+		// MachineSet then deletes the Machine. Nobody does with a pool's.
 		"after a health check": func(ctx context.Context, machine *clusterv1.Machine) {
 			Expect(env.get(ctx, machine)).To(Succeed())
 			before := machine.DeepCopy()
@@ -59,8 +60,11 @@ var _ = Describe("A Node whose Machine somebody else deletes", func() {
 			Expect(env.client.Status().Patch(ctx, machine, client.MergeFrom(before))).To(Succeed())
 		},
 	} {
+		if k == machinePools && name != byHand {
+			continue
+		}
 		It("is drained with Karpenter's rules first: "+name, func(ctx SpecContext) {
-			f := newFixture("drain" + string(name[0]) + string(name[1])).createReady(ctx)
+			f := k.newFixture("drain" + string(name[0]) + string(name[1])).createReady(ctx)
 			machines := f.watchMachines(ctx)
 			claims := f.launch(ctx, 2)
 			for _, claim := range claims {
@@ -95,9 +99,9 @@ var _ = Describe("A Node whose Machine somebody else deletes", func() {
 	}
 })
 
-var _ = Describe("A Node that is deleted", func() {
+var _ = forEachKind("A Node that is deleted", func(k kind) {
 	It("takes its claim and its Machine along", func(ctx SpecContext) {
-		f := newFixture("nodegone").createReady(ctx)
+		f := k.newFixture("nodegone").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
@@ -108,7 +112,7 @@ var _ = Describe("A Node that is deleted", func() {
 	})
 
 	It("by force, too", func(ctx SpecContext) {
-		f := newFixture("nodeforced").createReady(ctx)
+		f := k.newFixture("nodeforced").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
@@ -119,9 +123,9 @@ var _ = Describe("A Node that is deleted", func() {
 	})
 })
 
-var _ = Describe("A Machine that loses its finalizers by force", func() {
+var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind) {
 	It("takes its claim along, or is replaced if it was no Node yet", func(ctx SpecContext) {
-		f := newFixture("machineforced").createReady(ctx)
+		f := k.newFixture("machineforced").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
@@ -131,7 +135,7 @@ var _ = Describe("A Machine that loses its finalizers by force", func() {
 		env.waitGone(ctx, claim)
 		env.waitReplicas(ctx, f, 0)
 
-		slow := newFixture("bootingforced").delays(0, never, 0).createReady(ctx)
+		slow := k.newFixture("bootingforced").delays(0, never, 0).createReady(ctx)
 		booting := slow.launchOne(ctx)
 		first := env.waitMachine(ctx, booting)
 		env.forceGone(ctx, first)
@@ -140,9 +144,9 @@ var _ = Describe("A Machine that loses its finalizers by force", func() {
 	})
 })
 
-var _ = Describe("A claim that is made again under the same name", func() {
+var _ = forEachKind("A claim that is made again under the same name", func(k kind) {
 	It("within a second gets a Machine of its own", func(ctx SpecContext) {
-		f := newFixture("samename").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("samename").delays(0, 0, never).createReady(ctx)
 		first := f.launchOne(ctx)
 		old := env.waitMachine(ctx, first)
 		second := first.DeepCopy()

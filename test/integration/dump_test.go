@@ -7,21 +7,22 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
 // dump returns all objects that matter, one on each line.
 func (e *environment) dump(ctx context.Context) string {
 	var b strings.Builder
-	claims, machines, resources, nodes := &karpv1.NodeClaimList{}, &clusterv1.MachineList{}, &clusterv1.MachineDeploymentList{}, &corev1.NodeList{}
-	templates := &v1alpha1.KarpenterMachineTemplateList{}
-	for _, list := range []client.ObjectList{claims, machines, resources, nodes, templates} {
+	claims, machines, nodes := &karpv1.NodeClaimList{}, &clusterv1.MachineList{}, &corev1.NodeList{}
+	templates, pools := &v1alpha1.KarpenterMachineTemplateList{}, &infrav1.SimulatedMachinePoolList{}
+	for _, list := range []client.ObjectList{claims, machines, nodes, templates, pools} {
 		if err := e.client.List(ctx, list); err != nil {
 			fmt.Fprintf(&b, "cannot list %T: %v\n", list, err)
 		}
@@ -35,12 +36,20 @@ func (e *environment) dump(ctx context.Context) string {
 		b.WriteString("\n")
 	}
 	for _, machine := range machines.Items {
-		fmt.Fprintf(&b, "Machine %s claim=%s id=%s node=%s phase=%s %s\n", machine.Name,
-			machine.Annotations[v1alpha1.NodeClaimAnnotation], machine.Spec.ProviderID, machine.Status.NodeRef.Name, machine.Status.Phase, common(&machine))
+		fmt.Fprintf(&b, "Machine %s claim=%s id=%s node=%s phase=%s leavingSince=%s %s\n", machine.Name, machine.Annotations[v1alpha1.NodeClaimAnnotation],
+			machine.Spec.ProviderID, machine.Status.NodeRef.Name, machine.Status.Phase, machine.Annotations[v1alpha1.LeavingSinceAnnotation], common(&machine))
 	}
-	for _, resource := range resources.Items {
-		fmt.Fprintf(&b, "MachineDeployment %s replicas=%d/%d emptySince=%s %s\n", resource.Name, lo.FromPtr(resource.Spec.Replicas),
-			lo.FromPtr(resource.Status.Replicas), resource.Annotations[v1alpha1.EmptySinceAnnotation], common(&resource))
+	resources, err := scalable.List(ctx, e.uncached())
+	if err != nil {
+		fmt.Fprintln(&b, err)
+	}
+	for _, resource := range resources {
+		all, _ := resource.Machines()
+		fmt.Fprintf(&b, "%s replicas=%d/%d since=%s emptySince=%s %s\n", resource, resource.Replicas(), all,
+			resource.GetAnnotations()[v1alpha1.ReplicasSinceAnnotation], resource.GetAnnotations()[v1alpha1.EmptySinceAnnotation], common(resource.API()))
+	}
+	for _, pool := range pools.Items {
+		fmt.Fprintf(&b, "SimulatedMachinePool %s instances=%d %s\n", pool.Name, pool.Status.Replicas, common(&pool))
 	}
 	for _, node := range nodes.Items {
 		fmt.Fprintf(&b, "Node %s id=%s taints=%v %s\n", node.Name, node.Spec.ProviderID, node.Spec.Taints, common(&node))

@@ -60,6 +60,7 @@ func (e *environment) startControlPlane(ctx context.Context) {
 	e.logs, err = os.MkdirTemp("", "karpenter-capi-integration-")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(e.keepOrRemoveLogs)
+	ctrl.SetLogger(e.logger("others"))
 
 	clusterAPI := moduleFolder("sigs.k8s.io/cluster-api")
 	e.control = &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{

@@ -30,16 +30,16 @@ var noCapacity = &infrav1.Failure{Percent: 100, Reason: "InsufficientInstanceCap
 // infrastructure template of its own, whose machines never come.
 func (f *fixture) withCheap(ctx context.Context, failure *infrav1.Failure) *fixture {
 	GinkgoHelper()
-	infrastructure := f.infrastructure.DeepCopy()
-	infrastructure.Name = f.name + "-" + cheap
-	spec := &infrastructure.Spec.Template.Spec
+	infrastructure := f.newInfrastructure(f.name + "-" + cheap)
+	spec := machineSpec(infrastructure)
+	*spec = *f.machine().DeepCopy()
 	spec.InstanceType, spec.Failure = cheap, failure
 	if failure == nil {
 		spec.Delays.ProviderID = infrav1.Delay{Duration: metav1.Duration{Duration: never}}
 	}
 	Expect(env.client.Create(ctx, infrastructure)).To(Succeed())
 	instanceType := *f.template.Spec.InstanceTypes[0].DeepCopy()
-	instanceType.Name, instanceType.InfrastructureRef = cheap, infrastructureRef(infrastructure.Name)
+	instanceType.Name, instanceType.InfrastructureRef = cheap, f.infrastructureRef(infrastructure.GetName())
 	instanceType.Offerings[0].Price = "0.01"
 	f.template.Spec.InstanceTypes = append(f.template.Spec.InstanceTypes, instanceType)
 	return f
@@ -104,10 +104,10 @@ func (f *fixture) available(ctx context.Context, instanceType string) bool {
 	return false
 }
 
-var _ = Describe("A machine that cannot be had", func() {
+var _ = forEachKind("A machine that cannot be had", func(k kind) {
 	It("makes Karpenter choose another offering, and is told where users look", func(ctx SpecContext) {
-		f := newFixture("nocapacity").withCheap(ctx, noCapacity).createReady(ctx)
-		healthy := newFixture("untouched").createReady(ctx)
+		f := k.newFixture("nocapacity").withCheap(ctx, noCapacity).createReady(ctx)
+		healthy := k.newFixture("untouched").createReady(ctx)
 		machines := f.watchMachines(ctx)
 		env.createPod(ctx, f.newPod())
 
@@ -140,7 +140,7 @@ var _ = Describe("A machine that cannot be had", func() {
 	})
 
 	It("has failed if it has no provider ID in time, and goes", func(ctx SpecContext) {
-		f := newFixture("toolate").withCheap(ctx, nil)
+		f := k.newFixture("toolate").withCheap(ctx, nil)
 		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 6 * time.Second}
 		f.createReady(ctx)
 		env.createPod(ctx, f.newPod())
@@ -155,8 +155,8 @@ var _ = Describe("A machine that cannot be had", func() {
 	})
 
 	It("is tried again only now and then, if nothing else fits", func(ctx SpecContext) {
-		f := newFixture("hopeless")
-		f.infrastructure.Spec.Template.Spec.Failure = noCapacity
+		f := k.newFixture("hopeless")
+		f.machine().Failure = noCapacity
 		f.createReady(ctx)
 		machines := f.watchMachines(ctx)
 		env.createPod(ctx, f.newPod())
@@ -168,7 +168,7 @@ var _ = Describe("A machine that cannot be had", func() {
 	})
 
 	It("moves a claim without a NodePool to another offering", func(ctx SpecContext) {
-		f := newFixture("standalone").withCheap(ctx, noCapacity).createReady(ctx)
+		f := k.newFixture("standalone").withCheap(ctx, noCapacity).createReady(ctx)
 		claim := f.newClaim()
 		claim.Labels = nil
 		claim.Spec.Requirements[0].Values = []string{cheap, instanceType}

@@ -39,30 +39,28 @@ const (
 // fixture is a template with one offering, and what it refers to, and a NodePool.
 // All have the same name, and nobody but one spec uses them.
 type fixture struct {
+	kind
 	name           string
-	infrastructure *infrav1.SimulatedMachineTemplate
+	infrastructure client.Object
 	template       *v1alpha1.KarpenterMachineTemplate
 	pool           *karpv1.NodePool
 	claims         int
 }
 
 // newFixture returns a fixture that is not in the API server yet.
-func newFixture(name string) *fixture {
+func (k kind) newFixture(name string) *fixture {
+	name += k.suffix()
 	capacity := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
-	f := &fixture{name: name}
-	f.infrastructure = &infrav1.SimulatedMachineTemplate{
-		ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: name},
-		Spec: infrav1.SimulatedMachineTemplateSpec{Template: infrav1.SimulatedMachineTemplateResource{
-			Spec: infrav1.SimulatedMachineSpec{Capacity: capacity, InstanceType: instanceType},
-		}},
-	}
+	f := &fixture{kind: k, name: name, infrastructure: k.newInfrastructure(name)}
+	f.machine().Capacity, f.machine().InstanceType = capacity, instanceType
 	f.template = &v1alpha1.KarpenterMachineTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
-			SpareTTL: &metav1.Duration{}, // specs that are about spare Machines set it
+			SpareTTL:         &metav1.Duration{}, // specs that are about spare Machines set it
+			ScalableResource: v1alpha1.ScalableResource{Kind: v1alpha1.ScalableResourceKind(k)},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
-				InfrastructureRef: infrastructureRef(name),
+				InfrastructureRef: k.infrastructureRef(name),
 			}},
 			InstanceTypes: []v1alpha1.InstanceType{{
 				Name:      instanceType,
@@ -90,9 +88,8 @@ func newFixture(name string) *fixture {
 	return f
 }
 
-func infrastructureRef(name string) *clusterv1.ContractVersionedObjectReference {
-	return &clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedMachineTemplate", Name: name}
-}
+// machine returns what the machines are like, as part of the infrastructure template.
+func (f *fixture) machine() *infrav1.SimulatedMachineSpec { return machineSpec(f.infrastructure) }
 
 func (f *fixture) nodeClassRef() *karpv1.NodeClassReference {
 	return &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: f.name}
@@ -101,7 +98,7 @@ func (f *fixture) nodeClassRef() *karpv1.NodeClassReference {
 // delays sets how long the machines take.
 func (f *fixture) delays(providerID, provisioning, nodeJoin time.Duration) *fixture {
 	delay := func(d time.Duration) infrav1.Delay { return infrav1.Delay{Duration: metav1.Duration{Duration: d}} }
-	f.infrastructure.Spec.Template.Spec.Delays = infrav1.Delays{
+	f.machine().Delays = infrav1.Delays{
 		ProviderID: delay(providerID), Provisioning: delay(provisioning), NodeJoin: delay(nodeJoin),
 	}
 	return f
@@ -208,29 +205,50 @@ func (f *fixture) machines(ctx context.Context) []clusterv1.Machine {
 	return list.Items
 }
 
-// resources returns the MachineDeployments of this fixture.
-func (f *fixture) resources(ctx context.Context) []clusterv1.MachineDeployment {
+// resources returns the scalable resources of this fixture.
+func (f *fixture) resources(ctx context.Context) []*scalable.Resource {
 	GinkgoHelper()
-	list := &clusterv1.MachineDeploymentList{}
+	resources, err := scalable.List(ctx, env.uncached(), client.MatchingLabels{v1alpha1.TemplateLabel: f.name})
+	Expect(err).NotTo(HaveOccurred())
+	return resources
+}
+
+// resource returns the one scalable resource of this fixture.
+func (f *fixture) resource(ctx context.Context) *scalable.Resource {
+	GinkgoHelper()
+	resources := f.resources(ctx)
+	Expect(resources).To(HaveLen(1))
+	Expect(resources[0].Kind().Name()).To(BeEquivalentTo(f.kind))
+	return resources[0]
+}
+
+// machineSets returns the MachineSets of this fixture: there is one if it has a
+// MachineDeployment.
+func (f *fixture) machineSets(ctx context.Context) []clusterv1.MachineSet {
+	GinkgoHelper()
+	list := &clusterv1.MachineSetList{}
 	Expect(env.client.List(ctx, list, client.MatchingLabels{v1alpha1.TemplateLabel: f.name})).To(Succeed())
 	return list.Items
 }
 
-// resource returns the one MachineDeployment of this fixture.
-func (f *fixture) resource(ctx context.Context) *clusterv1.MachineDeployment {
+// maker waits until there is what makes Machines out of the replicas of the scalable
+// resource, and returns it: nothing is made while that is paused.
+func (f *fixture) maker(ctx context.Context) client.Object {
 	GinkgoHelper()
-	resources := f.resources(ctx)
-	Expect(resources).To(HaveLen(1))
-	return &resources[0]
-}
-
-// machineSet returns the one MachineSet of this fixture.
-func (f *fixture) machineSet(ctx context.Context) *clusterv1.MachineSet {
-	GinkgoHelper()
-	list := &clusterv1.MachineSetList{}
-	Expect(env.client.List(ctx, list, client.MatchingLabels{v1alpha1.TemplateLabel: f.name})).To(Succeed())
-	Expect(list.Items).To(HaveLen(1))
-	return &list.Items[0]
+	var found client.Object
+	Eventually(ctx, func(g Gomega) {
+		if f.kind == machinePools {
+			pools := f.simulatedPools(ctx)
+			g.Expect(pools).To(HaveLen(1))
+			g.Expect(pools[0].Status.InfrastructureMachineKind).NotTo(BeEmpty())
+			found = &pools[0]
+			return
+		}
+		sets := f.machineSets(ctx)
+		g.Expect(sets).To(HaveLen(1))
+		found = &sets[0]
+	}).Should(Succeed())
+	return found
 }
 
 // condition reads the template and returns one of its conditions.
@@ -240,17 +258,17 @@ func (f *fixture) condition(ctx context.Context, kind string) *status.Condition 
 	return f.template.StatusConditions().Get(kind)
 }
 
-// createResource makes the MachineDeployment of the fixture's offering, empty, as
+// createResource makes the scalable resource of the fixture's offering, empty, as
 // one that was left by a claim of former times.
-func (f *fixture) createResource(ctx context.Context) *clusterv1.MachineDeployment {
+func (f *fixture) createResource(ctx context.Context) *scalable.Resource {
 	GinkgoHelper()
 	generated := f.generate(ctx)
-	for _, template := range generated.Objects {
-		Expect(env.client.Create(ctx, template)).To(Succeed())
+	for _, object := range generated.Objects {
+		Expect(env.client.Create(ctx, object)).To(Succeed())
 	}
-	resource := generated.Resource.API().(*clusterv1.MachineDeployment)
-	resource.Spec.Replicas = new(int32(0))
-	Expect(env.client.Create(ctx, resource)).To(Succeed())
+	resource := generated.Resource
+	resource.SetReplicas(0, time.Now())
+	Expect(env.client.Create(ctx, resource.API())).To(Succeed())
 	return resource
 }
 
@@ -258,7 +276,7 @@ func (f *fixture) createResource(ctx context.Context) *clusterv1.MachineDeployme
 func (f *fixture) generate(ctx context.Context) *scalable.Generated {
 	GinkgoHelper()
 	base := &unstructured.Unstructured{}
-	base.SetGroupVersionKind(infrav1.GroupVersion.WithKind("SimulatedMachineTemplate"))
+	base.SetGroupVersionKind(infrav1.GroupVersion.WithKind(f.infrastructureRef("").Kind))
 	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.infrastructure), base)).To(Succeed())
 	generator, err := scalable.NewGenerator(served, f.template, scalable.Bases{Infrastructure: base})
 	Expect(err).NotTo(HaveOccurred())

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,20 +16,29 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var _ = Describe("A MachineDeployment that this operator did not generate", func() {
+var _ = forEachKind("A scalable resource that this operator did not generate", func(k kind) {
 	It("keeps its Machines, also if a claim is made to name it", func(ctx SpecContext) {
-		f := newFixture("foreign").delays(0, 0, never).createReady(ctx)
-		resource := f.generate(ctx).Resource.API().(*clusterv1.MachineDeployment)
-		resource.Name = "somebodys"
-		resource.Labels = nil
-		resource.Spec.Replicas = new(int32(1))
-		resource.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentNameLabel] = resource.Name
-		resource.Spec.Template.Labels = lo.Assign(resource.Spec.Selector.MatchLabels)
-		Expect(env.client.Create(ctx, resource)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { env.delete(ctx, resource); env.waitGone(ctx, resource) })
+		f := k.newFixture("foreign").delays(0, 0, never).createReady(ctx)
+		generated := f.generate(ctx)
+		for _, object := range generated.Objects {
+			Expect(env.client.Create(ctx, object)).To(Succeed())
+		}
+		resource := generated.Resource
+		resource.SetName("somebodys" + k.suffix())
+		resource.SetLabels(map[string]string{clusterv1.ClusterNameLabel: served.Name})
+		resource.SetReplicas(1, time.Now())
+		switch object := resource.API().(type) {
+		case *clusterv1.MachineDeployment:
+			object.Spec.Selector.MatchLabels[clusterv1.MachineDeploymentNameLabel] = object.Name
+			object.Spec.Template.Labels = lo.Assign(object.Spec.Selector.MatchLabels)
+		case *clusterv1.MachinePool:
+			object.Spec.Template.Labels = map[string]string{"team": "another"}
+		}
+		Expect(env.client.Create(ctx, resource.API())).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { env.delete(ctx, resource.API()); env.waitGone(ctx, resource.API()) })
 		machines := func() []clusterv1.Machine {
 			list := &clusterv1.MachineList{}
-			Expect(env.client.List(ctx, list, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: resource.Name})).To(Succeed())
+			Expect(env.client.List(ctx, list, client.MatchingLabels{k.nameLabel(): resource.GetName()})).To(Succeed())
 			return list.Items
 		}
 		Eventually(ctx, machines).Should(HaveLen(1))
@@ -36,13 +46,13 @@ var _ = Describe("A MachineDeployment that this operator did not generate", func
 
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
-		env.annotate(ctx, claim, v1alpha1.ScalableResourceAnnotation, &resource.Name)
+		env.annotate(ctx, claim, v1alpha1.ScalableResourceAnnotation, new(resource.GetName()))
 		Consistently(ctx, machines).Should(HaveExactElements(HaveField("Labels", Not(HaveKey(v1alpha1.NodeClaimUIDLabel)))))
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
 		Consistently(ctx, machines).Should(HaveExactElements(And(
 			HaveField("UID", machine.UID), HaveField("DeletionTimestamp", BeNil()))))
-		Expect(env.get(ctx, resource)).To(Succeed())
-		Expect(lo.FromPtr(resource.Spec.Replicas)).To(BeEquivalentTo(1))
+		Expect(env.get(ctx, resource.API())).To(Succeed())
+		Expect(resource.Replicas()).To(BeEquivalentTo(1))
 	})
 })

@@ -10,10 +10,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var _ = Describe("A burst of claims", func() {
+var _ = forEachKind("A burst of claims", func(k kind) {
 	DescribeTable("never gets more Machines than there may be, and the rest is told so",
 		func(ctx SpecContext, name string, limit func(*v1alpha1.KarpenterMachineTemplateSpec)) {
-			f := newFixture(name).delays(0, 0, never)
+			f := k.newFixture(name).delays(0, 0, never)
 			limit(&f.template.Spec)
 			f.createReady(ctx)
 			machines := f.watchMachines(ctx)

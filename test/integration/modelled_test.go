@@ -61,7 +61,7 @@ func newModelled(ctx context.Context, name string, annotations map[string]string
 				Spec: clusterv1.MachineSpec{
 					ClusterName:       served.Name,
 					Bootstrap:         clusterv1.Bootstrap{DataSecretName: new("bootstrap")},
-					InfrastructureRef: *infrastructureRef(name),
+					InfrastructureRef: *machineDeployments.infrastructureRef(name),
 				},
 			},
 		},

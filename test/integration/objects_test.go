@@ -26,6 +26,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -176,14 +177,14 @@ func (e *environment) waitMachine(ctx context.Context, claim *karpv1.NodeClaim) 
 	return &live[0]
 }
 
-// waitReplicas waits until the one MachineDeployment of a fixture has that many
+// waitReplicas waits until the one scalable resource of a fixture has that many
 // replicas and Machines.
-func (e *environment) waitReplicas(ctx context.Context, f *fixture, want int) *clusterv1.MachineDeployment {
+func (e *environment) waitReplicas(ctx context.Context, f *fixture, want int) *scalable.Resource {
 	GinkgoHelper()
-	var found *clusterv1.MachineDeployment
+	var found *scalable.Resource
 	Eventually(ctx, func(g Gomega) {
 		found = f.resource(ctx)
-		g.Expect(lo.FromPtr(found.Spec.Replicas)).To(BeEquivalentTo(want), "spec.replicas")
+		g.Expect(found.Replicas()).To(BeEquivalentTo(want), "spec.replicas")
 		g.Expect(f.machines(ctx)).To(HaveLen(want), "Machines")
 	}).Should(Succeed())
 	return found
@@ -194,11 +195,14 @@ func (e *environment) leftovers(ctx context.Context) []string {
 	GinkgoHelper()
 	var found []string
 	for kind, list := range map[string]client.ObjectList{
-		"NodeClaim":         &karpv1.NodeClaimList{},
-		"Machine":           &clusterv1.MachineList{},
-		"MachineSet":        &clusterv1.MachineSetList{},
-		"MachineDeployment": &clusterv1.MachineDeploymentList{},
-		"Node":              &corev1.NodeList{},
+		"NodeClaim":            &karpv1.NodeClaimList{},
+		"Machine":              &clusterv1.MachineList{},
+		"MachineSet":           &clusterv1.MachineSetList{},
+		"MachineDeployment":    &clusterv1.MachineDeploymentList{},
+		"MachinePool":          &clusterv1.MachinePoolList{},
+		"SimulatedMachine":     &infrav1.SimulatedMachineList{},
+		"SimulatedMachinePool": &infrav1.SimulatedMachinePoolList{},
+		"Node":                 &corev1.NodeList{},
 	} {
 		Expect(e.client.List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
@@ -227,7 +231,7 @@ func uids(machines []clusterv1.Machine) []types.UID {
 func (e *environment) simulated(ctx context.Context, machine *clusterv1.Machine) *infrav1.SimulatedMachine {
 	GinkgoHelper()
 	instance := &infrav1.SimulatedMachine{}
-	Expect(e.client.Get(ctx, client.ObjectKeyFromObject(machine), instance)).To(Succeed())
+	Expect(e.client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.InfrastructureRef.Name}, instance)).To(Succeed())
 	return instance
 }
 
@@ -268,6 +272,8 @@ func (e *environment) versions(ctx context.Context) map[string]string {
 		"Machine":                  &clusterv1.MachineList{},
 		"MachineSet":               &clusterv1.MachineSetList{},
 		"MachineDeployment":        &clusterv1.MachineDeploymentList{},
+		"MachinePool":              &clusterv1.MachinePoolList{},
+		"SimulatedMachinePool":     &infrav1.SimulatedMachinePoolList{},
 		"KarpenterMachineTemplate": &v1alpha1.KarpenterMachineTemplateList{},
 		"Node":                     &corev1.NodeList{},
 	} {

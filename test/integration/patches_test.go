@@ -18,12 +18,15 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
+// Only MachineDeployments share what they refer to; of MachinePools, each has objects of
+// its own (pools_objects_test.go).
 var _ = Describe("Patches", func() {
 	It("make one copy of the base for each content, owned by its users, that goes with them", func(ctx SpecContext) {
-		f := newFixture("patched").delays(0, 0, never)
+		f := machineDeployments.newFixture("patched").delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{}
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
@@ -47,13 +50,13 @@ var _ = Describe("Patches", func() {
 			owners := lo.FilterMap(copied.OwnerReferences, func(owner metav1.OwnerReference, _ int) (string, bool) {
 				return owner.Name, owner.Kind == "MachineDeployment"
 			})
-			g.Expect(owners).To(ConsistOf(lo.Map(f.resources(ctx), func(r clusterv1.MachineDeployment, _ int) string { return r.Name })))
+			g.Expect(owners).To(ConsistOf(lo.Map(f.resources(ctx), func(r *scalable.Resource, _ int) string { return r.GetName() })))
 		}).Should(Succeed())
 		Expect(copied.Spec.Template.Spec.InstanceType).To(Equal(instanceType + "-x"))
-		Expect(copied.Spec.Template.Spec.Delays).To(Equal(f.infrastructure.Spec.Template.Spec.Delays))
+		Expect(copied.Spec.Template.Spec.Delays).To(Equal(f.machine().Delays))
 		Expect(copied.Annotations).To(HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, f.name))
 		for _, resource := range f.resources(ctx) {
-			Expect(resource.Spec.Template.Spec.InfrastructureRef.Name).To(Equal(copied.Name))
+			Expect(resource.References()).To(ConsistOf(HaveField("Name", copied.Name)))
 		}
 
 		By("deleting the copy: it comes back as it was")
@@ -66,7 +69,7 @@ var _ = Describe("Patches", func() {
 		}).Should(Succeed())
 
 		By("changing the base: the next claim gets another resource, and running Machines stay")
-		env.change(ctx, f.infrastructure, func() { f.infrastructure.Spec.Template.Spec.Region = "elsewhere" })
+		env.change(ctx, f.infrastructure, func() { f.machine().Region = "elsewhere" })
 		Eventually(ctx, func(g Gomega) {
 			claim := f.launchOne(ctx)
 			env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
@@ -80,37 +83,41 @@ var _ = Describe("Patches", func() {
 		for _, claim := range f.all(ctx) {
 			env.delete(ctx, &claim)
 		}
-		Eventually(ctx, func() []clusterv1.MachineDeployment { return f.resources(ctx) }).Should(BeEmpty())
+		Eventually(ctx, f.resources).Should(BeEmpty())
 		env.later(ctx, time.Hour, a, func(g Gomega) {
 			env.annotate(ctx, f.template, "integration.test/later", new(time.Now().String()))
 			g.Expect(f.copies(ctx)).To(BeEmpty())
 		})
 	})
 
+})
+
+var _ = forEachKind("Patches", func(k kind) {
 	DescribeTable("that are wrong for all offerings keep the template from being Ready until they are mended",
 		func(ctx SpecContext, name string, patches []v1alpha1.Patch, reason string, words ...string) {
-			f := newFixture(name)
+			f := k.newFixture(name)
 			f.template.Spec.Patches = patches
 			f.create(ctx)
 			f.waitNotReady(ctx, v1alpha1.ConditionInstanceTypesReady, reason, words...)
 			Expect(f.copies(ctx)).To(BeEmpty(), "nothing is half generated")
+			Expect(f.simulatedPools(ctx)).To(BeEmpty())
 			env.change(ctx, f.template, func() { f.template.Spec.Patches = nil })
 			f.waitReady(ctx)
 		},
 		Entry("a path that does not exist", "nopath", []v1alpha1.Patch{patch("replace", "nothing", "x")}, v1alpha1.ReasonPatchesFailed,
-			"spec.patches[0].jsonPatches[0] (replace /spec/template/spec/nothing) cannot be applied", "SimulatedMachineTemplate nopath"),
+			"spec.patches[0].jsonPatches[0] (replace /spec/template/spec/nothing) cannot be applied", k.infrastructureRef("").Kind+" nopath"+k.suffix()),
 		Entry("an expression that fails", "failing", []v1alpha1.Patch{patch("add", "instanceType", "{{ .size }}")}, v1alpha1.ReasonPatchesFailed,
 			"spec.patches[0].jsonPatches[0]", `"size"`),
 		Entry("no Go template", "unparsable", []v1alpha1.Patch{patch("add", "instanceType", "{{ end }}")}, v1alpha1.ReasonPatchesFailed,
 			"spec.patches[0].jsonPatches[0]: valueFrom.template", "is no Go template"),
 		Entry("a value of the wrong type", "wrongtype", []v1alpha1.Patch{patch("add", "instanceType", "{a: 1}")}, v1alpha1.ReasonTemplatesRejected,
-			"the management cluster refuses SimulatedMachineTemplate", "spec.template.spec.instanceType"),
+			"the management cluster refuses "+k.madeOf(), k.field("instanceType")),
 		Entry("a field that the provider does not have", "nofield", []v1alpha1.Patch{patch("add", "instanceTyp", "x")}, v1alpha1.ReasonTemplatesRejected,
-			"the management cluster refuses SimulatedMachineTemplate", `unknown field "spec.template.spec.instanceTyp"`),
+			"the management cluster refuses "+k.madeOf(), `unknown field "`+k.field("instanceTyp")+`"`),
 	)
 
 	It("that are wrong for some offerings leave the others", func(ctx SpecContext) {
-		f := newFixture("partly").delays(0, 0, never)
+		f := k.newFixture("partly").delays(0, 0, never)
 		bad := patch("add", "architecture", "pdp11")
 		bad.EnabledIf = `{{ eq .zone "zone-b" }}`
 		f.template.Spec.Patches = []v1alpha1.Patch{bad}
@@ -122,7 +129,7 @@ var _ = Describe("Patches", func() {
 			g.Expect(f.template.Status.InvalidOfferings).To(HaveLen(1))
 			invalid := f.template.Status.InvalidOfferings[0]
 			g.Expect(invalid.Zone).To(Equal("zone-b"))
-			g.Expect(invalid.Message).To(And(ContainSubstring("refuses SimulatedMachineTemplate"), ContainSubstring("pdp11")))
+			g.Expect(invalid.Message).To(And(ContainSubstring("refuses "+k.madeOf()), ContainSubstring("pdp11")))
 			condition := f.template.StatusConditions().Get(v1alpha1.ConditionOfferingsValid)
 			g.Expect(condition.IsFalse()).To(BeTrue())
 			g.Expect(condition.Message).To(ContainSubstring(instanceType + "/zone-b/on-demand"))

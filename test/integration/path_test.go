@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -15,18 +14,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var _ = Describe("A claim", func() {
-	It("becomes a Node by way of a MachineDeployment and a Machine, and takes them along when it goes", func(ctx SpecContext) {
-		f := newFixture("path").createReady(ctx)
+var _ = forEachKind("A claim", func(k kind) {
+	It("becomes a Node by way of a scalable resource and a Machine, and takes them along when it goes", func(ctx SpecContext) {
+		f := k.newFixture("path").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 
 		By("looking at what was made")
 		resource := f.resource(ctx)
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.Name))
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.Labels[v1alpha1.TemplateHashLabel]))
-		Expect(lo.FromPtr(resource.Spec.Replicas)).To(BeEquivalentTo(1))
-		Expect(resource.Annotations).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.GetLabels()[v1alpha1.TemplateHashLabel]))
+		Expect(resource.Replicas()).To(BeEquivalentTo(1))
+		Expect(resource.GetAnnotations()).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
 		machine := env.waitMachine(ctx, claim)
 		Expect(f.machines(ctx)).To(HaveLen(1))
 		Expect(claim.Status.ProviderID).To(Equal(machine.Spec.ProviderID))
@@ -47,7 +46,7 @@ var _ = Describe("A claim", func() {
 			g.Expect(env.get(ctx, f.template)).To(Succeed())
 			g.Expect(f.template.Status.Machines).To(BeEquivalentTo(1))
 			g.Expect(f.template.Status.ScalableResources).To(ConsistOf(v1alpha1.ScalableResourceStatus{
-				Name: resource.Name, Kind: v1alpha1.ScalableResourceKindMachineDeployment,
+				Name: resource.GetName(), Kind: v1alpha1.ScalableResourceKind(k),
 				InstanceType: instanceType, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand, Replicas: 1, ReadyReplicas: 1,
 			}))
 		}).Should(Succeed())
@@ -58,18 +57,18 @@ var _ = Describe("A claim", func() {
 		Expect(env.exists(ctx, machine)).To(BeFalse(), "the Machine outlived its claim")
 		env.waitGone(ctx, node)
 		resource = env.waitReplicas(ctx, f, 0)
-		Eventually(ctx, func() map[string]string { return f.resource(ctx).Annotations }).Should(HaveKey(v1alpha1.EmptySinceAnnotation))
+		Eventually(ctx, func() map[string]string { return f.resource(ctx).GetAnnotations() }).Should(HaveKey(v1alpha1.EmptySinceAnnotation))
 
-		By("launching another one, which uses the same MachineDeployment")
+		By("launching another one, which uses the same scalable resource")
 		next := f.launchOne(ctx)
 		env.waitFor(ctx, next, karpv1.ConditionTypeLaunched)
 		env.waitMachine(ctx, next)
-		Expect(f.resource(ctx).UID).To(Equal(resource.UID))
-		Expect(f.resource(ctx).Annotations).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
+		Expect(f.resource(ctx).GetUID()).To(Equal(resource.GetUID()))
+		Expect(f.resource(ctx).GetAnnotations()).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
 	})
 
-	It("leaves a MachineDeployment that is deleted when it was empty for emptyTTL", func(ctx SpecContext) {
-		f := newFixture("ttl").delays(0, 0, never)
+	It("leaves a scalable resource that is deleted when it was empty for emptyTTL", func(ctx SpecContext) {
+		f := k.newFixture("ttl").delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)

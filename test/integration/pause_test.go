@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/samber/lo"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -31,9 +30,9 @@ func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 	const known = 3 * time.Second
 	fresh := claim.DeepCopy()
 	for range 5 {
-		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, nil)
+		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 		Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeTrue())
-		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, new(""))
+		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, new(""))
 		*claim = *fresh.DeepCopy()
 		Expect(env.client.Create(ctx, claim)).To(Succeed())
 		launched := func() bool {
@@ -47,9 +46,9 @@ func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 	Fail("the claim was never launched")
 }
 
-var _ = Describe("A pause", func() {
+var _ = forEachKind("A pause", func(k kind) {
 	It("of the Cluster stops everything, and afterwards everything continues", func(ctx SpecContext) {
-		f := newFixture("pausedcluster").createReady(ctx)
+		f := k.newFixture("pausedcluster").createReady(ctx)
 		claims := f.launch(ctx, 3)
 		for _, claim := range claims {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -73,7 +72,7 @@ var _ = Describe("A pause", func() {
 			g.Expect(machine.DeletionTimestamp).To(BeNil())
 			g.Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.LeavingSinceAnnotation))
 			g.Expect(env.exists(ctx, claims[0])).To(BeTrue(), "its claim waits")
-			g.Expect(lo.FromPtr(f.resource(ctx).Spec.Replicas)).To(BeEquivalentTo(3))
+			g.Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(3))
 		}).WithTimeout(deleteInterval + time.Second).Should(Succeed())
 		Expect(env.exists(ctx, refused)).To(BeFalse(), "a claim that cannot be launched goes, for Karpenter to try again")
 
@@ -89,15 +88,15 @@ var _ = Describe("A pause", func() {
 	})
 
 	It("of a scalable resource takes its offering off the list, and nobody else's", func(ctx SpecContext) {
-		f := newFixture("pausedresource").withCheap(ctx, nil).createReady(ctx)
+		f := k.newFixture("pausedresource").withCheap(ctx, nil).createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
-		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, new(""))
+		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, new(""))
 		Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeFalse())
 		Expect(f.available(ctx, cheap)).To(BeTrue())
 		env.delete(ctx, claim)
 		Consistently(ctx, func() bool { return env.exists(ctx, claim) }).Should(BeTrue())
-		env.annotate(ctx, f.resource(ctx), clusterv1.PausedAnnotation, nil)
+		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 		Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeTrue())
 		env.waitGone(ctx, claim)
 		env.waitReplicas(ctx, f, 0)

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,10 +18,10 @@ import (
 
 // These specs are what can go wrong when the provider ID of a launched claim
 // changes (the table in the project's notes on Karpenter core).
-var _ = Describe("A claim's provider ID", func() {
+var _ = forEachKind("A claim's provider ID", func(k kind) {
 	It("is provisional from the launch on, and then the Machine's, also if the Node joins before", func(ctx SpecContext) {
 		// The instance has an ID and a Node at once; the Machine learns of it later.
-		f := newFixture("swap").delays(0, never, 0).createReady(ctx)
+		f := k.newFixture("swap").delays(0, never, 0).createReady(ctx)
 		steps := env.watchClaims(ctx)
 		claim := f.newClaim()
 		seen := f.watchState(claim)
@@ -74,7 +73,7 @@ var _ = Describe("A claim's provider ID", func() {
 	})
 
 	It("is unique while it is provisional", func(ctx SpecContext) {
-		f := newFixture("unique").delays(never, never, 0).createReady(ctx)
+		f := k.newFixture("unique").delays(never, never, 0).createReady(ctx)
 		claims := f.launch(ctx, 5)
 		ids := map[string]bool{}
 		for _, claim := range claims {
@@ -86,7 +85,7 @@ var _ = Describe("A claim's provider ID", func() {
 	})
 
 	It("is mended when core puts the provisional one back, without another launch", func(ctx SpecContext) {
-		f := newFixture("heal").createReady(ctx)
+		f := k.newFixture("heal").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		id, conditions, calls, mark := claim.Status.ProviderID, claim.Status.Conditions, createCalls(), env.requests.mark()
@@ -107,13 +106,13 @@ var _ = Describe("A claim's provider ID", func() {
 	})
 
 	It("is not taken from another claim, and the others go on", func(ctx SpecContext) {
-		owner := newFixture("owner").delays(never, never, 0).createReady(ctx)
-		late := newFixture("late").delays(0, never, never).createReady(ctx)
+		owner := k.newFixture("owner").delays(never, never, 0).createReady(ctx)
+		late := k.newFixture("late").delays(0, never, never).createReady(ctx)
 
 		By("giving a claim, by hand, the ID that another one's Machine is about to have")
 		has, wants := owner.launchOne(ctx), late.launchOne(ctx)
 		env.waitMachine(ctx, has)
-		env.annotate(ctx, owner.resource(ctx), clusterv1.PausedAnnotation, new("")) // so that it is not mended
+		env.annotate(ctx, owner.resource(ctx).API(), clusterv1.PausedAnnotation, new("")) // so that it is not mended
 		machine := env.waitMachine(ctx, wants)
 		var id string
 		Eventually(ctx, func() string {
@@ -135,15 +134,15 @@ var _ = Describe("A claim's provider ID", func() {
 		Expect(env.providerID(ctx, wants)).To(Equal(provisionalID(wants)))
 
 		By("letting the first claim be mended")
-		env.annotate(ctx, owner.resource(ctx), clusterv1.PausedAnnotation, nil)
+		env.annotate(ctx, owner.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 		env.waitProviderID(ctx, has, provisionalID(has))
 		env.waitProviderID(ctx, wants, id)
 	})
 })
 
-var _ = Describe("A link", func() {
+var _ = forEachKind("A link", func(k kind) {
 	It("that is added by hand to a claim with a Machine is undone", func(ctx SpecContext) {
-		f := newFixture("twice").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("twice").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 2)
 		first, second := env.waitMachine(ctx, claims[0]), env.waitMachine(ctx, claims[1])
@@ -158,6 +157,6 @@ var _ = Describe("A link", func() {
 		Expect(uids(env.machinesOf(ctx, claims[0]))).To(ConsistOf(first.UID))
 		Consistently(ctx, machines.everCreated).Should(HaveLen(2))
 		Expect(machines.everDeleted()).To(BeEmpty())
-		Expect(lo.FromPtr(f.resource(ctx).Spec.Replicas)).To(BeEquivalentTo(2))
+		Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(2))
 	})
 })

@@ -17,9 +17,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 )
 
-var _ = Describe("A settled cluster", func() {
+var _ = forEachKind("A settled cluster", func(k kind) {
 	It("is not written to, by the running operator or by one that starts", func(ctx SpecContext) {
-		f := newFixture("settled").createReady(ctx)
+		f := k.newFixture("settled").createReady(ctx)
 		for _, claim := range f.launch(ctx, 20) {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		}
@@ -36,7 +36,7 @@ var _ = Describe("A settled cluster", func() {
 		DeferCleanup(stop)
 		running, op := env.newOperator(running, requests)
 		env.start(running, op)
-		again := reconcile.Request{NamespacedName: types.NamespacedName{Name: f.resource(ctx).Name}}
+		again := reconcile.Request{NamespacedName: types.NamespacedName{Name: f.resource(ctx).GetName()}}
 		for _, reconciler := range []reconcile.Reconciler{
 			scalableresource.NewReconciler(op.Clusters, catalog.New(op.Clusters), op.EventRecorder, clock.RealClock{}),
 			nodeclaim.NewReconciler(op.Clusters, catalog.New(op.Clusters), nil, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim),

@@ -8,10 +8,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-var _ = Describe("A slow offering", func() {
+var _ = forEachKind("A slow offering", func(k kind) {
 	It("does not hold up a fast one, nor Karpenter's view of the cluster", func(ctx SpecContext) {
-		slow := newFixture("slow").delays(never, never, 0).createReady(ctx)
-		fast := newFixture("fast").createReady(ctx)
+		slow := k.newFixture("slow").delays(never, never, 0).createReady(ctx)
+		fast := k.newFixture("fast").createReady(ctx)
 
 		waiting := slow.launchOne(ctx)
 		env.waitFor(ctx, waiting, karpv1.ConditionTypeLaunched)

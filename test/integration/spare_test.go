@@ -14,9 +14,9 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-var _ = Describe("A spare Machine", func() {
+var _ = forEachKind("A spare Machine", func(k kind) {
 	It("that takes 25 minutes to boot serves the claim after the one that Karpenter gave up on", func(ctx SpecContext) {
-		f := newFixture("slowboot").delays(0, never, 0)
+		f := k.newFixture("slowboot").delays(0, never, 0)
 		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 40 * time.Minute}
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		f.createReady(ctx)
@@ -50,7 +50,7 @@ var _ = Describe("A spare Machine", func() {
 	})
 
 	It("that nobody takes goes after spareTTL, and is not replaced", func(ctx SpecContext) {
-		f := newFixture("untaken").delays(0, 0, never)
+		f := k.newFixture("untaken").delays(0, 0, never)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: 4 * time.Second}
 		f.createReady(ctx)
 		machines := f.watchMachines(ctx)
@@ -69,7 +69,7 @@ var _ = Describe("A spare Machine", func() {
 	})
 
 	It("is not kept if it has its provider ID and never becomes a Node", func(ctx SpecContext) {
-		f := newFixture("never").delays(0, 0, never)
+		f := k.newFixture("never").delays(0, 0, never)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Hour}
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
@@ -83,14 +83,14 @@ var _ = Describe("A spare Machine", func() {
 	})
 
 	It("whose claim lost its finalizer by force is released, or goes if it has a Node", func(ctx SpecContext) {
-		f := newFixture("forced")
+		f := k.newFixture("forced")
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		f.createReady(ctx)
 		booted := f.launchOne(ctx)
 		env.waitFor(ctx, booted, karpv1.ConditionTypeInitialized)
 		used := env.waitMachine(ctx, booted)
 
-		slow := newFixture("forcedslow").delays(0, never, 0)
+		slow := k.newFixture("forcedslow").delays(0, never, 0)
 		slow.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		slow.createReady(ctx)
 		booting := slow.launchOne(ctx)

@@ -4,9 +4,10 @@
 // API's own reconcilers and all controllers of Karpenter core, in one process.
 // Machines are those of test/infrastructure.
 //
-// The operator runs once for all specs. Each spec has a template and a NodePool
-// of its own (see fixture) and leaves its claims to be deleted while the next
-// one runs; at the end of the suite nothing may be left.
+// The operator runs once for all specs of a process. Each spec has a template and a
+// NodePool of its own (see fixture) and leaves its claims to be deleted while the next
+// one runs; at the end nothing may be left. `make test` runs the suite in several
+// processes, which share nothing: each has a control plane of its own.
 package integration
 
 import (

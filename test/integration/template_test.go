@@ -24,7 +24,7 @@ var _ = Describe("A template", Ordered, func() {
 	// bystander is a good template, which what is wrong with others must not concern.
 	var bystander *fixture
 
-	BeforeAll(func(ctx SpecContext) { bystander = newFixture("bystander").createReady(ctx) })
+	BeforeAll(func(ctx SpecContext) { bystander = machineDeployments.newFixture("bystander").createReady(ctx) })
 	AfterAll(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(env.client.Delete(ctx, bystander.template))).To(Succeed())
 	})
@@ -38,11 +38,11 @@ var _ = Describe("A template", Ordered, func() {
 	}
 
 	It("whose infrastructure template is missing launches nothing until it is there", func(ctx SpecContext) {
-		f := newFixture("noinfra")
+		f := machineDeployments.newFixture("noinfra")
 		machines := f.watchMachines(ctx)
-		missing := f.infrastructure.DeepCopy()
-		missing.Name = "noinfra-missing"
-		f.template.Spec.Template.Spec.InfrastructureRef.Name = missing.Name
+		missing := f.infrastructure.DeepCopyObject().(client.Object)
+		missing.SetName("noinfra-missing")
+		f.template.Spec.Template.Spec.InfrastructureRef.Name = missing.GetName()
 		f.create(ctx)
 		f.waitNotReady(ctx, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceNotFound,
 			"spec.template.spec.infrastructureRef", "SimulatedMachineTemplate fleet/noinfra-missing does not exist")
@@ -55,18 +55,18 @@ var _ = Describe("A template", Ordered, func() {
 		Expect(machines.everCreated()).To(BeEmpty())
 
 		By("making the infrastructure template, deleting it and making it again")
-		again := missing.DeepCopy()
+		again := missing.DeepCopyObject().(client.Object)
 		Expect(env.client.Create(ctx, missing)).To(Succeed())
 		f.waitReady(ctx)
 		env.delete(ctx, missing)
-		f.waitNotReady(ctx, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceNotFound, missing.Name)
+		f.waitNotReady(ctx, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceNotFound, missing.GetName())
 		Expect(env.client.Create(ctx, again)).To(Succeed())
 		f.waitReady(ctx)
 		env.waitMachine(ctx, f.launchOne(ctx))
 	})
 
 	It("whose bootstrap template cannot be used is not Ready until it can", func(ctx SpecContext) {
-		f := newFixture("nobootstrap")
+		f := machineDeployments.newFixture("nobootstrap")
 		ref := clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate", Name: f.name}
 		f.template.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: ref}
 		f.create(ctx)
@@ -97,7 +97,7 @@ var _ = Describe("A template", Ordered, func() {
 
 	DescribeTable("that is wrong is not Ready until it is mended",
 		func(ctx SpecContext, name string, spoil func(*v1alpha1.KarpenterMachineTemplateSpec), condition, reason string, words ...string) {
-			f := newFixture(name)
+			f := machineDeployments.newFixture(name)
 			good := f.template.Spec.DeepCopy()
 			spoil(&f.template.Spec)
 			f.create(ctx)
@@ -116,7 +116,7 @@ var _ = Describe("A template", Ordered, func() {
 			spec.Template.Spec.InfrastructureRef = nil
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing, "spec.template.spec.infrastructureRef"),
 		Entry("because an instance type's infrastructure is missing", "notype", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes[0].InfrastructureRef = infrastructureRef("notype-missing")
+			spec.InstanceTypes[0].InfrastructureRef = machineDeployments.infrastructureRef("notype-missing")
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceNotFound, "spec.instanceTypes[0].infrastructureRef", "notype-missing"),
 		Entry("because it has no instance types", "notypes", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.InstanceTypes = nil
@@ -127,7 +127,7 @@ var _ = Describe("A template", Ordered, func() {
 	)
 
 	It("launches nothing while the Cluster is paused", func(ctx SpecContext) {
-		f := newFixture("paused").delays(0, 0, never).createReady(ctx)
+		f := machineDeployments.newFixture("paused").delays(0, 0, never).createReady(ctx)
 		DeferCleanup(func(ctx SpecContext) { env.pauseCluster(ctx, false) })
 		env.pauseCluster(ctx, true)
 		f.waitNotReady(ctx, v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterPaused, "Cluster fleet/served is paused")

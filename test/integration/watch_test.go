@@ -11,56 +11,67 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// machineWatch remembers every Machine there ever was, and those that went.
-type machineWatch struct {
+// watch remembers every object there ever was of those that it looks at, and those
+// that went.
+type watch struct {
+	looksAt func(client.Object) bool
 	mu      sync.Mutex
 	created sets.Set[string]
 	deleted sets.Set[string]
 }
 
-// watchMachines watches the Machines of a fixture until the spec ends, by an
-// informer that nobody else uses.
-func (f *fixture) watchMachines(ctx context.Context) *machineWatch {
+// newWatch watches objects of one type until the spec ends, by an informer that nobody
+// but watches use.
+func newWatch(ctx context.Context, object client.Object, looksAt func(client.Object) bool) *watch {
 	GinkgoHelper()
-	w := &machineWatch{created: sets.New[string](), deleted: sets.New[string]()}
-	informer, err := env.watches.GetInformer(ctx, &clusterv1.Machine{})
+	w := &watch{looksAt: looksAt, created: sets.New[string](), deleted: sets.New[string]()}
+	informer, err := env.watches.GetInformer(ctx, object)
 	Expect(err).NotTo(HaveOccurred())
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { f.remember(w, w.created, object) },
-		DeleteFunc: func(object any) { f.remember(w, w.deleted, object) },
+		AddFunc:    func(object any) { w.remember(w.created, object) },
+		DeleteFunc: func(object any) { w.remember(w.deleted, object) },
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return informer.RemoveEventHandler(registration) })
 	return w
 }
 
-// remember adds a Machine's name to a set, if it is one of the fixture's.
-func (f *fixture) remember(w *machineWatch, names sets.Set[string], object any) {
+// watchMachines watches the Machines of a fixture.
+func (f *fixture) watchMachines(ctx context.Context) *watch {
+	GinkgoHelper()
+	return newWatch(ctx, &clusterv1.Machine{}, func(machine client.Object) bool {
+		return machine.GetLabels()[v1alpha1.TemplateLabel] == f.name
+	})
+}
+
+// remember adds an object's name to a set, if it is one to look at.
+func (w *watch) remember(names sets.Set[string], object any) {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
-	machine, ok := object.(*clusterv1.Machine)
-	if !ok || machine.Labels[v1alpha1.TemplateLabel] != f.name {
+	found, ok := object.(client.Object)
+	if !ok || !w.looksAt(found) {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names.Insert(machine.Name)
+	names.Insert(found.GetName())
 }
 
-// everCreated returns the names of all Machines there ever were.
-func (w *machineWatch) everCreated() []string {
+// everCreated returns the names of all objects there ever were.
+func (w *watch) everCreated() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sets.List(w.created)
 }
 
-// everDeleted returns the names of all Machines that went.
-func (w *machineWatch) everDeleted() []string {
+// everDeleted returns the names of all objects that went.
+func (w *watch) everDeleted() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sets.List(w.deleted)

@@ -18,8 +18,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -36,8 +38,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// concurrency is the number of scalable resources that are worked on at once.
-const concurrency = 10
+const (
+	// concurrency is the number of scalable resources that are worked on at once.
+	concurrency = 10
+
+	// Errors are tried again after minRetry, and after twice as long each time, but never
+	// after more than maxRetry: some come from what no event of this resource tells of,
+	// such as a provider ID that a claim of another one has.
+	minRetry = 5 * time.Millisecond
+	maxRetry = 30 * time.Second
+)
 
 // Reconciler links the claims of one scalable resource to its Machines.
 type Reconciler struct {
@@ -64,7 +74,10 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters).
 		// A failure is told on the template first, and handled once that is seen here.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		}).
 		Complete(r)
 }
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+)
+
+// kind is a kind of scalable resources.
+type kind v1alpha1.ScalableResourceKind
+
+const (
+	machineDeployments = kind(v1alpha1.ScalableResourceKindMachineDeployment)
+	machinePools       = kind(v1alpha1.ScalableResourceKindMachinePool)
+)
+
+// forEachKind describes what is so with each kind of scalable resources. What is about
+// one of them only is a plain Describe, and says why.
+func forEachKind(text string, body func(kind)) bool {
+	return Describe(text, func() {
+		for _, k := range scalable.Kinds() {
+			Context("of a "+string(k.Name()), func() { body(kind(k.Name())) })
+		}
+	})
+}
+
+// suffix makes the names of objects differ that are made for each kind.
+func (k kind) suffix() string {
+	if k == machinePools {
+		return "-pool"
+	}
+	return ""
+}
+
+// newInfrastructure returns an infrastructure template of machines for a kind.
+func (k kind) newInfrastructure(name string) client.Object {
+	meta := metav1.ObjectMeta{Namespace: served.Namespace, Name: name}
+	if k == machinePools {
+		return &infrav1.SimulatedMachinePoolTemplate{ObjectMeta: meta}
+	}
+	return &infrav1.SimulatedMachineTemplate{ObjectMeta: meta}
+}
+
+// infrastructureRef refers to an infrastructure template for a kind.
+func (k kind) infrastructureRef(name string) *clusterv1.ContractVersionedObjectReference {
+	ref := &clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedMachineTemplate", Name: name}
+	if k == machinePools {
+		ref.Kind = "SimulatedMachinePoolTemplate"
+	}
+	return ref
+}
+
+// madeOf returns the kind of what the operator makes of an infrastructure template.
+func (k kind) madeOf() string {
+	if k == machinePools {
+		return "SimulatedMachinePool"
+	}
+	return "SimulatedMachineTemplate"
+}
+
+// field returns where a field of the machines is in what the operator makes.
+func (k kind) field(name string) string {
+	if k == machinePools {
+		return "spec." + name
+	}
+	return "spec.template.spec." + name
+}
+
+// nameLabel is the label of Machines that has the name of their scalable resource.
+func (k kind) nameLabel() string {
+	if k == machinePools {
+		return clusterv1.MachinePoolNameLabel
+	}
+	return clusterv1.MachineDeploymentNameLabel
+}
+
+// machineSpec returns what the machines of an infrastructure template are like, as part of it.
+func machineSpec(infrastructure client.Object) *infrav1.SimulatedMachineSpec {
+	if pool, is := infrastructure.(*infrav1.SimulatedMachinePoolTemplate); is {
+		return &pool.Spec.Template.Spec.SimulatedMachineSpec
+	}
+	return &infrastructure.(*infrav1.SimulatedMachineTemplate).Spec.Template.Spec
+}
+
+// uncached returns what package scalable reads from, without a cache.
+func (e *environment) uncached() *operator.Clusters {
+	return &operator.Clusters{Cluster: served, Management: uncached{client: e.client}}
+}
+
+type uncached struct {
+	cluster.Cluster
+	client client.Client
+}
+
+// GetClient implements cluster.Cluster.
+func (u uncached) GetClient() client.Client { return u.client }
