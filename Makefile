@@ -28,6 +28,7 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
 include hack/make/tools.mk
 include hack/make/verify.mk
+include hack/make/charts.mk
 
 ##@ General
 
@@ -35,7 +36,7 @@ include hack/make/verify.mk
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n"} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+		/^[a-z0-9-]+:.*## / {printf "  %-23s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: clean
 clean: ## Remove everything that was built; the tools, too.
@@ -59,6 +60,7 @@ manifests: bin/controller-gen ## Generate the CRDs with their reference, and the
 	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
 	@install -D -m 0644 bin/template.md docs/reference/template.md
+	@$(MAKE) charts
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the Go code and sort its imports.

@@ -7,7 +7,7 @@ KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-sche
 KWOK_TOOLS := bin/kwok bin/kwokctl
 ENVTEST_TOOLS := bin/etcd bin/kube-apiserver bin/kubectl
 STACK_TOOLS := bin/etcd $(KUBERNETES_TOOLS) $(KWOK_TOOLS) bin/cluster-api-core
-TOOLS := $(STACK_TOOLS) bin/controller-gen bin/golangci-lint
+TOOLS := $(STACK_TOOLS) bin/controller-gen bin/golangci-lint bin/helm
 
 # module are the files that decide what the tools of the module $(1) are.
 module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
@@ -56,6 +56,19 @@ bin/controller-gen: $(call module,dev)
 bin/golangci-lint: $(call module,dev)
 	@echo "==> building golangci-lint $(call version,dev,github.com/golangci/golangci-lint/v2) (about 3 minutes, once)"
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+	@touch $@
+
+# As in helm's own releases: without its version a chart that asks for it is refused, and the Kubernetes version is what
+# templates see when no cluster is asked.
+helm-ldflags = -s -w \
+	-X helm.sh/helm/v3/internal/version.version=$(call version,helm,helm.sh/helm/v3) \
+	$(foreach package,chartutil lint/rules,\
+		-X helm.sh/helm/v3/pkg/$(package).k8sVersionMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION:v%=%))) \
+		-X helm.sh/helm/v3/pkg/$(package).k8sVersionMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION:v%=%))))
+
+bin/helm: $(call module,helm) hack/tools/kubernetes/go.mod
+	@echo "==> building helm $(call version,helm,helm.sh/helm/v3) (about 1 minute, once)"
+	$(call go-build,helm,-ldflags '$(helm-ldflags)' -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm)
 	@touch $@
 
 # CustomResourceDefinitions of Cluster API and its providers, for tests; the file tells make from which modules.

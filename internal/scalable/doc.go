@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalable generates the scalable resources, one MachineDeployment for
-// each offering of a template in use, and removes single Machines from them.
+// Package scalable generates the scalable resources, one MachineDeployment or
+// MachinePool for each offering of a template in use, observes them, and removes single
+// Machines from them. What differs between the two is behind the interface Kind.
 //
 // A generated resource is never changed but in its replicas. Its name ends in a
 // hash of all that shapes its Machines, so a changed template leads to another

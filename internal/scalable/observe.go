@@ -30,6 +30,8 @@ type Observed struct {
 	Name string
 	// Now is the time of the decision.
 	Now time.Time
+	// Ending tells whether the Cluster is being deleted.
+	Ending bool
 	// Resource is nil if there is none of that name.
 	Resource *Resource
 	// Template that the resource is generated from; nil if it is gone.
@@ -74,7 +76,7 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if lo.FromPtr(cluster.Spec.Paused) {
 		return nil, nil
 	}
-	observed := &Observed{Name: name, Now: now}
+	observed := &Observed{Name: name, Now: now, Ending: !cluster.DeletionTimestamp.IsZero()}
 	resource, err := Get(ctx, clusters, name)
 	if err != nil {
 		return nil, err

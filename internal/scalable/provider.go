@@ -91,7 +91,11 @@ func provisioned(infrastructure *unstructured.Unstructured) bool {
 // observe tells whether the provider can make Machines and must have seen the replicas,
 // and which of the leaving Machines have lost their instance.
 func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
-	if observed.Resource == nil {
+	if observed.Resource == nil || !observed.Resource.GetDeletionTimestamp().IsZero() {
+		// Nobody makes instances any more: all of them are going, or are gone.
+		for name, machine := range observed.Machines {
+			observed.gone[name] = Leaving(machine)
+		}
 		observed.scaling = link.Pool{Unready: true}
 		return nil
 	}

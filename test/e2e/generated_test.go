@@ -8,24 +8,23 @@ import (
 	"context"
 
 	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// expectGenerated checks the infrastructure template that was generated for a Node: it has what patches made of the
-// base for the Node's offering.
+// expectGenerated checks the infrastructure template, or machine pool, that was generated for a Node: it has what patches
+// made of the base for the Node's offering.
 func expectGenerated(ctx context.Context, g Gomega, s *stack.Stack, node *corev1.Node) {
-	template := generatedFor(ctx, g, s, node)
-	g.Expect(template.Annotations).To(HaveKeyWithValue(clusterv1.TemplateClonedFromNameAnnotation, "workers"))
-	g.Expect(template.Labels).To(HaveKeyWithValue(v1alpha1.TemplateLabel, "offerings"))
+	made := generatedFor(ctx, g, s, node)
+	g.Expect(made.Base()).To(Equal("workers"))
+	g.Expect(made.Labels).To(HaveKeyWithValue(v1alpha1.TemplateLabel, "offerings"))
 
-	spec, of := template.Spec.Template.Spec, offeringOf(node)
+	spec, of := made.Spec, offeringOf(node)
 	g.Expect(spec.InstanceType).To(Equal(of.InstanceType))
 	g.Expect(spec.Zone).To(Equal(of.Zone))
 	g.Expect(spec.Spot).To(Equal(of.CapacityType == karpv1.CapacityTypeSpot))
@@ -33,42 +32,37 @@ func expectGenerated(ctx context.Context, g Gomega, s *stack.Stack, node *corev1
 	g.Expect(string(spec.Architecture)).To(Equal(node.Labels[corev1.LabelArchStable]))
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, gpu} {
 		patched, reported := spec.Capacity[name], node.Status.Capacity[name]
-		g.Expect(patched.Cmp(reported)).To(BeZero(), "%s: the template has %s, the Node %s", name, patched.String(), reported.String())
+		g.Expect(patched.Cmp(reported)).To(BeZero(), "%s: it has %s, the Node %s", name, patched.String(), reported.String())
 	}
 	g.Expect(spec.Delays.NodeJoin.Duration.Seconds()).To(BeNumerically("==", 1), "what no patch changes is the base's")
 	g.Expect(spec.Failure).To(BeNil())
 }
 
-// generatedFor returns the infrastructure template of the MachineDeployment that a Node's claim names.
-func generatedFor(ctx context.Context, g Gomega, s *stack.Stack, node *corev1.Node) *infrav1.SimulatedMachineTemplate {
+// generatedFor returns what was generated for the scalable resource that a Node's claim names.
+func generatedFor(ctx context.Context, g Gomega, s *stack.Stack, node *corev1.Node) *kinds.Infrastructure {
 	claims := &karpv1.NodeClaimList{}
 	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
-	for i := range claims.Items {
-		claim := &claims.Items[i]
-		if claim.Status.NodeName != node.Name {
-			continue
-		}
-		resource, template := &clusterv1.MachineDeployment{}, &infrav1.SimulatedMachineTemplate{}
-		g.Expect(s.Management.Get(ctx, inDefault(claim.Annotations[v1alpha1.ScalableResourceAnnotation]), resource)).To(Succeed())
-		g.Expect(s.Management.Get(ctx, inDefault(resource.Spec.Template.Spec.InfrastructureRef.Name), template)).To(Succeed())
-		return template
-	}
-	g.Expect(claims.Items).To(BeEmpty(), "none of these claims is of Node %s", node.Name)
-	g.Expect(node.Name).To(BeEmpty(), "the Node has no claim")
-	return nil
+	claim, found := lo.Find(claims.Items, func(claim karpv1.NodeClaim) bool { return claim.Status.NodeName == node.Name })
+	g.Expect(found).To(BeTrue(), "Node %s has a claim", node.Name)
+
+	resources, err := kinds.Resources(ctx, s.Management)
+	g.Expect(err).NotTo(HaveOccurred())
+	resource, found := lo.Find(resources, func(r kinds.Resource) bool { return r.Name == claim.Annotations[v1alpha1.ScalableResourceAnnotation] })
+	g.Expect(found).To(BeTrue(), "the resource of claim %s is there", claim.Name)
+
+	infrastructures, err := kinds.Infrastructures(ctx, s.Management)
+	g.Expect(err).NotTo(HaveOccurred())
+	made, found := lo.Find(infrastructures, func(i kinds.Infrastructure) bool { return i.Name == resource.Infrastructure })
+	g.Expect(found).To(BeTrue(), "the infrastructure of %s %s is there", resource.Kind, resource.Name)
+	return &made
 }
 
-func inDefault(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: name}
-}
-
-// generatedLeft counts what is still there of what the operator generates.
-func generatedLeft(ctx context.Context, s *stack.Stack) (int, error) {
-	resources, templates := &clusterv1.MachineDeploymentList{}, &infrav1.SimulatedMachineTemplateList{}
-	of := client.HasLabels{v1alpha1.TemplateLabel}
-	if err := s.Management.List(ctx, resources, of); err != nil {
-		return 0, err
+// expectOnly checks that all resources there are, are of the one kind, and that there are any.
+func expectOnly(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind) {
+	resources, err := kinds.Resources(ctx, s.Management)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(resources).NotTo(BeEmpty())
+	for _, resource := range resources {
+		g.Expect(resource.Kind).To(Equal(kind), resource.Name)
 	}
-	err := s.Management.List(ctx, templates, of)
-	return len(resources.Items) + len(templates.Items), err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -47,23 +48,21 @@ type left struct {
 func whatIsLeft(ctx context.Context, s *stack.Stack) (left, error) {
 	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
 	machines, instances := &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}
-	deployments := &clusterv1.MachineDeploymentList{}
-	err := errors.Join(
+	resources, err := kinds.Resources(ctx, s.Management)
+	err = errors.Join(
+		err,
 		s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault)),
 		s.Workload.List(ctx, claims),
 		s.Workload.List(ctx, nodes),
 		s.Management.List(ctx, machines),
 		s.Management.List(ctx, instances),
-		s.Management.List(ctx, deployments),
 	)
 	found := left{
 		Pods: len(pods.Items), Claims: len(claims.Items), Nodes: len(nodes.Items),
 		Machines: len(machines.Items), Instances: len(instances.Items),
 	}
-	for i := range deployments.Items {
-		if replicas := deployments.Items[i].Spec.Replicas; replicas != nil {
-			found.Replicas += int(*replicas)
-		}
+	for _, resource := range resources {
+		found.Replicas += resource.Replicas
 	}
 	return found, err
 }

@@ -18,6 +18,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -25,18 +26,25 @@ import (
 // is out of capacity, the next cheapest.
 func TestEachPodGetsTheCheapestOffering(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
-	g := NewWithT(t)
-	create(ctx, g, s, "offerings.yaml")
+	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
+		create(ctx, g, s, kind, "offerings.yaml")
 
-	first := createPods(ctx, g, s, "first")
-	expectOn(ctx, g, s, first, func(n need) offering { return n.cheapest })
-	expectNodes(ctx, g, s, len(first))
+		first := createPods(ctx, g, s, "first")
+		expectOn(ctx, g, s, first, func(n need) offering { return n.cheapest })
+		expectNodes(ctx, g, s, len(first))
 
-	runOut(ctx, g, s)
-	second := createPods(ctx, g, s, "second")
-	expectOn(ctx, g, s, second, func(n need) offering { return n.next })
-	expectNodes(ctx, g, s, len(first)+len(second))
+		runOut(ctx, g, s)
+		second := createPods(ctx, g, s, "second")
+		expectOn(ctx, g, s, second, func(n need) offering { return n.next })
+		expectNodes(ctx, g, s, len(first)+len(second))
 
+		expectUnavailable(ctx, g, s)
+		expectOn(ctx, g, s, first, func(n need) offering { return n.cheapest })
+	})
+}
+
+// expectUnavailable checks that the template tells of the cheapest offerings, and only of them, that they have run out.
+func expectUnavailable(ctx context.Context, g *WithT, s *stack.Stack) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	g.Expect(s.Workload.Get(ctx, client.ObjectKey{Name: "offerings"}, template)).To(Succeed())
 	failed := map[string]string{}
@@ -48,9 +56,6 @@ func TestEachPodGetsTheCheapestOffering(t *testing.T) {
 		g.Expect(failed).To(HaveKeyWithValue(n.cheapest.String(), And(HavePrefix("InsufficientCapacity: "), ContainSubstring("we have no more of these"))))
 	}
 	g.Expect(template.StatusConditions().Root().IsTrue()).To(BeTrue(), "Ready")
-	expectOn(ctx, g, s, first, func(n need) offering { return n.cheapest })
-
-	removeAll(ctx, g, s, template)
 }
 
 // createPods creates a Pod of each kind.
@@ -149,15 +154,4 @@ func runOut(ctx context.Context, g *WithT, s *stack.Stack) {
 		g.Expect(ready.IsTrue()).To(BeTrue(), "Ready: %s", ready.Message)
 		g.Expect(template.Status.InvalidOfferings).To(BeEmpty())
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
-}
-
-// removeAll deletes the Pods, the NodePools and then the template, and checks that nothing is left of them.
-func removeAll(ctx context.Context, g *WithT, s *stack.Stack, template *v1alpha1.KarpenterMachineTemplate) {
-	g.Expect(s.Workload.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": "offerings"})).To(Succeed())
-	g.Expect(s.Workload.DeleteAllOf(ctx, &karpv1.NodePool{})).To(Succeed())
-	g.Eventually(ctx, func() (left, error) { return whatIsLeft(ctx, s) }).
-		WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
-	g.Expect(s.Workload.Delete(ctx, template)).To(Succeed())
-	g.Eventually(ctx, func() (int, error) { return generatedLeft(ctx, s) }).
-		WithTimeout(2*time.Minute).WithPolling(poll).Should(BeZero(), "generated MachineDeployments and templates that are left")
 }

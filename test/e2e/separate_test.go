@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -29,36 +31,41 @@ func TestSeparateControlPlanes(t *testing.T) {
 	g.Expect(s.Workload.List(ctx, &clusterv1.MachineList{})).To(Satisfy(meta.IsNoMatchError), "the workload cluster knows no Machines")
 	g.Expect(s.Management.List(ctx, &karpv1.NodeClaimList{})).To(Satisfy(meta.IsNoMatchError), "the management cluster knows no claims")
 
-	create(ctx, g, s, "general.yaml")
-	create(ctx, g, s, "general-pods.yaml")
-	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s, "general") }).
-		WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(generalPods), "Pods that run")
+	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
+		create(ctx, g, s, kind, "general.yaml")
+		create(ctx, g, s, kind, "general-pods.yaml")
+		g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s, "general") }).
+			WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(generalPods), "Pods that run")
+		g.Eventually(ctx, func(g Gomega) { expectSameProviderIDs(ctx, g, s) }).
+			WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 
-	g.Eventually(ctx, func(g Gomega) {
-		claims, nodes, machines := &karpv1.NodeClaimList{}, &corev1.NodeList{}, &clusterv1.MachineList{}
-		g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
-		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
-		g.Expect(s.Management.List(ctx, machines)).To(Succeed())
-		g.Expect(len(nodes.Items)).To(BeNumerically(">", 1), "the Pods need more than one Node")
+		pods := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: "general"}}
+		g.Expect(s.Workload.Delete(ctx, pods, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		g.Eventually(ctx, func() (left, error) { return whatIsLeft(ctx, s) }).
+			WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
+	})
+}
 
-		ofNodes, ofClaims, ofMachines := []string{}, []string{}, []string{}
-		for i := range nodes.Items {
-			ofNodes = append(ofNodes, nodes.Items[i].Spec.ProviderID)
-		}
-		for i := range claims.Items {
-			ofClaims = append(ofClaims, claims.Items[i].Status.ProviderID)
-		}
-		for i := range machines.Items {
-			ofMachines = append(ofMachines, machines.Items[i].Spec.ProviderID)
-		}
-		g.Expect(ofClaims).To(ConsistOf(ofNodes), "each Node is a claim's")
-		g.Expect(ofMachines).To(ConsistOf(ofNodes), "each Node is a Machine's")
-	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
+// expectSameProviderIDs checks that each Node is a claim's and a Machine's.
+func expectSameProviderIDs(ctx context.Context, g Gomega, s *stack.Stack) {
+	claims, nodes, machines := &karpv1.NodeClaimList{}, &corev1.NodeList{}, &clusterv1.MachineList{}
+	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
+	g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+	g.Expect(s.Management.List(ctx, machines)).To(Succeed())
+	g.Expect(len(nodes.Items)).To(BeNumerically(">", 1), "the Pods need more than one Node")
 
-	pods := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: "general"}}
-	g.Expect(s.Workload.Delete(ctx, pods, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-	g.Eventually(ctx, func() (left, error) { return whatIsLeft(ctx, s) }).
-		WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
+	ofNodes, ofClaims, ofMachines := []string{}, []string{}, []string{}
+	for i := range nodes.Items {
+		ofNodes = append(ofNodes, nodes.Items[i].Spec.ProviderID)
+	}
+	for i := range claims.Items {
+		ofClaims = append(ofClaims, claims.Items[i].Status.ProviderID)
+	}
+	for i := range machines.Items {
+		ofMachines = append(ofMachines, machines.Items[i].Spec.ProviderID)
+	}
+	g.Expect(ofClaims).To(ConsistOf(ofNodes), "each Node is a claim's")
+	g.Expect(ofMachines).To(ConsistOf(ofNodes), "each Node is a Machine's")
 }
 
 // generalPods is how many replicas general-pods.yaml has.

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -56,9 +57,25 @@ func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) 
 	return ctx, s
 }
 
-// create creates the objects of a file in testdata.
-func create(ctx context.Context, g *WithT, s *stack.Stack, file string) {
+// forEachKind runs a test for each kind of scalable resource, one after the other on one stack, and checks that nothing is
+// left of it each time. After one that failed it ends: what that has left would be in the way.
+func forEachKind(ctx context.Context, t *testing.T, s *stack.Stack, test func(g *WithT, kind kinds.Kind)) {
+	t.Helper()
+	for _, kind := range kinds.All {
+		if !t.Run(string(kind), func(t *testing.T) {
+			g := NewWithT(t)
+			test(g, kind)
+			expectOnly(ctx, g, s, kind)
+			removeAll(ctx, g, s)
+		}) {
+			return
+		}
+	}
+}
+
+// create creates the objects of a file in testdata, for a kind of scalable resource.
+func create(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind, file string) {
 	manifests, err := testdata.ReadFile("testdata/" + file)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.Create(ctx, manifests)).To(Succeed(), file)
+	g.Expect(s.Create(ctx, kind.Manifests(manifests))).To(Succeed(), file)
 }

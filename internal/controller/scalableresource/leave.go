@@ -44,6 +44,11 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 		if !scalable.Leaving(machine) {
 			continue
 		}
+		if observed.Ending && !machine.DeletionTimestamp.IsZero() {
+			// Cluster API drains nothing then, but waits for pre-terminate hooks all the same.
+			errs = append(errs, client.IgnoreNotFound(r.letGo(ctx, machine)))
+			continue
+		}
 		if !scalable.Chosen(machine) {
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.chooseDeleted(ctx, observed, machine))))
 			continue

@@ -74,6 +74,9 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 			// The data need not outlive a crash of the machine.
 			{Name: Etcd, ExtraArgs: []extraArg{{Key: "unsafe-no-fsync", Value: "true"}}},
 			{Name: APIServer, ExtraArgs: []extraArg{{Key: "advertise-address", Value: localhost}}},
+			// There is one of each. With a lease it would end when the API server is killed and slow to come back.
+			{Name: ControllerManager, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+			{Name: Scheduler, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
 			{Name: kwokController, ExtraArgs: []extraArg{
 				{Key: "manage-all-nodes", Value: "false", Override: true},
 				{Key: "manage-nodes-with-annotation-selector", Value: "kwok.x-k8s.io/node=fake"},

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# The Helm charts. What they share with config is written by hack/charts, so `make verify` shows that they agree.
+
+GENERATED += charts/karpenter-capi/files charts/karpenter-capi-crd/files
+NOT_GENERATED += ':!charts/karpenter-capi/files' ':!charts/karpenter-capi-crd/files'
+
+##@ Helm
+
+.PHONY: charts
+charts: bin/kubectl ## Write the CRDs and rules of the Helm charts.
+	@echo "==> generating CRDs and rules of the charts"
+	@go run ./hack/charts bin/kubectl
+
+# They run with all other tests, too.
+test test-race: bin/helm
+
+.PHONY: test-charts
+test-charts: bin/helm ## Test the Helm charts.
+	@go test $(TEST_FLAGS) ./test/charts/...
+
+.PHONY: test-install-helm
+test-install-helm: bin/helm stack-binaries $(CRDS) ## Install, upgrade, roll back and uninstall the charts on the local stack.
+	@go test -tags install -count=1 -p 1 -timeout 20m $(TEST_FLAGS) ./test/install/helm/...

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+type clusterOf struct {
+	cluster.Cluster
+	client client.Client
+}
+
+func (c clusterOf) GetClient() client.Client { return c.client }
+
+// A Machine that somebody deletes waits with its hook for Karpenter to drain its Node,
+// but not while the whole Cluster is being deleted: Cluster API honours a pre-terminate
+// hook then, too, and drains nothing.
+func TestLeaveWithCluster(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
+	claim.Status.ProviderID = "real://m"
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+	for name, tc := range map[string]struct {
+		ending, deleted, chosen, held bool
+	}{
+		"deleted by hand":          {deleted: true, held: true},
+		"deleted with its Cluster": {deleted: true, ending: true},
+		"chosen before that":       {ending: true, chosen: true, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "fleet", Name: "m", UID: "m", Finalizers: []string{clusterv1.MachineFinalizer},
+				Labels:      map[string]string{v1alpha1.NodeClaimUIDLabel: "c", clusterv1.MachinePoolNameLabel: "pool"},
+				Annotations: map[string]string{v1alpha1.TerminateHookAnnotation: "", v1alpha1.DrainHookAnnotation: ""},
+			}}
+			machine.Spec.ProviderID, machine.Status.NodeRef.Name = "real://m", "n"
+			if tc.chosen {
+				machine.Annotations[v1alpha1.LeavingSinceAnnotation] = now.Format(time.RFC3339)
+			}
+			if tc.deleted {
+				machine.DeletionTimestamp = new(metav1.NewTime(now))
+			}
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine).Build()
+			r := &Reconciler{clusters: &operator.Clusters{Management: clusterOf{client: management}}}
+			read := &clusterv1.Machine{}
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
+				t.Fatal(err)
+			}
+			observed := &scalable.Observed{Now: now, Ending: tc.ending, Claims: []karpv1.NodeClaim{claim}, Machines: map[string]*clusterv1.Machine{"m": read}}
+			if _, err := r.leave(t.Context(), observed); err != nil {
+				t.Fatal(err)
+			}
+			after := &clusterv1.Machine{}
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
+				t.Fatal(err)
+			}
+			if held := scalable.HeldUp(after); held != tc.held || scalable.Chosen(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
+				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, scalable.Chosen(after), after.DeletionTimestamp)
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+func TestAccepts(t *testing.T) {
+	type settings = v1alpha1.ScalableResource
+	deployments, pools := settings{}, settings{Kind: v1alpha1.ScalableResourceKindMachinePool}
+	losing := settings{Kind: v1alpha1.ScalableResourceKindMachinePool, AllowNodeLoss: true}
+	const ofMachines, ofPool = `{template: {spec: {}}}`, `{location: eastus}`
+	for name, tc := range map[string]struct {
+		settings   settings
+		kind, spec string
+		owner      string
+		want       string // a part of the error; empty for none
+	}{
+		"a template of machines":                  {deployments, "AWSMachineTemplate", ofMachines, "", ""},
+		"no template":                             {deployments, "AWSMachine", `{instanceType: x}`, "", "AWSMachine clusters/workers is no template, for it has no spec.template: name a kind that ends in Template"},
+		"a template of a pool, for Machines":      {deployments, "DockerMachinePoolTemplate", ofMachines, "", "DockerMachinePoolTemplate clusters/workers is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool"},
+		"a pool whose spec has a template":        {deployments, "AzureMachinePool", `{template: {}}`, "", "is for MachinePools"},
+		"a template of machines, for MachinePool": {pools, "AWSMachineTemplate", ofMachines, "", "AWSMachineTemplate clusters/workers is not for MachinePools: name a machine pool or a template of one, or set spec.scalableResource.kind to MachineDeployment"},
+		"a template of a pool":                    {pools, "DockerMachinePoolTemplate", ofMachines, "", ""},
+		"a template of a pool without a template": {pools, "DockerMachinePoolTemplate", `{}`, "", "DockerMachinePoolTemplate clusters/workers is no template"},
+		"a pool that nothing owns":                {pools, "AzureMachinePool", ofPool, "", ""},
+		"a pool that is in use":                   {pools, "AzureMachinePool", ofPool, "mine", "AzureMachinePool clusters/workers is in use by MachinePool mine: make one of its own for this template, which nothing owns"},
+		"a template that something owns":          {pools, "DockerMachinePoolTemplate", ofMachines, "mine", ""},
+		"a pool that loses Nodes":                 {pools, "AWSMachinePool", ofPool, "", "AWSMachinePool clusters/workers: the infrastructure provider of AWSMachinePools removes any machine when replicas are lowered, also one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss"},
+		"one that is managed":                     {pools, "AzureManagedMachinePool", ofPool, "", "allowNodeLoss"},
+		"a template of one that loses Nodes":      {pools, "OCIMachinePoolTemplate", ofMachines, "", "of OCIMachinePools removes any machine"},
+		"a pool that may lose Nodes":              {losing, "AWSMachinePool", ofPool, "", ""},
+		"one that may, and is in use":             {losing, "AWSMachinePool", ofPool, "mine", "is in use by MachinePool mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := poolOf(t, tc.kind, tc.spec)
+			if tc.owner != "" {
+				base.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: tc.owner, Controller: new(true)}})
+			}
+			err := KindOf(tc.settings).Accepts(base, tc.settings)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestKinds(t *testing.T) {
+	of := map[string]*clusterv1.Machine{"MachineDeployment": {}, "MachinePool": {}}
+	of["MachineDeployment"].Labels = map[string]string{clusterv1.MachineDeploymentNameLabel: "x"}
+	of["MachinePool"].Labels = map[string]string{clusterv1.MachinePoolNameLabel: "x"}
+	for _, kind := range Kinds() {
+		if got := KindOf(v1alpha1.ScalableResource{Kind: kind.Name()}); got != kind {
+			t.Errorf("%s is the kind %s", kind.Name(), got.Name())
+		}
+		if got := kindOf(of[string(kind.Name())]); got != kind {
+			t.Errorf("a Machine of a %s is taken for one of a %s", kind.Name(), got.Name())
+		}
+	}
+	if got := KindOf(v1alpha1.ScalableResource{}).Name(); got != v1alpha1.ScalableResourceKindMachineDeployment {
+		t.Errorf("without a kind it is %s", got)
+	}
+	for from, want := range map[string]string{"DockerMachinePoolTemplate": "DockerMachinePool", "AWSMachinePool": "AWSMachinePool"} {
+		gvk := infrastructure().GroupVersionKind()
+		gvk.Kind = from
+		if got := (machinePools{}).MadeOf(gvk); got.Kind != want || got.GroupVersion() != gvk.GroupVersion() {
+			t.Errorf("of a %s a %s is made", from, got)
+		}
+	}
+}
+
+// The time of a MachinePool's replicas is that of their last change, and nothing writes
+// it without one.
+func TestSetReplicas(t *testing.T) {
+	pool, deployment := resourceOf(machinePools{}, &clusterv1.MachinePool{}), resourceOf(machineDeployments{}, &clusterv1.MachineDeployment{})
+	for _, step := range []struct {
+		replicas int32
+		at, want time.Time
+	}{
+		{0, noon, noon}, // none were written before
+		{0, noon.Add(time.Minute), noon},
+		{2, noon.Add(2 * time.Minute), noon.Add(2 * time.Minute)},
+		{2, noon.Add(3 * time.Minute), noon.Add(2 * time.Minute)},
+		{1, noon.Add(4 * time.Minute), noon.Add(4 * time.Minute)},
+	} {
+		for _, resource := range []*Resource{pool, deployment} {
+			resource.SetReplicas(step.replicas, step.at)
+			if !resource.HasReplicas() || resource.Replicas() != step.replicas {
+				t.Errorf("%s: got %d replicas, want %d", resource.Kind().Name(), resource.Replicas(), step.replicas)
+			}
+		}
+		if got := replicasSince(pool); !got.Equal(step.want) {
+			t.Errorf("%d replicas at %s: got the time %s, want %s", step.replicas, step.at, got, step.want)
+		}
+	}
+	if annotations := deployment.GetAnnotations(); len(annotations) > 0 {
+		t.Errorf("a MachineDeployment has annotations %v", annotations)
+	}
+	pool.SetCreationTimestamp(metav1.NewTime(noon))
+	pool.SetAnnotations(map[string]string{v1alpha1.ReplicasSinceAnnotation: "yesterday"})
+	if got := replicasSince(pool); !got.Equal(noon) {
+		t.Errorf("a time that nobody can read: got %s, want that of the creation", got)
+	}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Names of MachineDeployments and MachinePools are no secret to each other: somebody can
+// have made one with the name of one of ours.
+func TestGet(t *testing.T) {
+	ours := map[string]string{v1alpha1.TemplateLabel: "general"}
+	deployment := func(labels map[string]string) client.Object {
+		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "x", Labels: labels}}
+	}
+	pool := func(labels map[string]string) client.Object {
+		return &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "x", Labels: labels}}
+	}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    string // empty for none
+	}{
+		"none":                            {},
+		"a MachineDeployment":             {[]client.Object{deployment(ours)}, "MachineDeployment clusters/x"},
+		"a MachinePool":                   {[]client.Object{pool(ours)}, "MachinePool clusters/x"},
+		"two, the MachineDeployment ours": {[]client.Object{deployment(ours), pool(nil)}, "MachineDeployment clusters/x"},
+		"two, the MachinePool ours":       {[]client.Object{deployment(nil), pool(ours)}, "MachinePool clusters/x"},
+		"somebody else's MachinePool":     {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := clustersWith(tc.objects...)
+			got, err := Get(t.Context(), clusters, "x")
+			if err != nil || (got == nil) != (tc.want == "") || got != nil && got.String() != tc.want {
+				t.Errorf("got %v (%v), want %q", got, err, tc.want)
+			}
+			all, err := List(t.Context(), clusters)
+			if err != nil || len(all) != len(tc.objects) {
+				t.Errorf("listed %v (%v), want %d", all, err, len(tc.objects))
+			}
+		})
+	}
+}

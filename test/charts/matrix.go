@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"maps"
+	"strings"
+)
+
+// CertificateAuthority is one in PEM; nobody has its key.
+const CertificateAuthority = `-----BEGIN CERTIFICATE-----
+MIIBMzCB2qADAgECAgEBMAoGCCqGSM49BAMCMA0xCzAJBgNVBAMTAmNhMB4XDTI2
+-----END CERTIFICATE-----
+`
+
+// Matrix are values of the operator's chart that all must be right: each placement with nothing but what it needs, and with
+// all that can be set.
+func Matrix() map[string]Values {
+	existing := Values{"existingSecret": "management", "existingSecretKey": "value"}
+	generated := Values{"server": "https://management.example.com:8443", "certificateAuthority": CertificateAuthority, "token": "secret"}
+	return map[string]Values{
+		"one cluster":                  {},
+		"one cluster, all":             all(Values{}),
+		"one cluster, least":           least(),
+		"workload cluster, existing":   {"placement": "WorkloadCluster", "managementCluster": existing},
+		"workload cluster, generated":  {"placement": "WorkloadCluster", "managementCluster": generated},
+		"workload cluster, all":        all(Values{"placement": "WorkloadCluster", "managementCluster": generated}),
+		"management cluster":           {"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "default"}},
+		"management cluster, existing": {"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "default"}, "serviceAccount": Values{"create": false, "name": "mine"}},
+	}
+}
+
+// all adds something for everything that can be set.
+func all(values Values) Values {
+	list := func(items ...Values) []Values { return items }
+	mine := Values{"example.com/mine": "yes"}
+	maps.Copy(values, Values{
+		"fullnameOverride":      "karpenter",
+		"additionalLabels":      mine,
+		"additionalAnnotations": mine,
+		"imagePullPolicy":       "Always",
+		"imagePullSecrets":      list(Values{"name": "registry"}),
+		"service":               Values{"annotations": mine},
+		"serviceAccount":        Values{"name": "karpenter-manager", "annotations": mine},
+		"additionalClusterRoleRules": list(Values{
+			"apiGroups": []string{"infrastructure.example.com"}, "resources": []string{"*"}, "verbs": []string{"get"},
+		}),
+		"serviceMonitor": Values{
+			"enabled": true, "additionalLabels": mine, "sampleLimit": 5000, "endpointConfig": Values{"interval": "30s"},
+			"relabelings":       list(Values{"action": "labeldrop", "regex": "pod"}),
+			"metricRelabelings": list(Values{"action": "labeldrop", "regex": "pod"}),
+		},
+		"prometheusRule": Values{
+			"enabled": true, "additionalLabels": mine, "additionalRules": list(Values{"alert": "Mine", "expr": "vector(1)"}),
+		},
+		"networkPolicy": Values{
+			"enabled":          true,
+			"metricsFrom":      list(Values{"namespaceSelector": Values{}}),
+			"apiServerPorts":   []int{6443},
+			"additionalEgress": list(Values{"ports": list(Values{"port": 4317})}),
+		},
+		"replicas":                      3,
+		"revisionHistoryLimit":          2,
+		"strategy":                      Values{"type": "Recreate", "rollingUpdate": nil},
+		"podLabels":                     mine,
+		"podAnnotations":                mine,
+		"podDisruptionBudget":           Values{"name": "budget", "maxUnavailable": "50%"},
+		"podSecurityContext":            Values{"runAsNonRoot": true},
+		"priorityClassName":             "system-node-critical",
+		"terminationGracePeriodSeconds": 20,
+		"hostNetwork":                   true,
+		"schedulerName":                 "other",
+		"dnsPolicy":                     "ClusterFirstWithHostNet",
+		"dnsConfig":                     Values{"options": list(Values{"name": "ndots", "value": "1"})},
+		"initContainers":                list(Values{"name": "first", "image": "first"}),
+		"nodeSelector":                  mine,
+		"affinity": Values{
+			"podAntiAffinity": Values{
+				"requiredDuringSchedulingIgnoredDuringExecution":  list(Values{"topologyKey": "kubernetes.io/hostname"}),
+				"preferredDuringSchedulingIgnoredDuringExecution": nil,
+			},
+			"podAffinity": Values{
+				"requiredDuringSchedulingIgnoredDuringExecution": list(Values{
+					"topologyKey": "topology.kubernetes.io/region", "labelSelector": Values{"matchLabels": mine},
+				}),
+			},
+		},
+		"topologySpreadConstraints": list(
+			Values{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"},
+			Values{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": Values{"matchLabels": mine}},
+		),
+		"tolerations":  list(Values{"operator": "Exists"}),
+		"extraVolumes": list(Values{"name": "more", "emptyDir": Values{}}),
+		"controller": Values{
+			"containerName": "manager",
+			"image":         Values{"repository": "example.com/mine", "tag": "v1", "digest": "sha256:" + strings.Repeat("0", 64)},
+			"env":           list(Values{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}),
+			"envFrom":       list(Values{"configMapRef": Values{"name": "mine", "optional": true}}),
+			"securityContext": Values{
+				"appArmorProfile": Values{"type": "RuntimeDefault"},
+				"seLinuxOptions":  Values{"level": "s0:c1"},
+				"seccompProfile":  Values{"type": "RuntimeDefault"},
+			},
+			"resources":         Values{"requests": Values{"cpu": "2", "memory": "2Gi"}, "limits": Values{"memory": "2Gi"}},
+			"extraVolumeMounts": list(Values{"name": "more", "mountPath": "/more"}),
+			"sidecarContainer":  list(Values{"name": "beside", "image": "beside"}),
+			"metrics":           Values{"port": 9090},
+			"healthProbe":       Values{"port": 9091},
+		},
+		"logLevel":            "debug",
+		"logOutputPaths":      []string{"stdout", "/dev/null"},
+		"logErrorOutputPaths": []string{"stdout"},
+		"settings": Values{
+			"clusterName": "demo", "clusterNamespace": "default",
+			"batchMaxDuration": "1m30s", "batchIdleDuration": "500ms",
+			"preferencePolicy": "Ignore", "minValuesPolicy": "BestEffort",
+			"schedulerConfig":   "podTopologySpread:\n  defaultConstraints:\n    - {maxSkew: 3, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}\n",
+			"ignoreDRARequests": false, "disableClusterStateObservability": true,
+			"featureGates": Values{
+				"nodeRepair": true, "reservedCapacity": false, "spotToSpotConsolidation": true, "nodeOverlay": true,
+				"staticCapacity": true, "capacityBuffer": true, "terminateFirstDrift": true, "terminateFirstRepair": true,
+				"podDeletionCostManagement": true,
+			},
+		},
+	})
+	return values
+}
+
+// least takes away what can be taken away.
+func least() Values {
+	return Values{
+		"replicas": 1, "strategy": nil, "podSecurityContext": nil, "priorityClassName": "", "schedulerName": "", "dnsPolicy": nil,
+		"nodeSelector": nil, "affinity": nil, "topologySpreadConstraints": nil, "tolerations": nil,
+		"serviceAccount": Values{"create": false, "name": "mine"},
+		"controller":     Values{"resources": nil, "securityContext": nil},
+		"logLevel":       nil, "logOutputPaths": nil, "logErrorOutputPaths": nil,
+		"settings": Values{
+			"batchMaxDuration": nil, "batchIdleDuration": nil, "preferencePolicy": nil, "minValuesPolicy": nil, "featureGates": nil,
+		},
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	// Registers the metrics of the operator: Karpenter's, and those that come with its controllers.
+	_ "github.com/karpenter-capi/karpenter-capi/internal/controller"
+)
+
+// The alerts ask for metrics that the operator has, from where the ServiceMonitor has them scraped.
+func TestAlerts(t *testing.T) {
+	rendered := render(t, Operator, Values{
+		"serviceMonitor": Values{"enabled": true},
+		"prometheusRule": Values{"enabled": true, "additionalRules": []Values{{"alert": "Mine", "expr": "vector(1)"}}},
+	})
+	rule := &struct {
+		Spec struct {
+			Groups []struct {
+				Rules []struct {
+					Alert, Expr, For    string
+					Labels, Annotations map[string]string
+				}
+			}
+		}
+	}{}
+	fill(t, rendered, "PrometheusRule", rule)
+	service := the[corev1.Service](t, rendered, "Service")
+	from := `namespace="` + service.Namespace + `", job="` + service.Name + `"`
+	known := registered(t)
+	rules := rule.Spec.Groups[0].Rules
+	for _, alert := range rules[:len(rules)-1] {
+		selectors := regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`).FindAllStringSubmatch(alert.Expr, -1)
+		if len(selectors) == 0 {
+			t.Errorf("%s asks for no metric: %s", alert.Alert, alert.Expr)
+		}
+		for _, selector := range selectors {
+			if !slices.Contains(known, selector[1]) {
+				t.Errorf("%s asks for %s, which the operator does not have", alert.Alert, selector[1])
+			}
+			if !strings.HasPrefix(strings.TrimSpace(selector[2]), from) {
+				t.Errorf("%s asks for {%s}, want %s", alert.Alert, selector[2], from)
+			}
+		}
+		if alert.For == "" || alert.Labels["severity"] == "" || alert.Annotations["summary"] == "" || alert.Annotations["description"] == "" {
+			t.Errorf("%s lacks something: %+v", alert.Alert, alert)
+		}
+	}
+	if last := rules[len(rules)-1]; last.Alert != "Mine" {
+		t.Errorf("the last rule is %s, want the additional one", last.Alert)
+	}
+}
+
+// registered returns the names of the operator's metrics, and of the one that Prometheus makes for each that it scrapes.
+func registered(t *testing.T) []string {
+	t.Helper()
+	registry, ok := metrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatalf("%T does not tell its metrics", metrics.Registry)
+	}
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		registry.Describe(descriptions)
+	}()
+	names := []string{"up"}
+	for description := range descriptions {
+		names = append(names, regexp.MustCompile(`fqName: "([^"]*)"`).FindStringSubmatch(description.String())[1])
+	}
+	return names
+}
+
+// The ServiceMonitor scrapes a port that the Service has.
+func TestServiceMonitor(t *testing.T) {
+	rendered := render(t, Operator, Matrix()["one cluster, all"])
+	monitor := &struct {
+		Spec struct {
+			SampleLimit       int
+			NamespaceSelector struct{ MatchNames []string }
+			Endpoints         []struct{ Port, Path, Interval string }
+		}
+	}{}
+	fill(t, rendered, "ServiceMonitor", monitor)
+	service := the[corev1.Service](t, rendered, "Service")
+	endpoint := monitor.Spec.Endpoints[0]
+	if endpoint.Port != service.Spec.Ports[0].Name || endpoint.Path != "/metrics" || endpoint.Interval != "30s" || monitor.Spec.SampleLimit != 5000 {
+		t.Errorf("got %+v", monitor.Spec)
+	}
+	if !slices.Equal(monitor.Spec.NamespaceSelector.MatchNames, []string{service.Namespace}) {
+		t.Errorf("it looks into %v, want %s", monitor.Spec.NamespaceSelector.MatchNames, service.Namespace)
+	}
+}

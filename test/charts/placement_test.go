@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// What is installed in each placement.
+func TestPlacements(t *testing.T) {
+	operator := []string{
+		"ClusterRole /karpenter-capi",
+		"ClusterRole /karpenter-capi-admin",
+		"ClusterRole /karpenter-capi-core",
+		"ClusterRoleBinding /karpenter-capi",
+		"ClusterRoleBinding /karpenter-capi-core",
+		"Deployment karpenter/karpenter-capi",
+		"PodDisruptionBudget karpenter/karpenter-capi",
+		"Role karpenter/karpenter-capi",
+		"RoleBinding karpenter/karpenter-capi",
+		"Service karpenter/karpenter-capi",
+		"ServiceAccount karpenter/karpenter-capi",
+	}
+	for name, want := range map[string][]string{
+		"one cluster":                 operator,
+		"workload cluster, existing":  operator,
+		"workload cluster, generated": append([]string{"Secret karpenter/karpenter-capi-management-kubeconfig"}, operator...),
+		"management cluster": {
+			"ClusterRole /karpenter-capi",
+			"ClusterRoleBinding /karpenter-capi",
+			"Role default/karpenter-capi",
+			"RoleBinding default/karpenter-capi",
+			"Secret karpenter/karpenter-capi-token",
+			"ServiceAccount karpenter/karpenter-capi",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := render(t, Operator, Matrix()[name]).names()
+			slices.Sort(got)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The operator finds the kubeconfig of the management cluster where its setting says.
+func TestManagementKubeconfig(t *testing.T) {
+	for name, want := range map[string]*corev1.SecretVolumeSource{
+		"one cluster":                 nil,
+		"workload cluster, existing":  {SecretName: "management", Items: []corev1.KeyToPath{{Key: "value", Path: "kubeconfig"}}},
+		"workload cluster, generated": {SecretName: "karpenter-capi-management-kubeconfig", Items: []corev1.KeyToPath{{Key: "kubeconfig", Path: "kubeconfig"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := the[appsv1.Deployment](t, render(t, Operator, Matrix()[name]), "Deployment")
+			pod, path := deployment.Spec.Template.Spec, readSettings(t, deployment).ClusterAPIKubeconfig
+			if want == nil {
+				if path != "" || len(pod.Volumes) > 0 || len(pod.Containers[0].VolumeMounts) > 0 {
+					t.Errorf("got a kubeconfig at %s, and the volumes %v", path, pod.Volumes)
+				}
+				return
+			}
+			mounts := []corev1.VolumeMount{{Name: "management-kubeconfig", MountPath: "/etc/karpenter-capi/management-cluster", ReadOnly: true}}
+			if diff := cmp.Diff(mounts, pod.Containers[0].VolumeMounts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			volumes := []corev1.Volume{{Name: mounts[0].Name, VolumeSource: corev1.VolumeSource{Secret: want}}}
+			if diff := cmp.Diff(volumes, pod.Volumes); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if wantPath := mounts[0].MountPath + "/" + want.Items[0].Path; path != wantPath {
+				t.Errorf("the operator looks for %s, want %s", path, wantPath)
+			}
+		})
+	}
+}
+
+// A kubeconfig that the chart makes is one; the operator starts again when it changes.
+func TestGeneratedKubeconfig(t *testing.T) {
+	generate := func(token string) (*clientcmdapi.Config, string) {
+		rendered := render(t, Operator, Values{"placement": "WorkloadCluster", "managementCluster": Values{
+			"server": "https://management.example.com:8443", "certificateAuthority": CertificateAuthority, "token": token,
+		}})
+		config, err := clientcmd.Load([]byte(the[corev1.Secret](t, rendered, "Secret").StringData["kubeconfig"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config, the[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Annotations["checksum/management-kubeconfig"]
+	}
+	// The line's end is what a file with the token may have.
+	config, checksum := generate("secret\n")
+	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{client.Host, client.BearerToken, string(client.CAData)}
+	if diff := cmp.Diff([]string{"https://management.example.com:8443", "secret", CertificateAuthority}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, other := generate("another"); checksum == "" || other == checksum {
+		t.Errorf("with another token the Pods have the annotation %q, as before", other)
+	}
+}
+
+// The Secret in the management cluster gets the token of the ServiceAccount that has the rights there.
+func TestManagementToken(t *testing.T) {
+	for _, name := range []string{"management cluster", "management cluster, existing"} {
+		rendered := render(t, Operator, Matrix()[name])
+		account := "mine"
+		if name == "management cluster" {
+			account = the[corev1.ServiceAccount](t, rendered, "ServiceAccount").Name
+		}
+		secret := the[corev1.Secret](t, rendered, "Secret")
+		if got := secret.Annotations[corev1.ServiceAccountNameKey]; secret.Type != corev1.SecretTypeServiceAccountToken || got != account {
+			t.Errorf("%s: a Secret of type %s with the token of %s, want %s", name, secret.Type, got, account)
+		}
+	}
+}

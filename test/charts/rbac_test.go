@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Who may do what, where, is the same as with kustomize, as config/rbac says it. With two clusters it is divided between
+// them.
+func TestRights(t *testing.T) {
+	own, core, election, admin := kustomizeRules(t, "role.yaml"), kustomizeRules(t, "karpenter_core_role.yaml"),
+		kustomizeRules(t, "leader_election_role.yaml"), kustomizeRules(t, "admin_role.yaml")
+	management := func(right string) bool {
+		return has(right, "cluster.x-k8s.io") || has(right, "bootstrap.cluster.x-k8s.io") || has(right, "infrastructure.cluster.x-k8s.io")
+	}
+	crds := func(right string) bool { return has(right, "apiextensions.k8s.io") }
+	workload := func(right string) bool { return !management(right) && !crds(right) }
+
+	for name, tc := range map[string]struct {
+		values Values
+		want   map[string][]string // of the operator, by namespace
+		admin  []string
+	}{
+		"one cluster": {
+			want:  map[string][]string{"": union(own, core), namespace: election},
+			admin: admin,
+		},
+		"workload cluster": {
+			values: Values{"placement": "WorkloadCluster", "managementCluster": Values{"existingSecret": "management"}},
+			want:   map[string][]string{"": union(only(own, workload), core), namespace: election},
+			admin:  admin,
+		},
+		"management cluster": {
+			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "clusters"}},
+			want:   map[string][]string{"": only(own, crds), "clusters": only(own, management)},
+		},
+		"with more rules": {
+			values: Values{"additionalClusterRoleRules": []Values{{"apiGroups": []string{"example.com"}, "resources": []string{"things"}, "verbs": []string{"get"}}}},
+			want:   map[string][]string{"": union(own, core, []string{right("example.com", "things", "", "get")}), namespace: election},
+			admin:  admin,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered := render(t, Operator, tc.values)
+			account := the[corev1.ServiceAccount](t, rendered, "ServiceAccount")
+			got := granted(t, rendered, rbacv1.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("the operator's rights (-want +got):\n%s", diff)
+			}
+			var gotAdmin []string
+			for _, role := range decode[rbacv1.ClusterRole](t, rendered, "ClusterRole") {
+				if role.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] == "true" {
+					gotAdmin = rights(role.Rules)
+				}
+			}
+			if diff := cmp.Diff(tc.admin, gotAdmin); diff != "" {
+				t.Errorf("the administrators' rights (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// kustomizeRules are the rights of a role in config/rbac.
+func kustomizeRules(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(), "config", "rbac", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(text, role); err != nil {
+		t.Fatal(err)
+	}
+	return rights(role.Rules)
+}
+
+// granted returns the rights that roles and bindings give to a subject, by namespace; those of no namespace are cluster-wide.
+func granted(t *testing.T, from objects, subject rbacv1.Subject) map[string][]string {
+	t.Helper()
+	got := map[string][]string{}
+	grant := func(namespace string, subjects []rbacv1.Subject, ref rbacv1.RoleRef, rules []rbacv1.PolicyRule) {
+		if rules == nil || !slices.Equal(subjects, []rbacv1.Subject{subject}) {
+			t.Errorf("the binding to %s %s binds %v, and the role has the rules %v", ref.Kind, ref.Name, subjects, rules)
+		}
+		got[namespace] = union(got[namespace], rights(rules))
+	}
+	for _, binding := range decode[rbacv1.ClusterRoleBinding](t, from, "ClusterRoleBinding") {
+		var rules []rbacv1.PolicyRule
+		for _, role := range decode[rbacv1.ClusterRole](t, from, "ClusterRole") {
+			if role.Name == binding.RoleRef.Name {
+				rules = role.Rules
+			}
+		}
+		grant("", binding.Subjects, binding.RoleRef, rules)
+	}
+	for _, binding := range decode[rbacv1.RoleBinding](t, from, "RoleBinding") {
+		var rules []rbacv1.PolicyRule
+		for _, role := range decode[rbacv1.Role](t, from, "Role") {
+			if role.Name == binding.RoleRef.Name && role.Namespace == binding.Namespace {
+				rules = role.Rules
+			}
+		}
+		grant(binding.Namespace, binding.Subjects, binding.RoleRef, rules)
+	}
+	return got
+}
+
+// right is one verb on one resource.
+func right(group, resource, name, verb string) string {
+	return fmt.Sprintf("[%s] %s %s %s", group, resource, name, verb)
+}
+
+// has reports whether a right is for an API group.
+func has(right, group string) bool {
+	return strings.HasPrefix(right, "["+group+"] ")
+}
+
+// rights takes rules apart, so that it does not matter how they are put together.
+func rights(rules []rbacv1.PolicyRule) []string {
+	var all []string
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					for _, verb := range rule.Verbs {
+						all = append(all, right(group, resource, name, verb))
+					}
+				}
+			}
+		}
+	}
+	return union(all)
+}
+
+// union returns what is in any of some lists, in order.
+func union(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// only returns the rights for which a condition holds.
+func only(rights []string, holds func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(rights), func(right string) bool { return !holds(right) })
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build install
+
+package helm
+
+import (
+	"context"
+	_ "embed"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+//go:embed testdata/general.yaml
+var general []byte
+
+// lifecycle does with both charts what the guide says: it installs, upgrades, rolls back and uninstalls them, while there are
+// nodes. The values are those of the user; files are the arguments of the guide's section that have more.
+func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *guide, section string, values charts.Values, files ...string) {
+	g := NewWithT(t)
+	plain := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
+	helm := func(values charts.Values, args ...string) string {
+		t.Helper()
+		printed, err := plain.Run(ctx, values, append(args, "--namespace="+namespace)...)
+		g.Expect(err).NotTo(HaveOccurred())
+		return printed
+	}
+	guided := func(section, begin string, parts ...string) string {
+		t.Helper()
+		return d.run(ctx, t, s.Kubeconfig(), section, begin, parts...)
+	}
+	d.write(t, values)
+	installOperator := func() string {
+		t.Helper()
+		return guided(section, "helm install karpenter-capi", append(files, "--values values.yaml")...)
+	}
+
+	guided(section, "helm install karpenter-capi-crd")
+	g.Expect(presentCRDs(ctx, s)).To(Equal(crdNames))
+	awaitServed(ctx, g, s)
+	g.Expect(installOperator()).To(And(
+		Not(ContainSubstring("Install the chart")), ContainSubstring("kubectl -n karpenter-capi-system rollout status deployment/karpenter-capi")))
+
+	process := start(ctx, t, s)
+	g.Expect(s.Create(ctx, general)).To(Succeed())
+	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(3), "Pods that run")
+	claims := claimUIDs(ctx, g, s)
+
+	// An upgrade changes the Deployment, and no node.
+	before := installed(ctx, g, s)
+	changed := maps.Clone(values)
+	maps.Copy(changed, charts.Values{"logLevel": "debug", "replicas": 3})
+	d.write(t, changed)
+	guided("Upgrade", "helm upgrade karpenter-capi-crd")
+	guided("Upgrade", "helm upgrade karpenter-capi")
+	d.write(t, values)
+	helm(charts.Values{"additionalAnnotations": charts.Values{"example.com/mine": "yes"}}, "upgrade", charts.CRDs, charts.Chart(charts.CRDs))
+	after := installed(ctx, g, s)
+	g.Expect(*after.Spec.Replicas).To(BeEquivalentTo(3))
+	g.Expect(after.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "LOG_LEVEL", Value: "debug"}))
+	process.stop()
+	process = start(ctx, t, s)
+	g.Consistently(ctx, func(g Gomega) { g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims)) }).WithTimeout(5 * time.Second).WithPolling(poll).Should(Succeed())
+
+	// A rollback changes it back.
+	guided("Upgrade", "helm rollback karpenter-capi")
+	guided("Upgrade", "helm rollback karpenter-capi-crd")
+	back := installed(ctx, g, s)
+	g.Expect(back.Spec.Template).To(Equal(before.Spec.Template))
+	g.Expect(back.Spec.Replicas).To(Equal(before.Spec.Replicas))
+
+	// Without the operator its nodes go on, and one that is installed again finds them.
+	manifests := helm(nil, "get", "manifest", charts.Operator)
+	process.stop()
+	guided("Uninstall", "helm uninstall karpenter-capi")
+	checkGone(ctx, g, s.Workload, manifests)
+	g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims))
+	g.Expect(runningPods(ctx, s)).To(Equal(3))
+	installOperator()
+	process = start(ctx, t, s)
+	pods := &appsv1.Deployment{}
+	pods.Namespace, pods.Name = corev1.NamespaceDefault, "general"
+	g.Expect(s.Workload.Delete(ctx, pods, client.PropagationPolicy("Background"))).To(Succeed())
+	g.Eventually(ctx, func(g Gomega) {
+		machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
+		g.Expect(s.Management.List(ctx, machines)).To(Succeed())
+		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+		g.Expect([]int{len(claimUIDs(ctx, g, s)), len(machines.Items), len(nodes.Items)}).To(Equal([]int{0, 0, 0}), "claims, Machines, Nodes")
+	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
+	process.stop()
+	guided("Uninstall", "helm uninstall karpenter-capi")
+
+	// The CustomResourceDefinitions stay unless that is switched off.
+	guided("Uninstall", "helm uninstall karpenter-capi-crd")
+	g.Expect(presentCRDs(ctx, s)).To(Equal(crdNames))
+	helm(charts.Values{"keep": false}, "install", charts.CRDs, charts.Chart(charts.CRDs))
+	guided("Uninstall", "helm uninstall karpenter-capi-crd")
+	g.Eventually(ctx, func() ([]string, error) { return presentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(poll).Should(BeEmpty())
+	checkDenied(t, s)
+}
+
+// runningPods returns how many of the Pods of testdata run.
+func runningPods(ctx context.Context, s *stack.Stack) (int, error) {
+	pods := &corev1.PodList{}
+	err := s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": "general"})
+	running := 0
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodRunning {
+			running++
+		}
+	}
+	return running, err
+}
+
+// claimUIDs returns which claims there are.
+func claimUIDs(ctx context.Context, g Gomega, s *stack.Stack) []string {
+	claims := &karpv1.NodeClaimList{}
+	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
+	uids := []string{}
+	for i := range claims.Items {
+		uids = append(uids, string(claims.Items[i].UID))
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// checkGone looks for objects that should have been deleted.
+func checkGone(ctx context.Context, g *WithT, c client.Client, manifests string) {
+	objects, err := charts.Decode(manifests)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(objects).NotTo(BeEmpty())
+	for _, object := range objects {
+		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+}
