@@ -108,17 +108,21 @@ PROCS ?= 4
 in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(shell go list $(TEST) | grep -x '.*$(INTEGRATION:.%=%)'))
 others = $(filter-out $(in_parallel),$(if $(in_parallel),$(shell go list $(TEST)),$(TEST)))
 
+# Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo.
+define run_tests
+code=0; $(if $(others),go test -timeout 90m $(1) $(TEST_FLAGS) $(others) || code=$$?;) \
+	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=60m --no-color --succinct $(2) $(INTEGRATION) || code=$$?;)
+endef
+
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
-	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; code=0; \
-	$(if $(others),go test -timeout 40m $(TEST_FLAGS) $(others) || code=$$?;) \
-	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=20m --no-color --succinct $(INTEGRATION) || code=$$?;) \
-	sort "$$counts"; exit $$code
+	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; \
+	$(run_tests) sort "$$counts"; exit $$code
 
 .PHONY: test-race
 test-race: ## Run them with the race detector, in random order.
-	@go test -timeout 60m -race -shuffle=on $(TEST_FLAGS) $(TEST)
+	@$(call run_tests,-race -shuffle=on,--race --randomize-all) exit $$code
 
 .PHONY: test-e2e
 test-e2e: stack-binaries ## Run the tests on the local stack.

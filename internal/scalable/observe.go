@@ -52,7 +52,7 @@ type Observed struct {
 	// fresh has the Machines whose Node has joined and waits for Karpenter, before
 	// they were linked: they can still serve any claim.
 	fresh map[string]bool
-	// gone has the leaving Machines whose instance is going or gone.
+	// gone has the Machines whose instance is gone or, if they are leaving, going.
 	gone map[string]bool
 
 	// What the resource's kind has observed: how replicas become Machines, what keeps
@@ -181,6 +181,12 @@ func (o *Observed) used(machine *clusterv1.Machine) bool {
 	return Used(machine) && !o.fresh[machine.Name]
 }
 
+// Lost tells whether a Machine has lost its instance, will never become a Node, and is
+// as good as leaving.
+func (o *Observed) Lost(machine *clusterv1.Machine) bool {
+	return !Leaving(machine) && o.gone[machine.Name]
+}
+
 // templateName returns the name of the resource's template, also if there is only
 // a claim yet, or only a Machine left.
 func (o *Observed) templateName() string {
@@ -222,7 +228,7 @@ func (o *Observed) state() link.State {
 			Created:    machine.CreationTimestamp.Time,
 			Claim:      ClaimUID(machine),
 			ProviderID: machine.Spec.ProviderID,
-			Leaving:    Leaving(machine),
+			Leaving:    Leaving(machine) || o.Lost(machine),
 			Used:       o.used(machine),
 			Unfit:      o.unfit(machine),
 			Expired:    o.expired(machine),

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
@@ -113,6 +115,9 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	observed.scalingProblem = problemOf(infrastructure)
 	for _, machine := range observed.Machines {
 		if !Leaving(machine) {
+			if observed.gone[machine.Name], err = neverBoots(ctx, clusters, machine); err != nil {
+				return err
+			}
 			continue
 		}
 		observed.due = append(observed.due, LeavingSince(machine, observed.Now).Add(settle))
@@ -125,18 +130,34 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	return nil
 }
 
-// lostInstance tells whether the instance of a Machine that was deleted is going or
-// gone. Its hook cannot keep what is not there, and for the provider it does not count.
-func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *Resource) (bool, error) {
-	if machine.DeletionTimestamp.IsZero() {
+// neverBoots tells whether a Machine without a Node has lost its instance, which was there
+// before it. The API server says so, too, for the cache may be behind with instances. If it
+// has a Node, that goes with the instance, and the claim with the Node.
+func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
+	if Used(machine) {
 		return false, nil
 	}
+	_, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
+	if apierrors.IsNotFound(err) {
+		_, err = external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetAPIReader(), machine.Spec.InfrastructureRef, machine.Namespace)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	// Whatever it is that cannot be read, the launch timeout is there.
+	return false, nil
+}
+
+// lostInstance tells whether the instance of a leaving Machine is gone or, if that was
+// deleted, going. Its hook cannot keep what is not there, and for the provider it does not count.
+func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *Resource) (bool, error) {
 	instance, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("the instance of Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+	}
+	if machine.DeletionTimestamp.IsZero() {
+		return false, nil
 	}
 	// The list is what the provider has; some go on having an object of what is gone.
 	ids := resource.API().(*clusterv1.MachinePool).Spec.ProviderIDList

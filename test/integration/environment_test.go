@@ -74,6 +74,7 @@ func (e *environment) startControlPlane(ctx context.Context) {
 		},
 		ErrorIfPathMissing: true,
 	}}
+	e.control.ControlPlaneStartTimeout = patience
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	e.control.ControlPlane.GetAPIServer().Path = e.mortal(filepath.Join(assets, "kube-apiserver"))
 	e.control.ControlPlane.Etcd = &envtest.Etcd{Path: e.mortal(filepath.Join(assets, "etcd"))}

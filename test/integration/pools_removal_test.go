@@ -4,9 +4,12 @@ package integration
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
@@ -78,6 +81,26 @@ var _ = Describe("The instance of a claim of a MachinePool", func() {
 		Expect(env.simulated(ctx, env.waitMachine(ctx, claims[1])).Name).To(Equal(names[1]))
 		Consistently(ctx, func() []infrav1.SimulatedMachine { return f.instances(ctx) }).Should(ConsistOf(
 			HaveField("Name", other.Name), HaveField("Name", names[1])))
+	})
+
+	It("is replaced once if it ends while it boots, and its provider does not tell", func(ctx SpecContext) {
+		f := machinePools.newFixture("untold").delays(0, 0, never)
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute} // what replaces it is there before the loss is known
+		f.createReady(ctx)
+		instances := f.watchInstances(ctx)
+		claim := f.launchOne(ctx)
+		machine := env.waitMachine(ctx, claim)
+		instance := env.simulated(ctx, machine)
+		provider := f.maker(ctx)
+		env.annotate(ctx, provider, clusterv1.PausedAnnotation, new(""))
+		env.forceGone(ctx, instance)
+		env.annotate(ctx, provider, clusterv1.PausedAnnotation, nil)
+
+		env.waitGone(ctx, machine)
+		next := env.simulated(ctx, env.waitMachine(ctx, claim))
+		env.waitReplicas(ctx, f, 1)
+		Consistently(ctx, instances.everCreated).Should(ConsistOf(instance.Name, next.Name))
+		Expect(f.instances(ctx)).To(HaveLen(1))
 	})
 
 	It("is replaced if its Machine was deleted by hand while it boots, and not if that had a Node", func(ctx SpecContext) {

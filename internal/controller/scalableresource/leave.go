@@ -23,7 +23,8 @@ import (
 // for. If these cannot be made, nothing is gained by waiting.
 const patience = 3 * time.Minute
 
-// leave lets the leaving Machines go, in two steps.
+// leave lets the leaving Machines go, in two steps, and chooses those that have lost
+// their instance: of these, Cluster API makes nothing any more, and their claims get others.
 //
 // A Machine that somebody else deletes, by hand or by a health check, waits with
 // its hook until Karpenter has drained its Node: CloudProvider.Delete
@@ -37,6 +38,9 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 	var errs []error
 	var again time.Duration
 	for _, machine := range observed.Machines {
+		if observed.Lost(machine) {
+			errs = append(errs, ignoreConflict(client.IgnoreNotFound(scalable.Choose(ctx, r.clusters.Management.GetClient(), machine, observed.Now, true))))
+		}
 		if !scalable.Leaving(machine) {
 			continue
 		}
