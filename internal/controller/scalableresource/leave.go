@@ -36,6 +36,10 @@ const patience = 3 * time.Minute
 func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
+	current, err := r.isCurrent(ctx, observed)
+	if err != nil {
+		return 0, err
+	}
 	for _, machine := range observed.Machines {
 		if !scalable.Leaving(machine) {
 			continue
@@ -44,7 +48,7 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.chooseDeleted(ctx, observed, machine))))
 			continue
 		}
-		ready := slices.Contains(observed.Plan.LetGo, machine.Name)
+		ready := current && slices.Contains(observed.Plan.LetGo, machine.Name)
 		if left := patience - observed.Now.Sub(scalable.LeavingSince(machine, observed.Now)); !ready && left > 0 {
 			again = max(left, again)
 			continue
@@ -52,6 +56,16 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 		errs = append(errs, client.IgnoreNotFound(r.letGo(ctx, machine)))
 	}
 	return again, errors.Join(errs...)
+}
+
+// isCurrent tells whether replicas are as they were when it was decided which Machines
+// are let go. If they were raised since, these Machines may be counted, and would be
+// replaced; the event of that brings the next reconcile.
+func (r *Reconciler) isCurrent(ctx context.Context, observed *scalable.Observed) (bool, error) {
+	if observed.Resource == nil || len(observed.Plan.LetGo) == 0 {
+		return true, nil
+	}
+	return observed.Resource.IsCurrent(ctx, r.clusters)
 }
 
 // chooseDeleted chooses a Machine that somebody else deletes and that waits with its
