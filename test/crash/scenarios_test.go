@@ -56,9 +56,6 @@ var scenarios = []scenario{{
 		{"1 arrives, and must not wait for that", terminating(2), want(2)},
 	},
 	machines: 1, left: 2,
-	// While a claim waits, replicas count those that are held. If these are let go by a
-	// process that has not seen such replicas, the provider makes others, which go.
-	extraOfPool: 2,
 }, {
 	name: "failure",
 	of:   bothKinds,
