@@ -14,7 +14,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= karpenter-capi:dev
 PLATFORMS ?= linux/amd64
 
-LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION) \
+	-X github.com/karpenter-capi/karpenter-capi/internal/operator.commit=$(COMMIT)
 
 # What `make test` runs: packages, and more flags for go test.
 TEST ?= ./...
