@@ -27,6 +27,7 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
 include hack/make/tools.mk
 include hack/make/verify.mk
+include hack/make/release.mk
 
 ##@ General
 
@@ -34,7 +35,7 @@ include hack/make/verify.mk
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n"} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+		/^[a-z0-9-]+:.*## / {printf "  %-23s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: clean
 clean: ## Remove everything that was built; the tools, too.

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+
+##@ Release
+
+# The image that the released manifests name.
+RELEASE_IMG ?= ghcr.io/karpenter-capi/karpenter-capi:$(VERSION)
+
+.PHONY: release
+release: bin/kubectl $(if $(wildcard charts/*/Chart.yaml),bin/helm) ## Write the files of a release into out/ (VERSION=v0.1.0).
+	@rm -rf out
+	@hack/release/build.sh '$(VERSION)' '$(RELEASE_IMG)' out
+	@echo "==> out/"; cat out/checksums.txt
