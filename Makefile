@@ -13,6 +13,7 @@ export GOTOOLCHAIN := auto
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= karpenter-capi:dev
 PLATFORMS ?= linux/amd64
+DOCKER_FLAGS ?= --load
 
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION) \
@@ -128,9 +129,11 @@ quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when t
 .PHONY: build
 build: bin/karpenter-capi ## Build the operator: bin/karpenter-capi.
 
+# Of one commit, the image is the same each time: its time is the commit's, and the binary has no path and no time in it.
 .PHONY: docker-build
-docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64).
-	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --load .
+docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64,linux/arm64 DOCKER_FLAGS=--push).
+	docker buildx build --platform=$(PLATFORMS) --build-arg LDFLAGS='$(LDFLAGS)' \
+		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) --tag $(IMG) $(DOCKER_FLAGS) .
 
 .PHONY: tools
 tools: $(TOOLS) $(CRDS) ## Build all tools of hack/tools into bin/, and put the CRDs of providers there.

@@ -106,3 +106,16 @@ func TestBuildRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestNotes(t *testing.T) {
+	notes, err := exec.Command("./notes.sh", version).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, notes)
+	}
+	if text := string(notes); !strings.HasPrefix(text, "The first version.") || strings.Contains(text, "\n## ") {
+		t.Errorf("not the section of %s:\n%s", version, text)
+	}
+	if _, err := exec.Command("./notes.sh", "v0.99.0").Output(); err == nil {
+		t.Error("there are notes of a version that CHANGELOG.md does not have")
+	}
+}
