@@ -66,10 +66,10 @@ fmt: bin/golangci-lint ## Format the Go code and sort its imports.
 	@bin/golangci-lint fmt
 
 .PHONY: vet
-vet: ## Run go vet, the e2e tests included.
+vet: ## Run go vet, the e2e and install tests included.
 	@echo "==> go vet"
 	@go vet ./...
-	@go vet -tags e2e ./...
+	@go vet -tags e2e,install ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run golangci-lint.

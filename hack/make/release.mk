@@ -10,3 +10,7 @@ release: bin/kubectl $(if $(wildcard charts/*/Chart.yaml),bin/helm) ## Write the
 	@rm -rf out
 	@hack/release/build.sh '$(VERSION)' '$(RELEASE_IMG)' out
 	@echo "==> out/"; cat out/checksums.txt
+
+.PHONY: test-install-clusterctl
+test-install-clusterctl: stack-binaries bin/clusterctl ## Install, upgrade and remove the operator with clusterctl, on the local stack.
+	@go test -tags install -count=1 -timeout 30m $(TEST_FLAGS) ./test/install/clusterctl

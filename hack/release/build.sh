@@ -31,6 +31,7 @@ fail() {
 [[ $version =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "'$version' is no version like v0.1.0: set VERSION"
 grep -A1 "major: ${BASH_REMATCH[1]}\$" metadata.yaml | grep -q "minor: ${BASH_REMATCH[2]}\$" ||
 	fail "metadata.yaml has no release series for $version: add it"
+[[ $image =~ ^[^/]*[.:][^/]*/[^@]+[:@] ]] || fail "clusterctl takes images by their full name only, as registry.example/name:tag: not '$image'"
 mkdir -p "$out"
 [[ -z $(ls -A "$out") ]] || fail "$out is not empty"
 

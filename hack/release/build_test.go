@@ -20,7 +20,7 @@ const (
 )
 
 // build runs build.sh and returns the folder it has written, and what it has said if it failed.
-func build(t *testing.T, version string) (out string, err error) {
+func build(t *testing.T, version, image string) (out string, err error) {
 	t.Helper()
 	assets := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join("..", "..", "bin"))
 	kubectl, err := filepath.Abs(filepath.Join(assets, "kubectl"))
@@ -65,7 +65,7 @@ func read(t *testing.T, dir string) map[string][]byte {
 func TestBuildIsReproducible(t *testing.T) {
 	var builds [2]map[string][]byte
 	for i := range builds {
-		out, err := build(t, version)
+		out, err := build(t, version, image)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,8 +101,13 @@ func TestBuildRefuses(t *testing.T) {
 		"v0.99.0":       "metadata.yaml has no release series for v0.99.0",
 		"v99.1.0":       "metadata.yaml has no release series for v99.1.0",
 	} {
-		if _, err := build(t, version); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := build(t, version, image); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("version %q: got %v, want %q", version, err, want)
+		}
+	}
+	for _, image := range []string{"", "karpenter-capi:dev", "karpenter-capi/karpenter-capi:dev", "registry.example/karpenter-capi"} {
+		if _, err := build(t, version, image); err == nil || !strings.Contains(err.Error(), "images by their full name only") {
+			t.Errorf("image %q: got %v", image, err)
 		}
 	}
 }

@@ -36,7 +36,7 @@ var variable = regexp.MustCompile(`\$\{(KARPENTER_[A-Z_]+):=([^}]+)\}`)
 // components returns the objects of addon-components.yaml, as clusterctl makes them of it when no variable is set.
 func components(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	out, err := build(t, version)
+	out, err := build(t, version, image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestCRDsBesides(t *testing.T) {
-	out, err := build(t, version)
+	out, err := build(t, version, image)
 	if err != nil {
 		t.Fatal(err)
 	}
