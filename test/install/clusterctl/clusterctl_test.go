@@ -64,8 +64,9 @@ func TestClusterctl(t *testing.T) {
 	g.Expect(review.Status.Allowed).To(BeFalse(), "%s may delete Namespaces", account)
 
 	operator := runInstalled(ctx, t, s, namespace)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "karpenter-leader-election"}}
-	g.Expect(s.Workload.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed(), "the lease is in the operator's namespace")
+	lease := client.ObjectKey{Namespace: namespace, Name: "karpenter-leader-election"}
+	g.Eventually(ctx, func() error { return s.Workload.Get(ctx, lease, &coordinationv1.Lease{}) }).
+		WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed(), "the lease is in the operator's namespace")
 
 	apply(ctx, t, s, "1-machines.yaml", "2-template.yaml", "3-nodepool.yaml", "4-deployments.yaml")
 	most := await(ctx, t, s, "all Pods to run", 5*time.Minute, func(c counts) bool {
@@ -79,7 +80,9 @@ func TestClusterctl(t *testing.T) {
 	await(ctx, t, s, "fewer Pods to run on half of the Nodes", 5*time.Minute, func(c counts) bool {
 		return c.running == fewPods && c.pods == fewPods && c.nodes <= most.nodes/2 && c.claims == c.nodes && c.machines == c.nodes
 	})
+	settle(ctx, t, s)
 	operator.stop(t)
+	checkRequests(t, s, account)
 	running := nodes(ctx, g, s)
 
 	repository.release(t, "v0.1.1")

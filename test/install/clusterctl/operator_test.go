@@ -105,6 +105,7 @@ func (o *installedOperator) stop(t *testing.T) {
 		o.ended <- err
 	case <-time.After(30 * time.Second):
 		_ = o.command.Process.Kill()
+		o.ended <- <-o.ended
 		t.Error("the operator did not end within 30 seconds")
 	}
 }

@@ -108,6 +108,31 @@ func await(ctx context.Context, t *testing.T, s *stack.Stack, what string, withi
 	return now
 }
 
+// settle makes Karpenter consolidate no more, and waits until what it has begun is done.
+func settle(ctx context.Context, t *testing.T, s *stack.Stack) {
+	t.Helper()
+	g := NewWithT(t)
+	pool := &karpv1.NodePool{}
+	g.Expect(s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, pool)).To(Succeed())
+	frozen := pool.DeepCopy()
+	frozen.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}}
+	g.Expect(s.Workload.Patch(ctx, frozen, client.MergeFrom(pool))).To(Succeed())
+	quiet := 0
+	g.Expect(s.Await(ctx, 3*time.Minute, "Karpenter to have nothing under way", func(ctx context.Context) (bool, string, error) {
+		claims := &karpv1.NodeClaimList{}
+		if err := s.Workload.List(ctx, claims); err != nil {
+			return false, err.Error(), nil
+		}
+		busy := lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool {
+			return !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) ||
+				claim.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason)
+		})
+		// A decision that was made before the change may just be on its way.
+		quiet = lo.Ternary(busy == 0, quiet+1, 0)
+		return quiet > 50, fmt.Sprintf("%d claims come or go", busy), nil
+	})).To(Succeed())
+}
+
 // nodes returns the Nodes by name, with whether they are ready.
 func nodes(ctx context.Context, g *WithT, s *stack.Stack) map[string]bool {
 	list := &corev1.NodeList{}
