@@ -109,10 +109,10 @@ func TestClusterctl(t *testing.T) {
 	for _, d := range deployments(ctx, g, s) {
 		g.Expect(s.Workload.Delete(ctx, &d, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
+	// Its NodeClaims go with it.
+	g.Expect(s.Workload.DeleteAllOf(ctx, &karpv1.NodePool{})).To(Succeed())
 	await(ctx, t, s, "nothing to be left", 5*time.Minute, func(c counts) bool { return c == counts{} })
-	for _, object := range []client.Object{&karpv1.NodePool{}, &v1alpha1.KarpenterMachineTemplate{}} {
-		g.Expect(s.Workload.DeleteAllOf(ctx, object)).To(Succeed())
-	}
+	g.Expect(s.Workload.DeleteAllOf(ctx, &v1alpha1.KarpenterMachineTemplate{})).To(Succeed())
 	g.Eventually(ctx, func(g Gomega) {
 		for _, list := range []client.ObjectList{&karpv1.NodePoolList{}, &v1alpha1.KarpenterMachineTemplateList{}, &clusterv1.MachineDeploymentList{}} {
 			g.Expect(s.Workload.List(ctx, list)).To(Succeed())

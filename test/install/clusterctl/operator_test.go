@@ -47,6 +47,8 @@ func runInstalled(ctx context.Context, t *testing.T, s *stack.Stack, namespace s
 	deployments := &appsv1.DeploymentList{}
 	g.Expect(s.Workload.List(ctx, deployments, client.InNamespace(namespace))).To(Succeed())
 	g.Expect(deployments.Items).To(HaveLen(1))
+	// As the variable KARPENTER_REPLICAS says: this process is its only one.
+	g.Expect(deployments.Items[0].Spec.Replicas).To(HaveValue(BeZero()))
 	pod := &deployments.Items[0].Spec.Template.Spec
 	manager := &pod.Containers[0]
 	g.Expect(manager.Name).To(Equal("manager"))
