@@ -71,7 +71,11 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 // are let go. If they were raised since, these Machines may be counted, and would be
 // replaced; the event of that brings the next reconcile.
 func (r *Reconciler) isCurrent(ctx context.Context, observed *scalable.Observed) (bool, error) {
-	if observed.Resource == nil || len(observed.Plan.LetGo) == 0 {
+	toDo := slices.ContainsFunc(observed.Plan.LetGo, func(name string) bool {
+		machine := observed.Machines[name]
+		return machine.DeletionTimestamp.IsZero() || scalable.HeldUp(machine)
+	})
+	if observed.Resource == nil || !toDo {
 		return true, nil
 	}
 	return observed.Resource.IsCurrent(ctx, r.clusters)

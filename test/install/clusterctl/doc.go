@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterctl tests that clusterctl installs the operator as docs/guides/clusterctl.md says, on the local stack. Run
+// Package clusterctl tests that clusterctl installs the operator as docs/installation/clusterctl.md says, on the local stack. Run
 // it with make test-install-clusterctl.
 //
 // Fake kubelets run no containers and nothing is downloaded, so some parts have stand-ins:
