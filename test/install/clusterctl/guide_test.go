@@ -28,7 +28,7 @@ const published = "https://github.com/karpenter-capi/karpenter-capi/releases/dow
 
 func openGuide(t *testing.T, name string) *guide {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), "docs", "guides", name))
+	text, err := os.ReadFile(filepath.Join(root(t), "docs", "installation", name))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return &guide{text: string(text), environment: os.Environ()}
 }
