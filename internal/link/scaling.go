@@ -104,7 +104,8 @@ func (Pool) appeared(state State) bool {
 
 func (p Pool) replicas(state State, isNew int) int32 {
 	want := p.wanted(state, isNew)
-	if t := termsOf(state.Machines); isNew > 0 {
+	// Those that are let go at the same time would be made once more.
+	if t := termsOf(state.Machines); isNew > 0 && !p.letsGo(state, isNew) {
 		want += t.held - t.kept
 	}
 	// Lowered no more often than chosen Machines are let go: each change begins their
@@ -126,5 +127,11 @@ func (Pool) wanted(state State, isNew int) int {
 // mayGo tells whether the provider must have seen the replicas without the chosen
 // Machine, or can do nothing about it any more.
 func (p Pool) mayGo(chosen Machine, state State, isNew int) bool {
-	return chosen.Gone || !chosen.Held || chosen.Settled && p.Settled && int(state.Replicas) <= p.wanted(state, isNew)
+	return chosen.Gone || !chosen.Held || chosen.Settled && p.letsGo(state, isNew)
+}
+
+// letsGo tells whether the provider must have seen replicas without the Machines that
+// need not be kept.
+func (p Pool) letsGo(state State, isNew int) bool {
+	return p.Settled && int(state.Replicas) <= p.wanted(state, isNew)
 }

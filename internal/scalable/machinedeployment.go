@@ -24,6 +24,7 @@ import (
 // MachineSets, see machineset.go.
 type machineDeployments struct{}
 
+// Name returns the name of the kind.
 func (machineDeployments) Name() v1alpha1.ScalableResourceKind {
 	return v1alpha1.ScalableResourceKindMachineDeployment
 }

@@ -27,6 +27,7 @@ import (
 // infrastructure provider, see provider.go.
 type machinePools struct{}
 
+// Name returns the name of the kind.
 func (machinePools) Name() v1alpha1.ScalableResourceKind {
 	return v1alpha1.ScalableResourceKindMachinePool
 }

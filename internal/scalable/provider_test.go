@@ -192,6 +192,8 @@ func TestObserveLeavingMachines(t *testing.T) {
 		machine.Spec.ProviderID, machine.Status.NodeRef = "azure:///m", clusterv1.MachineNodeReference{Name: "n"}
 		return machine
 	}
+	unknown := node(machineOf(time.Minute))
+	unknown.Spec.ProviderID = ""
 	going := instanceOf()
 	going.SetFinalizers([]string{"x"})
 	going.SetDeletionTimestamp(new(metav1.NewTime(noon)))
@@ -230,6 +232,8 @@ func TestObserveLeavingMachines(t *testing.T) {
 			want: link.Machine{Leaving: true, Used: true, Gone: true}, dueIn: 10 * time.Second},
 		"deleted, booting, and the provider lists others": {machine: deleted(machineOf(time.Minute), 0), instance: instanceOf(), listed: listed[:1],
 			want: link.Machine{Leaving: true}, dueIn: 10 * time.Second},
+		"deleted, a Node, without a provider ID so far": {machine: deleted(unknown, 0), instance: instanceOf(), listed: listed,
+			want: link.Machine{Leaving: true, Used: true}, dueIn: 10 * time.Second},
 		"chosen, a Node, and the provider lists others": {machine: chosen(node(machineOf(time.Minute)), time.Minute), instance: instanceOf(), listed: listed[:1],
 			want: link.Machine{Leaving: true, Chosen: true, Held: true, Used: true, Settled: true}},
 	} {
@@ -260,13 +264,24 @@ func TestObserveLeavingMachines(t *testing.T) {
 func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 	going := machinePool(nil)
 	going.SetDeletionTimestamp(new(metav1.NewTime(noon)))
-	for name, resource := range map[string]*Resource{"being deleted": going, "gone": nil} {
+	infrastructure := scaleSet(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)
+	infrastructure.SetFinalizers([]string{"x"})
+	infrastructure.SetDeletionTimestamp(new(metav1.NewTime(noon)))
+	for name, tc := range map[string]struct {
+		resource *Resource
+		objects  []client.Object
+	}{
+		"being deleted":                    {resource: going},
+		"gone":                             {},
+		"its infrastructure being deleted": {resource: machinePool(nil), objects: []client.Object{infrastructure, instanceOf()}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			leaving := ofPool(machineOf(time.Minute))
+			leaving.DeletionTimestamp = new(metav1.NewTime(noon))
 			leaving.Annotations = map[string]string{v1alpha1.LeavingSinceAnnotation: timestamp(noon), v1alpha1.TerminateHookAnnotation: ""}
-			observed := &Observed{Now: noon, Resource: resource, Settings: settings, gone: map[string]bool{},
+			observed := &Observed{Now: noon, Resource: tc.resource, Settings: settings, gone: map[string]bool{},
 				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": ofPool(machineOf(time.Minute))}}
-			if err := (machinePools{}).observe(t.Context(), clustersWith(), observed); err != nil {
+			if err := (machinePools{}).observe(t.Context(), clustersWith(tc.objects...), observed); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{"m"}, link.Decide(observed.state()).LetGo); diff != "" {
@@ -274,6 +289,9 @@ func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 			}
 			if observed.gone["live"] {
 				t.Error("a live Machine counts as gone")
+			}
+			if diff := cmp.Diff(link.Scaling(link.Pool{Unready: true, Settled: len(tc.objects) > 0}), observed.scaling); diff != "" {
+				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
 		})
 	}

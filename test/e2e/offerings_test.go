@@ -88,7 +88,7 @@ func expectOn(ctx context.Context, g *WithT, s *stack.Stack, pods []*corev1.Pod,
 			}
 		}
 		return found, nil
-	}).WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(want), "offerings of the Nodes that Pods run on")
+	}).WithTimeout(5*time.Minute).WithPolling(poll).Should(Equal(want), "offerings of the Nodes that Pods run on")
 
 	for i, n := range needs {
 		expectLabels(g, nodes[i], n.name == "gpu")
