@@ -62,7 +62,7 @@ for chart in charts/*/Chart.yaml; do
 	name=$(basename "$(dirname "$chart")")
 	"$helm" package "charts/$name" --version "${version#v}" --app-version "$version" --destination "$work" >/dev/null
 	mkdir "$work/$name"
-	tar -xzf "$work/$name-${version#v}.tgz" -C "$work/$name"
+	tar -xmzf "$work/$name-${version#v}.tgz" -C "$work/$name"
 	tar -C "$work/$name" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" |
 		gzip -9n >"$out/$name-${version#v}.tgz"
 done
