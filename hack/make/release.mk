@@ -14,3 +14,9 @@ release: bin/kubectl $(if $(wildcard charts/*/Chart.yaml),bin/helm) ## Write the
 .PHONY: test-install-clusterctl
 test-install-clusterctl: stack-binaries bin/clusterctl ## Install, upgrade and remove the operator with clusterctl, on the local stack.
 	@go test -tags install -count=1 -timeout 30m $(TEST_FLAGS) ./test/install/clusterctl
+
+.PHONY: test-install
+test-install: ## Run all tests of the ways to install.
+	@$(MAKE) test-charts test-install-helm
+	@$(MAKE) test-install-clusterctl
+	@echo "install: ok"
