@@ -1,10 +1,10 @@
-# syntax=docker/dockerfile:1
 # SPDX-License-Identifier: Apache-2.0
 
+# The images are pinned by their digests; the tags only say of what.
 # The builder runs on the machine's own platform and compiles for the image's.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS builder
+FROM --platform=$BUILDPLATFORM public.ecr.aws/docker/library/golang:1.26@sha256:3aff6657219a4d9c14e27fb1d8976c49c29fddb70ba835014f477e1c70636647 AS builder
 
-# go.mod may ask for a newer patch release than the image has.
+# go.mod asks for a patch release; if the image has an older one, it comes as a Go module, which is checked like all others.
 ENV GOTOOLCHAIN=auto
 
 WORKDIR /src
@@ -19,15 +19,14 @@ COPY internal/ internal/
 
 ARG TARGETOS
 ARG TARGETARCH
-ARG VERSION=dev
+# As late as possible: what follows is done anew when they change.
+ARG LDFLAGS
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath \
-      -ldflags "-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=${VERSION}" \
-      -o /out/karpenter-capi ./cmd
+    go build -trimpath -buildvcs=false -ldflags "${LDFLAGS}" -o /out/karpenter-capi ./cmd
 
-FROM gcr.io/distroless/static:nonroot
+FROM gcr.io/distroless/static:nonroot@sha256:f7f8f729987ad0fdf6b05eeeae94b26e6a0f613bdf46feea7fc40f7bd72953e6
 
 COPY --from=builder /out/karpenter-capi /karpenter-capi
 USER 65532:65532

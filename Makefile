@@ -13,8 +13,11 @@ export GOTOOLCHAIN := auto
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= karpenter-capi:dev
 PLATFORMS ?= linux/amd64
+DOCKER_FLAGS ?= --load
 
-LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION) \
+	-X github.com/karpenter-capi/karpenter-capi/internal/operator.commit=$(COMMIT)
 
 # What `make test` runs: packages, and more flags for go test.
 TEST ?= ./...
@@ -29,6 +32,7 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 include hack/make/tools.mk
 include hack/make/verify.mk
 include hack/make/charts.mk
+include hack/make/release.mk
 
 ##@ General
 
@@ -67,10 +71,10 @@ fmt: bin/golangci-lint ## Format the Go code and sort its imports.
 	@bin/golangci-lint fmt
 
 .PHONY: vet
-vet: ## Run go vet, the e2e tests included.
+vet: ## Run go vet, the e2e and install tests included.
 	@echo "==> go vet"
 	@go vet ./...
-	@go vet -tags e2e ./...
+	@go vet -tags e2e,install ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run golangci-lint.
@@ -144,9 +148,11 @@ quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when t
 .PHONY: build
 build: bin/karpenter-capi ## Build the operator: bin/karpenter-capi.
 
+# Of one commit, the image is the same each time: its time is the commit's, and the binary has no path and no time in it.
 .PHONY: docker-build
-docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64).
-	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --load .
+docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64,linux/arm64 DOCKER_FLAGS=--push).
+	docker buildx build --platform=$(PLATFORMS) --build-arg LDFLAGS='$(LDFLAGS)' \
+		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) --tag $(IMG) $(DOCKER_FLAGS) .
 
 .PHONY: tools
 tools: $(TOOLS) $(CRDS) ## Build all tools of hack/tools into bin/, and put the CRDs of providers there.

@@ -35,6 +35,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if options.PrintVersion {
+		fmt.Println(operator.ReadBuild())
+		return nil
+	}
 	if limit := options.Core.MemoryLimit; limit > 0 {
 		debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
 	}

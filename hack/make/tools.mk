@@ -48,6 +48,14 @@ bin/cluster-api-core: $(call module,cluster-api) hack/tools/cluster-api/build-co
 	@$(call quietly,hack/tools/cluster-api/build-core.sh $@)
 	@touch $@
 
+CLUSTER_API_VERSION = $(call version,cluster-api,sigs.k8s.io/cluster-api)
+TOOLS += bin/clusterctl
+
+bin/clusterctl: $(call module,cluster-api)
+	@echo "==> building clusterctl $(CLUSTER_API_VERSION) (about 1 minute, once)"
+	$(call go-build,cluster-api,-ldflags '-s -w -X sigs.k8s.io/cluster-api/version.gitVersion=$(CLUSTER_API_VERSION)' -o $(CURDIR)/$@ sigs.k8s.io/cluster-api/cmd/clusterctl)
+	@touch $@
+
 bin/controller-gen: $(call module,dev)
 	@echo "==> building controller-gen $(call version,dev,sigs.k8s.io/controller-tools) (about 1 minute, once)"
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen)

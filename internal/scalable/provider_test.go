@@ -205,7 +205,11 @@ func TestObserveLeavingMachines(t *testing.T) {
 		want     link.Machine
 		dueIn    time.Duration
 	}{
-		"a live one whose instance cannot be seen": {machine: machineOf(time.Minute), dueIn: time.Minute},
+		"a live one": {machine: machineOf(time.Minute), instance: instanceOf(), dueIn: time.Minute},
+		"a live one that has lost its instance": {machine: machineOf(time.Minute),
+			want: link.Machine{Leaving: true, Gone: true}, dueIn: time.Minute},
+		"a live Node that has lost its instance": {machine: node(machineOf(time.Minute)),
+			want: link.Machine{Used: true}, dueIn: time.Minute},
 		"chosen just now": {machine: chosen(machineOf(time.Minute), 0), instance: instanceOf(),
 			want: link.Machine{Leaving: true, Chosen: true, Held: true}, dueIn: 10 * time.Second},
 		"chosen 9 seconds ago": {machine: chosen(machineOf(time.Minute), 9*time.Second), instance: instanceOf(),
@@ -213,7 +217,7 @@ func TestObserveLeavingMachines(t *testing.T) {
 		"chosen 10 seconds ago": {machine: chosen(machineOf(time.Minute), 10*time.Second), instance: instanceOf(),
 			want: link.Machine{Leaving: true, Chosen: true, Held: true, Settled: true}},
 		"chosen, not deleted, and without an instance": {machine: chosen(machineOf(time.Minute), time.Minute),
-			want: link.Machine{Leaving: true, Chosen: true, Held: true, Settled: true}},
+			want: link.Machine{Leaving: true, Chosen: true, Held: true, Settled: true, Gone: true}},
 		"deleted by somebody else": {machine: deleted(machineOf(time.Minute), 0), instance: instanceOf(),
 			want: link.Machine{Leaving: true}, dueIn: 10 * time.Second},
 		"deleted a minute ago by somebody else": {machine: deleted(machineOf(time.Hour), time.Minute), instance: instanceOf(),

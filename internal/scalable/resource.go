@@ -132,6 +132,19 @@ func List(ctx context.Context, clusters *operator.Clusters, options ...client.Li
 	return resources, nil
 }
 
+// IsCurrent tells whether the API server has the replicas that the cache has. It is
+// asked before what cannot be taken back is done for these.
+func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (bool, error) {
+	object, _ := r.kind.empty()
+	if err := clusters.Management.GetAPIReader().Get(ctx, r.Key(), object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil // there is nothing that acts on replicas
+		}
+		return false, fmt.Errorf("getting %s: %w", r, err)
+	}
+	return resourceOf(r.kind, object).Replicas() == r.Replicas(), nil
+}
+
 // Unusable returns why no Machines can be had from a resource; empty if they can.
 func Unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
 	return resource.kind.unusable(ctx, clusters, resource)

@@ -10,16 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// staleBound is for how long a cache is behind at most.
+// staleBound is for how long a cache of our process holds news back at once.
 const staleBound = 5 * time.Second
 
 // kinds are those that our process has a cache of. Each lags for itself.
-var kinds = []string{"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata", infrastructureKind}
+var kinds = []string{
+	"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachinePool", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata",
+	infrastructureKind, groupKind + "Template", groupKind, instanceKind,
+}
 
-// cache is what our process knows: for each kind the state after one of the
-// changes of the past.
+// cache is what our process knows, or an infrastructure provider: for each kind the
+// state after one of the changes of the past.
 type cache struct {
 	server *server
+	kinds  []string
+	bound  time.Duration
 	view   view
 	at     map[string]int       // the number of changes seen, by kind
 	frozen map[string]time.Time // until when a kind sees nothing
@@ -28,13 +33,13 @@ type cache struct {
 // newCache returns a cache that was filled now or, with a source of randomness, with
 // each kind as of some seconds ago, as an API server's own cache may answer; but for
 // known kinds.
-func newCache(s *server, stale *rand.Rand, known []string) *cache {
-	c := &cache{server: s, view: view{}, at: map[string]int{}, frozen: map[string]time.Time{}}
+func newCache(s *server, kinds []string, bound time.Duration, stale *rand.Rand, known []string) *cache {
+	c := &cache{server: s, kinds: kinds, bound: bound, view: view{}, at: map[string]int{}, frozen: map[string]time.Time{}}
 	for _, kind := range kinds {
 		c.view[kind] = map[string]client.Object{}
 		var old time.Duration
 		if stale != nil && !slices.Contains(known, kind) {
-			old = time.Duration(stale.Intn(int(staleBound/round))) * round
+			old = time.Duration(stale.Intn(int(bound/round))) * round
 		}
 		for _, change := range s.log[kind] {
 			if s.clock.Since(change.at) >= old {
@@ -58,7 +63,7 @@ func (c *cache) apply(change *change) {
 // randomness it sees some of them, and a kind may then see nothing for a while.
 func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
 	now := c.server.clock.Now()
-	for _, kind := range kinds {
+	for _, kind := range c.kinds {
 		if now.Before(c.frozen[kind]) {
 			continue
 		}
@@ -66,10 +71,10 @@ func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
 		some := len(unseen)
 		if stale != nil && stale.Intn(4) == 0 {
 			some = stale.Intn(some + 1)
-			c.frozen[kind] = now.Add(time.Duration(1+stale.Intn(int(staleBound/round))) * round)
+			c.frozen[kind] = now.Add(time.Duration(1+stale.Intn(int(c.bound/round))) * round)
 		}
 		for i, change := range unseen {
-			if i >= some && now.Sub(change.at) < staleBound {
+			if i >= some && now.Sub(change.at) < c.bound {
 				break
 			}
 			c.apply(change)

@@ -10,8 +10,14 @@
 // brings its turn. They all read from caches and live in one process, which can
 // end at any write. Around them are an API server that remembers every version of
 // every object, and peers that always see what there is: a user, the Pods that need
-// a number of claims, Cluster API's MachineDeployment and MachineSet (test/model),
-// its Machine controller and an infrastructure.
+// a number of claims, Cluster API's controllers of MachineDeployments, MachineSets
+// (test/model), MachinePools and Machines, and an infrastructure.
+//
+// A scenario runs over MachineDeployments, and over MachinePools whose infrastructure
+// provider decides as test/model has it: a strict one and, where Machines are chosen to
+// go, one like Azure's. That provider knows its instances, and sees replicas and
+// annotations late where caches or events are late: that it is less late than what the
+// operator waits for it is an assumption (docs/design/machinepools.md).
 //
 // Not here: the reconciler of templates, which cannot be made without a manager.
 // Templates are Ready, and an offering becomes available again by time alone.
@@ -27,12 +33,13 @@
 //   - with events that come late and several as one, and peers that act when they
 //     like (withheld=SEED).
 //
-// After every change the invariants of the design are checked, and in the end that
+// After every change the invariants of the design are checked; for pools also that the
+// provider removes only what was chosen, as it could else be any. In the end it is checked that
 // nothing is written any more, by a fresh process either, that the state is that of
 // the run without disturbance, and that no more objects were made or deleted. Where
 // more may be made, the scenario says so, and why.
 //
 // A failure prints what happened, and can be run alone:
 //
-//	go test ./test/crash -run 'TestCrashSearch/scale_out/crash_before=7$'
+//	go test ./test/crash -run 'TestCrashSearch/MachinePool$/^replace$/crash_before=7$'
 package crash

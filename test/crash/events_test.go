@@ -3,6 +3,8 @@
 package crash
 
 import (
+	"slices"
+
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // resources are the scalable resources that a change concerns, as
@@ -25,8 +28,8 @@ func (p *process) resources(c *change) []string {
 		case "NodeClaim":
 			names = append(names, object.GetAnnotations()[v1alpha1.ScalableResourceAnnotation])
 		case "Machine", "MachineSet":
-			names = append(names, deploymentOf(object))
-		case "MachineDeployment":
+			names = append(names, operator.ResourceOf(object))
+		case "MachineDeployment", "MachinePool":
 			names = append(names, object.GetName())
 		case "Cluster":
 			names = append(names, p.everyResource(c)...)
@@ -58,7 +61,7 @@ func (p *process) resourcesOrFailed(c *change) []string {
 
 // known are the resources that exist or that a claim names.
 func (p *process) known() []string {
-	names := sortedNames(p.cache.view["MachineDeployment"])
+	names := slices.Concat(sortedNames(p.cache.view["MachineDeployment"]), sortedNames(p.cache.view["MachinePool"]))
 	for _, claim := range p.cache.view["NodeClaim"] {
 		names = append(names, claim.GetAnnotations()[v1alpha1.ScalableResourceAnnotation])
 	}

@@ -5,13 +5,13 @@ package crash
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -27,8 +27,8 @@ const (
 )
 
 // infrastructure is Cluster API's controller of Machines and the provider behind
-// it: a Machine gets a provider ID, a Node, and a reference to it; or it fails. A
-// deleted one goes, unless its pre-drain hook holds it.
+// it, for Machines of MachineDeployments: a Machine gets a provider ID, a Node, and a
+// reference to it; or it fails. A deleted one goes, unless its pre-drain hook holds it.
 func (w *world) infrastructure() {
 	w.server.actor = "infrastructure"
 	for _, machine := range w.machines() {
@@ -59,7 +59,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 	node, joined := w.server.head["Node"][m.Name]
 	switch {
 	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && (w.alone == nil || !w.alone()):
-		w.server.put(newNode(m))
+		w.server.put(newNode(m.Name, m.Spec.ProviderID, m.Labels[v1alpha1.ZoneLabel]))
 	case joined && age >= toNodeRef && !m.Status.NodeRef.IsDefined():
 		m = m.DeepCopy()
 		m.Status.NodeRef.Name = node.GetName()
@@ -76,11 +76,16 @@ func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.Condi
 	w.server.put(m)
 }
 
-// terminate lets a deleted Machine go, its Node first.
+// terminate lets a deleted Machine go.
 func (w *world) terminate(m *clusterv1.Machine) {
-	if w.keeps != nil && w.keeps() || m.Status.NodeRef.IsDefined() && held(m) || w.clock.Since(m.DeletionTimestamp.Time)-w.mode.slowness(m.Name) < toEnd {
+	if w.keeps != nil && w.keeps() || held(m) || w.clock.Since(m.DeletionTimestamp.Time)-w.mode.slowness(m.Name) < toEnd {
 		return
 	}
+	w.end(m)
+}
+
+// end lets a Machine go whose infrastructure is gone, its Node first.
+func (w *world) end(m *clusterv1.Machine) {
 	if node, ok := w.server.head["Node"][m.Name]; ok {
 		must(client.IgnoreNotFound(w.live().Delete(context.Background(), node)))
 	}
@@ -89,22 +94,19 @@ func (w *world) terminate(m *clusterv1.Machine) {
 	w.server.put(m)
 }
 
-// held tells whether a pre-drain hook holds a Machine that has a Node.
+// held tells whether a hook holds a Machine: one before the drain those that have a
+// Node, and one before the end all.
 func held(m *clusterv1.Machine) bool {
-	for key := range m.Annotations {
-		if strings.HasPrefix(key, clusterv1.PreDrainDeleteHookAnnotationPrefix) {
-			return true
-		}
-	}
-	return false
+	return m.Status.NodeRef.IsDefined() && annotations.HasWithPrefix(clusterv1.PreDrainDeleteHookAnnotationPrefix, m.Annotations) ||
+		annotations.HasWithPrefix(clusterv1.PreTerminateDeleteHookAnnotationPrefix, m.Annotations)
 }
 
 // newNode returns the Node of a Machine, as its kubelet registers it.
-func newNode(m *clusterv1.Machine) *corev1.Node {
+func newNode(name, providerID, zone string) *corev1.Node {
 	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: map[string]string{corev1.LabelHostname: m.Name, corev1.LabelTopologyZone: m.Labels[v1alpha1.ZoneLabel]}},
-		Spec:       corev1.NodeSpec{ProviderID: m.Spec.ProviderID, Taints: []corev1.Taint{karpv1.UnregisteredNoExecuteTaint}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: zone}},
+		Spec:       corev1.NodeSpec{ProviderID: providerID, Taints: []corev1.Taint{karpv1.UnregisteredNoExecuteTaint}},
 		Status: corev1.NodeStatus{
 			Capacity: resources, Allocatable: resources,
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},

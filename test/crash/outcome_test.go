@@ -9,6 +9,7 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -28,7 +29,7 @@ type outcome struct {
 // names, UIDs and times.
 func (w *world) outcome() outcome {
 	made := map[string]int{}
-	for _, kind := range []string{"NodeClaim", "MachineDeployment", "MachineSet", "Machine"} {
+	for _, kind := range []string{"NodeClaim", "MachineDeployment", "MachineSet", "MachinePool", groupKind, instanceKind, "Machine"} {
 		made[kind] = w.made(kind)
 	}
 	var objects []string
@@ -42,6 +43,11 @@ func (w *world) outcome() outcome {
 		deployment, set := w.deployment(name), w.setOf(name)
 		objects = append(objects, fmt.Sprintf("MachineDeployment zone=%s replicas=%d MachineSet=%d annotations=%v", deployment.Labels[v1alpha1.ZoneLabel],
 			lo.FromPtr(deployment.Spec.Replicas), lo.FromPtr(set.Spec.Replicas), ours(deployment.Annotations)))
+	}
+	for _, name := range sortedNames(w.server.head["MachinePool"]) {
+		pool := w.server.head["MachinePool"][name].(*clusterv1.MachinePool)
+		objects = append(objects, fmt.Sprintf("MachinePool zones=%v replicas=%d instances=%d annotations=%v", pool.Spec.FailureDomains,
+			lo.FromPtr(pool.Spec.Replicas), len(w.instancesOf(name)), ours(pool.Annotations)))
 	}
 	for _, m := range w.machines() {
 		_, serves := w.serves(m)
@@ -94,6 +100,14 @@ func (w *world) checkSettled() {
 			w.fail("settled: %s has %d Machines", claim.Name, own)
 		}
 	}
+	for _, m := range w.machines() {
+		if _, serves := w.serves(m); !serves && !w.own[m.Name] {
+			w.fail("settled: Machine %s serves no claim", m.Name)
+		}
+		if instances := w.server.head[instanceKind]; len(instances) > 0 && instances[m.Name] == nil {
+			w.fail("settled: Machine %s has no instance", m.Name)
+		}
+	}
 }
 
 // describe tells of a change in one line.
@@ -117,6 +131,10 @@ func describe(c *change) string {
 		text += fmt.Sprintf(" claim=%q id=%q node=%t leaving=%t", claimUID(o), o.Spec.ProviderID, o.Status.NodeRef.IsDefined(), leaving(o))
 	case *clusterv1.MachineDeployment:
 		text += fmt.Sprintf(" replicas=%d", lo.FromPtr(o.Spec.Replicas))
+	case *clusterv1.MachinePool:
+		text += fmt.Sprintf(" replicas=%d ids=%d", lo.FromPtr(o.Spec.Replicas), len(o.Spec.ProviderIDList))
+	case *unstructured.Unstructured:
+		text += fmt.Sprintf(" spec=%v status=%v", o.Object["spec"], o.Object["status"])
 	case *clusterv1.MachineSet:
 		text += fmt.Sprintf(" replicas=%d machines=%d observed=%t", lo.FromPtr(o.Spec.Replicas), lo.FromPtr(o.Status.Replicas), o.Status.ObservedGeneration == o.Generation)
 	}

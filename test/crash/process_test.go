@@ -42,7 +42,7 @@ type crashed struct{}
 // newProcess starts the operator: its caches are filled, and everything in them is
 // an event.
 func newProcess(w *world) *process {
-	p := &process{world: w, cache: newCache(w.server, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
+	p := &process{world: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
 	p.client = interceptor.NewClient(live{server: w.server}, p.intercept())
 	both := clusterOf{client: p.client, live: live{server: w.server}}
 	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}

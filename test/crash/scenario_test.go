@@ -40,19 +40,19 @@ var (
 )
 
 // newScene returns a world with a template, a NodePool and a Cluster.
-func newScene() *world {
+func newScene(scaling *scaling) *world {
 	clock := clocktesting.NewFakeClock(start)
-	w := newWorld(newServer(clock), clock)
+	w := newWorld(newServer(clock), clock, scaling)
 	w.server.actor = "user"
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	template := &v1alpha1.KarpenterMachineTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // which its conditions are of
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
 			// Longer than a run: what goes with it is the subject of other tests.
-			ScalableResource: v1alpha1.ScalableResource{EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
+			ScalableResource: v1alpha1.ScalableResource{Kind: scaling.kind, EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
-				InfrastructureRef: &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureGroup, Kind: infrastructureKind, Name: "workers"},
+				InfrastructureRef: &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureGroup, Kind: scaling.base, Name: "workers"},
 			}},
 			Patches: []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{{
 				Op: "add", Path: "/spec/template/spec/size", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .instanceType }}"},
@@ -68,12 +68,14 @@ func newScene() *world {
 	}
 	isReady(template, clock)
 	w.server.put(template)
-	w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name:   contract.CalculateCRDName(infrastructureGroup, infrastructureKind),
-		Labels: map[string]string{clusterv1.GroupVersion.String(): "v1"},
-	}})
+	for _, kind := range []string{scaling.base, groupKind, instanceKind} {
+		w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name:   contract.CalculateCRDName(infrastructureGroup, kind),
+			Labels: map[string]string{clusterv1.GroupVersion.String(): "v1"},
+		}})
+	}
 	w.server.put(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": infrastructureGroup + "/v1", "kind": infrastructureKind,
+		"apiVersion": infrastructureGroup + "/v1", "kind": scaling.base,
 		"metadata": map[string]any{"namespace": prod.Namespace, "name": "workers"},
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}},
 	}})
@@ -116,6 +118,37 @@ func deleteLinked(w *world) {
 	}
 }
 
+// deleteMachineOf deletes the Machine of a claim, which goes for it.
+func deleteMachineOf(claim string) func(*world) {
+	return func(w *world) {
+		for _, m := range w.machines() {
+			if claimUID(m) == w.claim(claim).UID {
+				w.ended[m.Name] = true
+				must(w.live().Delete(context.Background(), m))
+			}
+		}
+	}
+}
+
+func ended(w *world) bool { return len(w.ended) > 0 }
+
+// endInstance ends the instance of one Machine, as the cloud does with a spot instance.
+func endInstance(of func(*world, *clusterv1.Machine) bool) func(*world) {
+	return func(w *world) {
+		for _, m := range w.machines() {
+			if instance := w.instance(m.Name); instance != nil && of(w, m) {
+				w.ended[m.Name] = true
+				must(w.live().Delete(context.Background(), instance))
+				return
+			}
+		}
+	}
+}
+
+func serving(w *world, m *clusterv1.Machine) bool { _, serves := w.serves(m); return serves }
+
+func chosen(_ *world, m *clusterv1.Machine) bool { return leaving(m) }
+
 func pause(paused bool) func(*world) {
 	return func(w *world) {
 		cluster := w.server.head["Cluster"][prod.Name].DeepCopyObject().(*clusterv1.Cluster)
@@ -127,7 +160,7 @@ func pause(paused bool) func(*world) {
 // many is more Machines than there ever are.
 const many = math.MaxInt32
 
-// makesAtMost limits the Machines of a MachineSet.
+// makesAtMost limits the Machines of a MachineSet or MachinePool.
 func makesAtMost(machines int) func(*world) { return func(w *world) { w.machineLimit = machines } }
 
 func all(do ...func(*world)) func(*world) {
@@ -237,11 +270,16 @@ func areOwn(w *world) {
 	}
 }
 
-// replicas waits until a MachineDeployment has these replicas.
+// replicas waits until a scalable resource has these replicas.
 func replicas(replicas int32) func(*world) bool {
 	return func(w *world) bool {
 		for _, object := range w.server.head["MachineDeployment"] {
 			if lo.FromPtr(object.(*clusterv1.MachineDeployment).Spec.Replicas) == replicas {
+				return true
+			}
+		}
+		for _, object := range w.server.head["MachinePool"] {
+			if lo.FromPtr(object.(*clusterv1.MachinePool).Spec.Replicas) == replicas {
 				return true
 			}
 		}

@@ -5,18 +5,22 @@ package crash
 // scenario is what happens to a cluster.
 type scenario struct {
 	name string
+	// of are the kinds of scalable resources that it is about.
+	of []*scaling
 	// before is how many claims are there and have their Node when it begins.
 	before int
 	script []step
 	// machines is how many Machines a clean run makes, and left how many are there in
 	// the end.
 	machines, left int
-	// extra is how many Machines more may be made when caches or events are late.
-	extra int
+	// extra is how many Machines more a MachineSet may make when caches or events are
+	// late, and extraOfPool how many a MachinePool gets then.
+	extra, extraOfPool int
 	// known are kinds of which a new process never sees an older state.
 	known []string
-	// mayLose tells that a booting Machine of a live claim can be lost: see lost.
-	mayLose bool
+	// mayLose is the known way in which a Machine of a live claim can be lost; nil if
+	// there is none.
+	mayLose *loss
 }
 
 // step is something that happens as soon as it can.
@@ -28,10 +32,12 @@ type step struct {
 
 var scenarios = []scenario{{
 	name:     "scale_out",
+	of:       bothKinds,
 	script:   []step{{"10 claims are wanted", atOnce, want(10)}},
 	machines: 10, left: 10,
 }, {
 	name:   "replace",
+	of:     scalings,
 	before: 10,
 	script: []step{{"3 of 10 go while 2 arrive", atOnce, all(want(9), deleteClaims("claim-02", "claim-05", "claim-06"))}},
 	// The 2 that arrive get theirs before any of the 3 can go.
@@ -40,9 +46,10 @@ var scenarios = []scenario{{
 	// gone before replicas are lower again, the MachineSet makes another, which is
 	// spare and goes.
 	extra:   3,
-	mayLose: true,
+	mayLose: &loss{by: "MachineSet", booting: true, atMost: 12},
 }, {
 	name:   "slow_end",
+	of:     scalings,
 	before: 3,
 	script: []step{
 		{"2 of 3 go, and their Machines take long", atOnce, all(slowUntil(registered(2)), want(1), deleteClaims("claim-01", "claim-03"))},
@@ -51,6 +58,7 @@ var scenarios = []scenario{{
 	machines: 1, left: 2,
 }, {
 	name: "failure",
+	of:   bothKinds,
 	script: []step{
 		// All have their offering by then: a claim that is launched later would be given
 		// another one at once.
@@ -62,6 +70,7 @@ var scenarios = []scenario{{
 	known: []string{"KarpenterMachineTemplate"},
 }, {
 	name: "early_delete",
+	of:   bothKinds,
 	script: []step{
 		{"a claim comes, and Cluster API is slow", atOnce, all(makesAtMost(0), want(1))},
 		{"the claim is deleted before its Machine appears", replicas(1), all(want(0), deleteClaims("claim-01"))},
@@ -70,6 +79,7 @@ var scenarios = []scenario{{
 	machines: 1, left: 0,
 }, {
 	name: "race",
+	of:   bothKinds,
 	script: []step{
 		{"2 claims come for 1 Machine", atOnce, all(makesAtMost(1), want(2))},
 		{"the other Machine comes later", served(1), makesAtMost(many)},
@@ -77,6 +87,7 @@ var scenarios = []scenario{{
 	machines: 2, left: 2,
 }, {
 	name: "race_and_delete",
+	of:   scalings,
 	script: []step{
 		{"2 claims come for 1 Machine, which is slow to go, and spare ones are not kept", atOnce, all(keepNoSpares, makesAtMost(1), slowUntil(registered(1)), want(2))},
 		{"the claim that got it is deleted, and the other must not wait for that", both(launched(2), served(1)), all(makesAtMost(many), want(1), deleteLinked)},
@@ -88,6 +99,7 @@ var scenarios = []scenario{{
 	known: []string{"NodeClaim"},
 }, {
 	name: "hand_over",
+	of:   bothKinds,
 	script: []step{
 		{"2 claims come for 1 Machine", atOnce, all(makesAtMost(1), noNodeUntil(both(wants(1), withID(1))), want(2))},
 		{"the claim that got it goes when it has its provider ID and no Node yet", withID(1), all(want(1), deleteLinked)},
@@ -96,6 +108,7 @@ var scenarios = []scenario{{
 	machines: 2, left: 1,
 }, {
 	name: "adopt",
+	of:   []*scaling{machineDeployment},
 	script: []step{
 		{"a MachineDeployment with 2 Machines is there", atOnce, existing(2)},
 		// All have seen it by then: without it, claims would not be launched.
@@ -105,7 +118,51 @@ var scenarios = []scenario{{
 	machines: 4, left: 3,
 	extra: 1,
 }, {
+	// Only of pools, which hold such a Machine and make one in its place. A MachineSet makes
+	// one more now and then, in the way that replace tells of, also after a single fault.
+	name:     "deleted_by_hand",
+	of:       pools,
+	before:   3,
+	script:   []step{{"somebody deletes the Machine of 1 of 3", atOnce, deleteMachineOf("claim-02")}},
+	machines: 1, left: 3,
+}, {
+	name: "deleted_while_booting",
+	of:   onePool,
+	script: []step{
+		{"3 claims come", atOnce, all(holdUntil(ended), want(3))},
+		{"somebody deletes the Machine of 1 of them", served(3), deleteMachineOf("claim-02")},
+	},
+	machines: 4, left: 3,
+}, {
+	name:   "deleted_while_leaving",
+	of:     pools,
+	before: 4,
+	script: []step{
+		{"1 of 4 goes while somebody deletes the Machine of another", atOnce, all(want(3), deleteClaims("claim-01"), deleteMachineOf("claim-02"))},
+	},
+	machines: 1, left: 3,
+}, {
+	name:     "instance_ends",
+	of:       onePool,
+	before:   3,
+	script:   []step{{"the instance of 1 of 3 ends by itself", atOnce, endInstance(serving)}},
+	machines: 1, left: 3,
+}, {
+	name:   "leaving_instance_ends",
+	of:     pools,
+	before: 3,
+	script: []step{
+		{"1 of 3 goes", atOnce, all(want(2), deleteClaims("claim-02"))},
+		{"its instance ends by itself, before the provider must have seen the lower replicas", replicas(2), endInstance(chosen)},
+	},
+	left: 2,
+	// If the provider has not seen them, it makes another, and when it has, it has one
+	// too many and removes any (docs/design/machinepools.md, What cannot be guaranteed).
+	mayLose:     &loss{by: "provider", atMost: 60},
+	extraOfPool: 2,
+}, {
 	name:   "pause",
+	of:     bothKinds,
 	before: 3,
 	script: []step{
 		{"the Cluster is paused", atOnce, pause(true)},

@@ -32,16 +32,18 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is one run of a scenario: the API server, the peers, and our process.
 type world struct {
-	clock   *clocktesting.FakeClock
-	server  *server
-	process *process // nil while there is none
-	mode    *mode
+	clock    *clocktesting.FakeClock
+	server   *server
+	scaling  *scaling
+	provider *cache   // what an infrastructure provider of MachinePools has seen
+	process  *process // nil while there is none
+	mode     *mode
 
 	// What a scenario sets.
 	script       []step
 	known        []string                      // kinds of which a new process sees no older state
 	wanted       int                           // claims that the Pods need
-	machineLimit int                           // for how many Machines of a MachineSet there is room
+	machineLimit int                           // for how many Machines of a MachineSet or MachinePool there is room
 	holds        func() bool                   // whether Machines come no further
 	alone        func() bool                   // whether no Node joins
 	keeps        func() bool                   // whether deleted Machines do not go
@@ -59,7 +61,10 @@ type world struct {
 	lastStep   time.Time
 	lastChange time.Time
 	owner      map[string]types.UID // the claim that a provider ID's Machine was linked to last
-	mayLose    bool                 // whether a booting Machine can be lost in the one known way: see lost
+	mayLose    *loss                // the known way in which a Machine can be lost
+	lost       int                  // how many were
+	lostNodes  int                  // how many of these had a Node
+	ended      map[string]bool      // the Machines that others than us have ended
 	own        map[string]bool      // the Machines that were there before a MachineDeployment was adopted
 	failure    string
 	trace      []event
@@ -73,8 +78,12 @@ type event struct {
 	what  *change
 }
 
-func newWorld(s *server, clock *clocktesting.FakeClock) *world {
-	w := &world{clock: clock, server: s, mode: &mode{}, machineLimit: many, written: map[string]int{}, owner: map[string]types.UID{}, lastChange: clock.Now()}
+func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *world {
+	w := &world{
+		clock: clock, server: s, scaling: scaling, mode: &mode{}, machineLimit: many, written: map[string]int{},
+		owner: map[string]types.UID{}, ended: map[string]bool{}, lastChange: clock.Now(),
+	}
+	w.provider = newCache(s, providerKinds, providerBound, nil, nil)
 	s.check = w.changed
 	return w
 }
@@ -82,7 +91,7 @@ func newWorld(s *server, clock *clocktesting.FakeClock) *world {
 // clone returns a world that goes on from here, with a new process.
 func (w *world) clone() *world {
 	clock := clocktesting.NewFakeClock(w.clock.Now())
-	c := newWorld(w.server.clone(clock), clock)
+	c := newWorld(w.server.clone(clock), clock, w.scaling)
 	c.wanted, c.owner, c.own = w.wanted, maps.Clone(w.owner), w.own
 	return c
 }
@@ -119,9 +128,9 @@ func (w *world) round() {
 		w.process.step()
 	}
 	if !w.paused() {
-		for _, peer := range []func(){w.machineDeployments, w.machineSets, w.infrastructure} {
+		for _, peer := range w.scaling.peers {
 			if !w.mode.skips() {
-				peer()
+				peer(w)
 			}
 		}
 	}
@@ -195,6 +204,14 @@ func (w *world) machines() []*clusterv1.Machine {
 	return lo.Map(sortedNames(w.server.head["Machine"]), func(name string, _ int) *clusterv1.Machine {
 		return w.server.head["Machine"][name].(*clusterv1.Machine)
 	})
+}
+
+// machine returns a Machine; nil if there is none. It is not to be modified.
+func (w *world) machine(name string) *clusterv1.Machine {
+	if object, found := w.server.head["Machine"][name]; found {
+		return object.(*clusterv1.Machine)
+	}
+	return nil
 }
 
 // machinesOf returns the Machines of a MachineSet.

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
@@ -146,9 +147,18 @@ func (e *environment) createCluster(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// pauseCluster pauses the served Cluster, or lets it go on.
+// pauseCluster pauses the served Cluster, or lets it go on. It does not pause while
+// Machines of other specs are going: Cluster API does not look again, for ten minutes, at
+// one whose instance goes at that moment.
 func (e *environment) pauseCluster(ctx context.Context, paused bool) {
 	GinkgoHelper()
+	if paused {
+		Eventually(ctx, func() []string {
+			machines := &clusterv1.MachineList{}
+			Expect(e.client.List(ctx, machines)).To(Succeed())
+			return lo.FilterMap(machines.Items, func(machine clusterv1.Machine, _ int) (string, bool) { return machine.Name, scalable.Leaving(&machine) })
+		}).Should(BeEmpty(), "Machines that are going")
+	}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 	e.change(ctx, cluster, func() { cluster.Spec.Paused = lo.ToPtr(paused) })
 }

@@ -200,7 +200,6 @@ func (e *environment) leftovers(ctx context.Context) []string {
 		"MachineSet":           &clusterv1.MachineSetList{},
 		"MachineDeployment":    &clusterv1.MachineDeploymentList{},
 		"MachinePool":          &clusterv1.MachinePoolList{},
-		"SimulatedMachine":     &infrav1.SimulatedMachineList{},
 		"SimulatedMachinePool": &infrav1.SimulatedMachinePoolList{},
 		"Node":                 &corev1.NodeList{},
 	} {

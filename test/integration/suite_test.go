@@ -23,7 +23,7 @@ import (
 
 const (
 	// patience is for how long a spec waits for what must come.
-	patience = 2 * 60 * time.Second
+	patience = 4 * time.Minute
 	// interval is how often it looks.
 	interval = 100 * time.Millisecond
 	// still is for how long it watches that something does not come.

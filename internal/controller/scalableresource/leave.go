@@ -37,6 +37,10 @@ const patience = 3 * time.Minute
 func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
+	current, err := r.isCurrent(ctx, observed)
+	if err != nil {
+		return 0, err
+	}
 	for _, machine := range observed.Machines {
 		if observed.Lost(machine) {
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(scalable.Choose(ctx, r.clusters.Management.GetClient(), machine, observed.Now, true))))
@@ -53,7 +57,7 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.chooseDeleted(ctx, observed, machine))))
 			continue
 		}
-		ready := slices.Contains(observed.Plan.LetGo, machine.Name)
+		ready := current && slices.Contains(observed.Plan.LetGo, machine.Name)
 		if left := patience - observed.Now.Sub(scalable.LeavingSince(machine, observed.Now)); !ready && left > 0 {
 			again = max(left, again)
 			continue
@@ -61,6 +65,20 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 		errs = append(errs, client.IgnoreNotFound(r.letGo(ctx, machine)))
 	}
 	return again, errors.Join(errs...)
+}
+
+// isCurrent tells whether replicas are as they were when it was decided which Machines
+// are let go. If they were raised since, these Machines may be counted, and would be
+// replaced; the event of that brings the next reconcile.
+func (r *Reconciler) isCurrent(ctx context.Context, observed *scalable.Observed) (bool, error) {
+	toDo := slices.ContainsFunc(observed.Plan.LetGo, func(name string) bool {
+		machine := observed.Machines[name]
+		return machine.DeletionTimestamp.IsZero() || scalable.HeldUp(machine)
+	})
+	if observed.Resource == nil || !toDo {
+		return true, nil
+	}
+	return observed.Resource.IsCurrent(ctx, r.clusters)
 }
 
 // chooseDeleted chooses a Machine that somebody else deletes and that waits with its

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+
+##@ Release
+
+# The image that the released manifests name.
+RELEASE_IMG ?= ghcr.io/karpenter-capi/karpenter-capi:$(VERSION)
+
+.PHONY: release
+release: bin/kubectl $(if $(wildcard charts/*/Chart.yaml),bin/helm) ## Write the files of a release into out/ (VERSION=v0.1.0).
+	@rm -rf out
+	@hack/release/build.sh '$(VERSION)' '$(RELEASE_IMG)' out
+	@echo "==> out/"; cat out/checksums.txt
+
+.PHONY: test-install-clusterctl
+test-install-clusterctl: stack-binaries bin/clusterctl ## Install, upgrade and remove the operator with clusterctl, on the local stack.
+	@go test -tags install -count=1 -timeout 30m $(TEST_FLAGS) ./test/install/clusterctl

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/contract"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+const (
+	provider  = "addon-karpenter"
+	namespace = "karpenter-capi-system"
+)
+
+// variable is one of clusterctl's, as the contract has it: named after the provider, with a default.
+var variable = regexp.MustCompile(`\$\{(KARPENTER_[A-Z_]+):=([^}]+)\}`)
+
+// components returns the objects of addon-components.yaml, as clusterctl makes them of it when no variable is set.
+func components(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	out, err := build(t, version, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(out, "addon-components.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = variable.ReplaceAll(content, []byte("$2"))
+	if at := bytes.Index(content, []byte("${")); at >= 0 {
+		t.Errorf("no variable of this provider with a default: %.60s", content[at:])
+	}
+	return decode(t, content)
+}
+
+func decode(t *testing.T, manifests []byte) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+func ofKind(kind string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
+}
+
+func TestComponents(t *testing.T) {
+	objects := components(t)
+	if namespaces := ofKind("Namespace", objects); len(namespaces) != 1 || namespaces[0].GetName() != namespace {
+		t.Errorf("got %d namespaces, want one, %s", len(namespaces), namespace)
+	}
+	for _, object := range objects {
+		id := object.GetKind() + " " + object.GetName()
+		if got := object.GetLabels()[clusterv1.ProviderNameLabel]; got != provider {
+			t.Errorf("%s: label %s is %q, want %q", id, clusterv1.ProviderNameLabel, got, provider)
+		}
+		switch object.GetKind() {
+		case "Namespace", "CustomResourceDefinition":
+		case "ClusterRole", "ClusterRoleBinding":
+			// clusterctl delete leaves others.
+			if !strings.HasPrefix(object.GetName(), namespace+"-") {
+				t.Errorf("%s: the name does not begin with that of the namespace", id)
+			}
+		case "ServiceAccount", "Role", "RoleBinding", "Deployment":
+			if object.GetNamespace() != namespace {
+				t.Errorf("%s is in namespace %q, want %s", id, object.GetNamespace(), namespace)
+			}
+		default:
+			t.Errorf("%s: does clusterctl know that this kind is namespaced, or cluster-wide, and delete it?", id)
+		}
+	}
+}
+
+func TestCustomResources(t *testing.T) {
+	crds := ofKind("CustomResourceDefinition", components(t))
+	if len(crds) == 0 {
+		t.Fatal("there are none")
+	}
+	for _, crd := range crds {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		if want := contract.CalculateCRDName(group, kind); crd.GetName() != want {
+			t.Errorf("the CRD is named %s, Cluster API looks for %s", crd.GetName(), want)
+		}
+		if got := crd.GetLabels()[clusterv1.GroupVersion.Group+"/"+clusterv1.GroupVersion.Version]; got == "" {
+			t.Errorf("%s does not say which version speaks the contract %s", crd.GetName(), clusterv1.GroupVersion.Version)
+		}
+		if !strings.HasSuffix(group, ".cluster.x-k8s.io") {
+			t.Errorf("%s is not this project's: clusterctl would take it from whom it belongs to", crd.GetName())
+		}
+		// Templates are in the workload cluster, which does not move.
+		for _, label := range []string{clusterctlv1.ClusterctlMoveLabel, clusterctlv1.ClusterctlMoveHierarchyLabel} {
+			if _, ok := crd.GetLabels()[label]; ok {
+				t.Errorf("%s has the label %s", crd.GetName(), label)
+			}
+		}
+	}
+}
+
+func TestManager(t *testing.T) {
+	deployments := ofKind("Deployment", components(t))
+	if len(deployments) != 1 {
+		t.Fatalf("got %d Deployments, want 1", len(deployments))
+	}
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(deployments[0].Object, deployment, true); err != nil {
+		t.Fatal(err)
+	}
+	pod := &deployment.Spec.Template.Spec
+	if len(pod.Containers) != 1 || pod.Containers[0].Name != "manager" {
+		t.Fatalf("got containers %v, want one, manager", pod.Containers)
+	}
+	manager := &pod.Containers[0]
+	if manager.Image != image {
+		t.Errorf("the image is %s, want %s", manager.Image, image)
+	}
+	for _, variable := range manager.Env {
+		if variable.ValueFrom == nil {
+			t.Setenv(variable.Name, variable.Value)
+		}
+	}
+	// The contract asks for --namespace, which the Deployment does not need: it has SYSTEM_NAMESPACE.
+	options, err := operator.ParseOptions(append(manager.Args, "--namespace="+namespace)...)
+	if err != nil {
+		t.Fatalf("the operator does not take these arguments: %v", err)
+	}
+	if options.ClusterName != "" || options.ClusterNamespace != "" || options.Core.DisableLeaderElection {
+		t.Errorf("not the defaults: %+v", options)
+	}
+	security := manager.SecurityContext
+	if !*security.RunAsNonRoot || !*security.ReadOnlyRootFilesystem || *security.AllowPrivilegeEscalation || *security.RunAsUser != 65532 {
+		t.Errorf("the security context is %v", security)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "metadata.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := &clusterctlv1.Metadata{}
+	if err := yaml.UnmarshalStrict(content, metadata); err != nil {
+		t.Fatal(err)
+	}
+	if metadata.Kind != "Metadata" || metadata.APIVersion != clusterctlv1.GroupVersion.String() || len(metadata.ReleaseSeries) == 0 {
+		t.Errorf("not what clusterctl takes: %+v", metadata)
+	}
+	for _, series := range metadata.ReleaseSeries {
+		if series.Contract != clusterv1.GroupVersion.Version {
+			t.Errorf("series %d.%d speaks %s, want %s", series.Major, series.Minor, series.Contract, clusterv1.GroupVersion.Version)
+		}
+	}
+}
+
+func TestCRDsBesides(t *testing.T) {
+	out, err := build(t, version, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := read(t, out)
+	for file, want := range map[string][]string{
+		"karpenter-capi-crds.yaml": {"karpentermachinetemplates.karpenter.cluster.x-k8s.io"},
+		"karpenter-crds.yaml":      {"capacitybuffers.autoscaling.x-k8s.io", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh"},
+	} {
+		var got []string
+		for _, object := range decode(t, files[file]) {
+			got = append(got, object.GetName())
+			if object.GetKind() != "CustomResourceDefinition" {
+				t.Errorf("%s has a %s", file, object.GetKind())
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", file, got, want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+)
+
+const (
+	groupKind    = "TestMachinePool"
+	instanceKind = "TestMachinePoolMachine"
+
+	// providerBound is for how long the provider's cache holds news back at once. It is
+	// behind by less than twice that, which has to be less than what the operator waits
+	// for it (internal/scalable, settle): that this is long enough is an assumption.
+	providerBound = 4 * time.Second
+
+	// toDrained is how long after its deletion Cluster API deletes the instance of a
+	// Machine that no hook holds.
+	toDrained = 2 * time.Second
+)
+
+// providerKinds are those that the provider has a cache of. Its instances it knows.
+var providerKinds = []string{"MachinePool", "Machine"}
+
+// poolProvider is the infrastructure provider of MachinePools: it brings its instances
+// to the replicas, as it sees them, and reports them. It sees late in runs with seeds.
+func (w *world) poolProvider() {
+	w.server.actor = "provider"
+	w.provider.catchUp(w.mode.random, func(*change) {})
+	for _, name := range sortedNames(w.server.head[groupKind]) {
+		group := w.group(name)
+		owner := metav1.GetControllerOf(group)
+		if owner == nil {
+			continue
+		}
+		if pool, seen := w.provider.view["MachinePool"][owner.Name].(*clusterv1.MachinePool); seen {
+			w.keepReplicas(pool)
+			w.report(group, owner.Name)
+		}
+	}
+}
+
+// keepReplicas makes and removes instances. It removes one by deleting its Machine, so
+// that Cluster API drains it; one that has no Machine yet has to wait.
+func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
+	instances := w.instancesOf(pool.Name)
+	create, remove := model.MachinePool(w.scaling.provider, lo.FromPtr(pool.Spec.Replicas), -1, lo.Map(instances, w.asProviderSees))
+	for range min(int(create), w.machineLimit-len(instances)) {
+		w.server.put(newInstance(pool.Name, pool.Name+"-"+suffix(w.server.objects)))
+	}
+	for _, instance := range instances {
+		_, seen := w.provider.view["Machine"][instance.GetName()]
+		if !seen || instance.GetDeletionTimestamp() == nil && !slices.Contains(remove, w.place(instance)) {
+			continue
+		}
+		if machine := w.machine(instance.GetName()); machine != nil && machine.DeletionTimestamp.IsZero() {
+			must(w.live().Delete(context.Background(), machine))
+		}
+	}
+}
+
+// asProviderSees returns what the provider decides by: its instances are as they are,
+// and annotations as its cache has them.
+func (w *world) asProviderSees(instance *unstructured.Unstructured, _ int) model.Instance {
+	annotated := false
+	if machine, seen := w.provider.view["Machine"][instance.GetName()]; seen {
+		_, annotated = machine.GetAnnotations()[clusterv1.DeleteMachineAnnotation]
+	}
+	return model.Instance{UID: w.place(instance), Going: instance.GetDeletionTimestamp() != nil, DeleteAnnotation: annotated}
+}
+
+// place decides which of several instances the provider takes that are alike to it:
+// others with each seed.
+func (w *world) place(instance *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %d", instance.GetUID(), w.mode.seed)
+}
+
+// report shows the instances that there are.
+func (w *world) report(group *unstructured.Unstructured, pool string) {
+	var ids []any
+	instances := w.instancesOf(pool)
+	for _, instance := range instances {
+		if id := providerID(instance); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 0 {
+		must(unstructured.SetNestedSlice(group.Object, ids, "spec", "providerIDList"))
+	} else {
+		unstructured.RemoveNestedField(group.Object, "spec", "providerIDList")
+	}
+	group.Object["status"] = map[string]any{
+		"infrastructureMachineKind": instanceKind,
+		"initialization":            map[string]any{"provisioned": true},
+		"replicas":                  int64(len(instances)),
+	}
+	w.server.put(group)
+}
+
+// instances is the cloud: an instance gets a provider ID and then a Node, or it fails;
+// a deleted one goes.
+func (w *world) instances() {
+	w.server.actor = "infrastructure"
+	for _, name := range sortedNames(w.server.head[instanceKind]) {
+		instance := w.instance(name)
+		deleted := instance.GetDeletionTimestamp()
+		switch {
+		case deleted == nil:
+			if w.holds == nil || !w.holds() {
+				w.bootInstance(instance)
+			}
+		case w.keeps != nil && w.keeps() || w.clock.Since(deleted.Time)-w.mode.slowness(name) < toEnd:
+		default:
+			instance = instance.DeepCopy()
+			instance.SetFinalizers(nil)
+			w.server.put(instance)
+		}
+	}
+}
+
+// bootInstance lets an instance come one step further.
+func (w *world) bootInstance(instance *unstructured.Unstructured) {
+	name, id := instance.GetName(), providerID(instance)
+	machine := w.machine(name)
+	age := w.clock.Since(instance.GetCreationTimestamp().Time) - w.mode.slowness(name)
+	_, joined := w.server.head["Node"][name]
+	switch {
+	case id == "" && w.fails != nil && machine != nil && w.fails(machine):
+		instance = instance.DeepCopy()
+		must(unstructured.SetNestedField(instance.Object, "InsufficientInstanceCapacity", "status", "failed"))
+		w.server.put(instance)
+	case id == "" && age >= toProviderID:
+		instance = instance.DeepCopy()
+		must(unstructured.SetNestedField(instance.Object, "sim://"+name, "spec", "providerID"))
+		w.server.put(instance)
+	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && (w.alone == nil || !w.alone()):
+		pool := w.server.head["MachinePool"][instance.GetLabels()[clusterv1.MachinePoolNameLabel]].(*clusterv1.MachinePool)
+		w.server.put(newNode(name, id, pool.Spec.FailureDomains[0]))
+	}
+}
+
+func newInstance(pool, name string) *unstructured.Unstructured {
+	instance := &unstructured.Unstructured{Object: map[string]any{"apiVersion": infrastructureGroup + "/v1", "kind": instanceKind, "spec": map[string]any{}}}
+	instance.SetNamespace(prod.Namespace)
+	instance.SetName(name)
+	instance.SetLabels(map[string]string{clusterv1.ClusterNameLabel: prod.Name, clusterv1.MachinePoolNameLabel: pool})
+	instance.SetFinalizers([]string{infrastructureGroup + "/instance"})
+	return instance
+}
+
+func providerID(instance *unstructured.Unstructured) string {
+	id, _, _ := unstructured.NestedString(instance.Object, "spec", "providerID")
+	return id
+}
+
+// group returns a copy of an infrastructure's machine pool; nil if there is none.
+func (w *world) group(name string) *unstructured.Unstructured {
+	if object, found := w.server.head[groupKind][name]; found {
+		return object.(*unstructured.Unstructured).DeepCopy()
+	}
+	return nil
+}
+
+// instance returns an instance; nil if there is none. It is not to be modified.
+func (w *world) instance(name string) *unstructured.Unstructured {
+	if object, found := w.server.head[instanceKind][name]; found {
+		return object.(*unstructured.Unstructured)
+	}
+	return nil
+}
+
+// instancesOf returns the instances of a MachinePool, by name. They are not to be
+// modified.
+func (w *world) instancesOf(pool string) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, name := range sortedNames(w.server.head[instanceKind]) {
+		if instance := w.instance(name); instance.GetLabels()[clusterv1.MachinePoolNameLabel] == pool {
+			found = append(found, instance)
+		}
+	}
+	return found
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"sync/atomic"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+)
+
+// scaling is a kind of scalable resource, and who makes Machines of its replicas.
+type scaling struct {
+	// name is that of its runs.
+	name string
+	kind v1alpha1.ScalableResourceKind
+	// base is the kind of the infrastructure's template.
+	base string
+	// peers act in each round.
+	peers []func(*world)
+	// provider is how the infrastructure treats replicas; of a MachineDeployment it
+	// does not see any.
+	provider model.PoolProvider
+	// extra is how many Machines more a scenario may make of it.
+	extra func(scenario) int
+
+	// What was searched.
+	scenarios, faulty, seeded atomic.Int32
+	// lost counts the runs in which a Machine of a live claim went in a known way: see
+	// loss.
+	lost atomic.Int32
+}
+
+func extraOfPool(s scenario) int { return s.extraOfPool }
+
+var (
+	machineDeployment = &scaling{
+		name: "MachineDeployment", kind: v1alpha1.ScalableResourceKindMachineDeployment, base: infrastructureKind,
+		peers: []func(*world){(*world).machineDeployments, (*world).machineSets, (*world).infrastructure},
+		extra: func(s scenario) int { return s.extra },
+	}
+	// strictPool is a MachinePool with a provider that replaces what goes at once.
+	strictPool = &scaling{
+		name: "MachinePool", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers, extra: extraOfPool,
+	}
+	// azurePool is one whose provider removes what is annotated before replicas are
+	// lowered.
+	azurePool = &scaling{
+		name: "MachinePool_like_Azure", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers, extra: extraOfPool,
+		provider: model.PoolProvider{RemovesAnnotated: true},
+	}
+
+	poolPeers = []func(*world){(*world).machinePools, (*world).poolProvider, (*world).instances, (*world).poolMachines}
+
+	scalings = []*scaling{machineDeployment, strictPool, azurePool}
+	pools    = []*scaling{strictPool, azurePool}
+	// Where Machines are chosen only when nothing else happens, or not at all, the two
+	// providers of pools do the same.
+	bothKinds = []*scaling{machineDeployment, strictPool}
+	onePool   = []*scaling{strictPool}
+)

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build install
+
+package clusterctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// certManagerVersion is the one that clusterctl asks for; its stand-in is certManagerCRDs.
+const certManagerVersion = "v1.21.1"
+
+// certManagerCRD is what the test has of cert-manager, for each kind.
+const certManagerCRD = `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]ss.cert-manager.io}
+spec:
+  group: cert-manager.io
+  names: {kind: %[2]s, plural: %[1]ss}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// repositories is a folder with local repositories of clusterctl, and its configuration.
+type repositories string
+
+// release makes a version of the addon provider, as it is released.
+func (r repositories) release(t *testing.T, version string) {
+	t.Helper()
+	out := filepath.Join(r.addon(), version)
+	command := exec.Command(filepath.Join(root(t), "hack", "release", "build.sh"), version, "registry.example/karpenter-capi:"+version, out)
+	command.Env = append(os.Environ(), "KUBECTL="+filepath.Join(binaries(t), "kubectl"), "HELM=", "GOTOOLCHAIN=auto")
+	said, err := command.CombinedOutput()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "%s", said)
+}
+
+// addon is the repository of the addon provider.
+func (r repositories) addon() string { return filepath.Join(string(r), "addon-karpenter") }
+
+// config writes clusterctl's configuration, and returns the folder that is to be its XDG_CONFIG_HOME.
+func (r repositories) config(t *testing.T) string {
+	t.Helper()
+	g := NewWithT(t)
+	dir := filepath.Join(string(r), "config")
+	g.Expect(os.MkdirAll(filepath.Join(dir, "cluster-api"), 0o755)).To(Succeed())
+	content := fmt.Sprintf(`providers:
+- {name: cluster-api, type: CoreProvider, url: "file://%[1]s/cluster-api/%[2]s/core-components.yaml"}
+- {name: karpenter, type: AddonProvider, url: "file://%[1]s/addon-karpenter/latest/addon-components.yaml"}
+cert-manager: {version: %[3]s, url: "file://%[1]s/cert-manager/%[3]s/cert-manager.yaml"}
+CLUSTERCTL_DISABLE_VERSIONCHECK: "true"
+`, r, clusterAPIVersion(t), certManagerVersion)
+	g.Expect(os.WriteFile(filepath.Join(dir, "cluster-api", "clusterctl.yaml"), []byte(content), 0o600)).To(Succeed())
+	return dir
+}
+
+// certManager makes the repository of cert-manager's stand-in.
+func (r repositories) certManager(t *testing.T) {
+	t.Helper()
+	content := fmt.Sprintf(certManagerCRD, "issuer", "Issuer") + fmt.Sprintf(certManagerCRD, "certificate", "Certificate")
+	write(t, filepath.Join(string(r), "cert-manager", certManagerVersion, "cert-manager.yaml"), []byte(content))
+}
+
+// clusterAPI makes the repository of the core provider: Cluster API's own kustomization, with the changes that doc.go
+// tells of.
+func (r repositories) clusterAPI(ctx context.Context, t *testing.T, s *stack.Stack) {
+	t.Helper()
+	g := NewWithT(t)
+	module := goList(t, "{{.Dir}}", "sigs.k8s.io/cluster-api")
+	rendered, err := exec.CommandContext(ctx, filepath.Join(binaries(t), "kubectl"), "kustomize", filepath.Join(module, "core", "config", "default")).Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	components := &bytes.Buffer{}
+	for _, object := range decode(t, rendered) {
+		g.Expect(standIn(ctx, s, object)).To(Succeed(), object.GetName())
+		content, err := yaml.Marshal(object)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, _ = fmt.Fprintf(components, "---\n%s", content)
+	}
+	metadata, err := os.ReadFile(filepath.Join(module, "metadata.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	dir := filepath.Join(string(r), "cluster-api", clusterAPIVersion(t))
+	write(t, filepath.Join(dir, "core-components.yaml"), components.Bytes())
+	write(t, filepath.Join(dir, "metadata.yaml"), metadata)
+}
+
+// standIn changes a component of Cluster API so that the stack's process goes on to be Cluster API: where the stack has
+// webhooks and conversions, they stay.
+func standIn(ctx context.Context, s *stack.Stack, object *unstructured.Unstructured) error {
+	kept := map[string][]string{
+		"CustomResourceDefinition":       {"spec", "conversion"},
+		"MutatingWebhookConfiguration":   {"webhooks"},
+		"ValidatingWebhookConfiguration": {"webhooks"},
+	}
+	if object.GetKind() == "Deployment" {
+		return unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")
+	}
+	path, ok := kept[object.GetKind()]
+	if !ok {
+		return nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	if err := s.Management.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return err
+	}
+	value, _, err := unstructured.NestedFieldCopy(live.Object, path...)
+	if err != nil {
+		return err
+	}
+	return unstructured.SetNestedField(object.Object, value, path...)
+}
+
+func decode(t *testing.T, manifests []byte) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		objects = append(objects, object)
+	}
+}
+
+func write(t *testing.T, file string, content []byte) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Expect(os.MkdirAll(filepath.Dir(file), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(file, content, 0o644)).To(Succeed())
+}
+
+func clusterAPIVersion(t *testing.T) string {
+	t.Helper()
+	return goList(t, "{{.Version}}", "sigs.k8s.io/cluster-api")
+}
+
+func goList(t *testing.T, format, module string) string {
+	t.Helper()
+	command := exec.Command("go", "list", "-m", "-f", format, module)
+	command.Env = append(os.Environ(), "GOTOOLCHAIN=auto")
+	out, err := command.Output()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(out))
+}
