@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,13 +111,7 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	}
 	seen := replicasSince(observed.Resource).Add(settle)
 	observed.due = append(observed.due, seen)
-	settled := !observed.Now.Before(seen)
-	if settled && lo.SomeBy(lo.Values(observed.Machines), Chosen) {
-		if settled, err = sameReplicas(ctx, clusters, observed.Resource); err != nil {
-			return err
-		}
-	}
-	observed.scaling = link.Pool{Unready: !ready, Settled: settled}
+	observed.scaling = link.Pool{Unready: !ready, Settled: !observed.Now.Before(seen)}
 	observed.scalingProblem = problemOf(infrastructure)
 	for _, machine := range observed.Machines {
 		if !Leaving(machine) {
@@ -171,18 +164,6 @@ func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 	// A Machine can have a Node before it learns of its provider ID.
 	id := machine.Spec.ProviderID
 	return instance.GetDeletionTimestamp() != nil || Used(machine) && id != "" && !slices.Contains(ids, id), nil
-}
-
-// sameReplicas tells whether replicas are still those that the cache has, and were set then.
-// It can lack what this operator has set a moment ago, and with replicas from before a
-// Machine would go without its wait.
-func sameReplicas(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
-	pool := &clusterv1.MachinePool{}
-	if err := clusters.Management.GetAPIReader().Get(ctx, resource.Key(), pool); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	current := resourceOf(machinePools{}, pool)
-	return current.GetUID() == resource.GetUID() && current.Replicas() == resource.Replicas() && replicasSince(current).Equal(replicasSince(resource)), nil
 }
 
 // replicasSince returns when replicas were last set.

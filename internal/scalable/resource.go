@@ -132,8 +132,9 @@ func List(ctx context.Context, clusters *operator.Clusters, options ...client.Li
 	return resources, nil
 }
 
-// IsCurrent tells whether the API server has the replicas that the cache has. It is
-// asked before what cannot be taken back is done for these.
+// IsCurrent tells whether the API server has the replicas that the cache has, set at the
+// same time. It is asked before a Machine is let go, which cannot be taken back: with a
+// cache that is behind, replicas may count it again, or have been lowered only just now.
 func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (bool, error) {
 	object, _ := r.kind.empty()
 	if err := clusters.Management.GetAPIReader().Get(ctx, r.Key(), object); err != nil {
@@ -142,7 +143,8 @@ func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (
 		}
 		return false, fmt.Errorf("getting %s: %w", r, err)
 	}
-	return resourceOf(r.kind, object).Replicas() == r.Replicas(), nil
+	since := func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ReplicasSinceAnnotation] }
+	return object.GetUID() == r.GetUID() && since(object) == since(r.API()) && resourceOf(r.kind, object).Replicas() == r.Replicas(), nil
 }
 
 // Unusable returns why no Machines can be had from a resource; empty if they can.

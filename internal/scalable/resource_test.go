@@ -4,6 +4,7 @@ package scalable
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -42,6 +43,38 @@ func TestGet(t *testing.T) {
 			all, err := List(t.Context(), clusters)
 			if err != nil || len(all) != len(tc.objects) {
 				t.Errorf("listed %v (%v), want %d", all, err, len(tc.objects))
+			}
+		})
+	}
+}
+
+// Replicas that were set a moment ago, and that the cache does not have, have not been
+// seen by the provider for long, whatever the cache says.
+func TestIsCurrent(t *testing.T) {
+	withReplicas := func(replicas int32, age time.Duration) *Resource {
+		pool := machinePool(nil)
+		pool.SetReplicas(replicas, noon.Add(-age))
+		return pool
+	}
+	again := withReplicas(2, time.Minute)
+	again.SetUID("another")
+	for name, tc := range map[string]struct {
+		stored *Resource
+		want   bool
+	}{
+		"the same":                   {withReplicas(2, time.Minute), true},
+		"others":                     {withReplicas(1, time.Minute), false},
+		"the same, but set just now": {withReplicas(2, time.Second), false},
+		"another of that name":       {again, false},
+		"none":                       {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			if tc.stored != nil {
+				objects = append(objects, tc.stored.API())
+			}
+			if got, err := withReplicas(2, time.Minute).IsCurrent(t.Context(), clustersWith(objects...)); err != nil || got != tc.want {
+				t.Errorf("got %t (%v), want %t", got, err, tc.want)
 			}
 		})
 	}
