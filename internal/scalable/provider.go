@@ -113,19 +113,24 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	observed.due = append(observed.due, seen)
 	observed.scaling = link.Pool{Unready: !ready, Settled: !observed.Now.Before(seen)}
 	observed.scalingProblem = problemOf(infrastructure)
-	for _, machine := range observed.Machines {
+	return observed.losses(ctx, clusters, going)
+}
+
+// losses tells which Machines have lost their instance. Going tells whether all instances
+// of the pool go.
+func (o *Observed) losses(ctx context.Context, clusters *operator.Clusters, going bool) error {
+	for name, machine := range o.Machines {
+		var err error
 		if !Leaving(machine) {
-			if observed.gone[machine.Name], err = neverBoots(ctx, clusters, machine); err != nil {
-				return err
-			}
-			continue
+			o.gone[name], err = neverBoots(ctx, clusters, machine)
+		} else {
+			o.due = append(o.due, LeavingSince(machine, o.Now).Add(settle))
+			o.gone[name], err = lostInstance(ctx, clusters, machine, o.Resource)
+			o.gone[name] = o.gone[name] || going && !machine.DeletionTimestamp.IsZero()
 		}
-		observed.due = append(observed.due, LeavingSince(machine, observed.Now).Add(settle))
-		lost, err := lostInstance(ctx, clusters, machine, observed.Resource)
 		if err != nil {
 			return err
 		}
-		observed.gone[machine.Name] = lost || going && !machine.DeletionTimestamp.IsZero()
 	}
 	return nil
 }
