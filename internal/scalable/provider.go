@@ -122,7 +122,7 @@ func (o *Observed) losses(ctx context.Context, clusters *operator.Clusters, goin
 	for name, machine := range o.Machines {
 		var err error
 		if !Leaving(machine) {
-			o.gone[name], err = neverBoots(ctx, clusters, machine)
+			o.gone[name] = neverBoots(ctx, clusters, machine)
 		} else {
 			o.due = append(o.due, LeavingSince(machine, o.Now).Add(settle))
 			o.gone[name], err = lostInstance(ctx, clusters, machine, o.Resource)
@@ -135,31 +135,39 @@ func (o *Observed) losses(ctx context.Context, clusters *operator.Clusters, goin
 	return nil
 }
 
-// neverBoots tells whether a Machine without a Node has lost its instance, which was there
-// before it. The API server says so, too, for the cache may be behind with instances. If it
-// has a Node, that goes with the instance, and the claim with the Node.
-func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
-	if Used(machine) {
-		return false, nil
-	}
-	_, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
+// readInstance returns the infrastructure's object of a Machine; nil if there is none. What
+// the cache lacks the API server is asked for: the cache may be behind.
+func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (*unstructured.Unstructured, error) {
+	instance, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
 	if apierrors.IsNotFound(err) {
-		_, err = external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetAPIReader(), machine.Spec.InfrastructureRef, machine.Namespace)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		instance, err = external.GetObjectFromContractVersionedRef(ctx, clusters.Management.GetAPIReader(), machine.Spec.InfrastructureRef, machine.Namespace)
 	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the instance of Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+	}
+	return instance, nil
+}
+
+// neverBoots tells whether a Machine without a Node has lost its instance, which was there
+// before it. If it has a Node, that goes with the instance, and the claim with the Node.
+func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) bool {
+	if Used(machine) {
+		return false
+	}
+	instance, err := readInstance(ctx, clusters, machine)
 	// Whatever it is that cannot be read, the launch timeout is there.
-	return false, nil
+	return err == nil && instance == nil
 }
 
 // lostInstance tells whether the instance of a leaving Machine is gone or, if that was
 // deleted, going. Its hook cannot keep what is not there, and for the provider it does not count.
 func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *Resource) (bool, error) {
-	instance, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("the instance of Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+	instance, err := readInstance(ctx, clusters, machine)
+	if err != nil || instance == nil {
+		return err == nil, err
 	}
 	if machine.DeletionTimestamp.IsZero() {
 		return false, nil
