@@ -112,14 +112,19 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	}
 	seen := replicasSince(observed.Resource).Add(settle)
 	observed.due = append(observed.due, seen)
-	settled := !observed.Now.Before(seen)
-	if settled && lo.SomeBy(lo.Values(observed.Machines), Chosen) {
-		if settled, err = sameReplicas(ctx, clusters, observed.Resource); err != nil {
-			return err
-		}
+	settled, err := hasSettled(ctx, clusters, observed, seen)
+	if err != nil {
+		return err
 	}
 	observed.scaling = link.Pool{Unready: !ready, Settled: settled}
 	observed.scalingProblem = problemOf(infrastructure)
+	return observeInstances(ctx, clusters, observed, going)
+}
+
+// observeInstances tells which Machines have lost their instance, or are losing it with the
+// infrastructure that goes.
+func observeInstances(ctx context.Context, clusters *operator.Clusters, observed *Observed, going bool) error {
+	var err error
 	for _, machine := range observed.Machines {
 		if !Leaving(machine) {
 			if observed.gone[machine.Name], err = neverBoots(ctx, clusters, machine); err != nil {
@@ -173,11 +178,14 @@ func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 	return instance.GetDeletionTimestamp() != nil || Used(machine) && id != "" && !slices.Contains(ids, id), nil
 }
 
-// sameReplicas tells whether replicas are still those that the cache has, and were set then.
-// It can lack what this operator has set a moment ago, and with replicas from before a
-// Machine would go without its wait.
-func sameReplicas(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
-	pool := &clusterv1.MachinePool{}
+// hasSettled tells whether the provider must have seen the replicas as they are. With a
+// chosen Machine the API server must have the same ones, set at the same time: the cache
+// can lack what this operator has set a moment ago, and the Machine would go without its wait.
+func hasSettled(ctx context.Context, clusters *operator.Clusters, observed *Observed, seen time.Time) (bool, error) {
+	if observed.Now.Before(seen) || !lo.SomeBy(lo.Values(observed.Machines), Chosen) {
+		return !observed.Now.Before(seen), nil
+	}
+	pool, resource := &clusterv1.MachinePool{}, observed.Resource
 	if err := clusters.Management.GetAPIReader().Get(ctx, resource.Key(), pool); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
