@@ -312,10 +312,13 @@ func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaving := ofPool(machineOf(time.Minute))
+			live := machineOf(time.Minute)
+			live.Name = "live"
+			live = ofPool(live)
 			leaving.DeletionTimestamp = new(metav1.NewTime(noon))
 			leaving.Annotations = map[string]string{v1alpha1.LeavingSinceAnnotation: timestamp(noon), v1alpha1.TerminateHookAnnotation: ""}
 			observed := &Observed{Now: noon, Resource: tc.resource, Settings: settings, gone: map[string]bool{},
-				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": ofPool(machineOf(time.Minute))}}
+				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": live}}
 			if err := (machinePools{}).observe(t.Context(), clustersWith(tc.objects...), observed); err != nil {
 				t.Fatal(err)
 			}
