@@ -111,7 +111,7 @@ func (p Pool) replicas(state State, isNew int) int32 {
 	// Lowered no more often than chosen Machines are let go: each change begins their
 	// wait anew.
 	switch current := int(state.Replicas); {
-	case want > current && p.Unready, want < current && !(p.Settled && p.appeared(state)):
+	case want > current && p.Unready, want < current && (!p.Settled || !p.appeared(state)):
 		return state.Replicas
 	default:
 		return int32(want)
