@@ -71,6 +71,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.Clock),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
+		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		// Events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// TaintReconciler gives Nodes the taints again with which Karpenter has registered them.
+//
+// Cluster API's controller of MachinePools changes Nodes as its cache has them, the
+// taints as one list and without the resourceVersion as precondition (core/reconcilers/
+// machinepool/machinepool_controller_noderef.go, patchNodes). When Karpenter registers
+// a Node at that moment, the taints from before come back. Karpenter registers a Node
+// once, so that one would never be initialized, and its NodeClaim would stay for ever.
+type TaintReconciler struct {
+	workload client.Client
+}
+
+// NewTaintReconciler returns the reconciler for the workload cluster.
+func NewTaintReconciler(workload client.Client) *TaintReconciler {
+	return &TaintReconciler{workload: workload}
+}
+
+// Register adds the reconciler to a manager.
+func (r *TaintReconciler) Register(_ context.Context, mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("capi.registration").
+		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return undone(o.(*corev1.Node)) }))).
+		Complete(reconcile.AsReconciler(r.workload, r))
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
+
+// Reconcile works on one Node.
+func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+	if !undone(node) {
+		return reconcile.Result{}, nil
+	}
+	claims := &karpv1.NodeClaimList{}
+	if err := r.workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the NodeClaim of Node %s: %w", node.Name, err)
+	}
+	if len(claims.Items) != 1 {
+		return reconcile.Result{}, nil // it is going
+	}
+	registered := node.DeepCopy()
+	registered.Spec.Taints = taintsOf(node, &claims.Items[0])
+	if equality.Semantic.DeepEqual(node.Spec.Taints, registered.Spec.Taints) {
+		return reconcile.Result{}, nil
+	}
+	err := r.workload.Patch(ctx, registered, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil // its event brings the next reconcile
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("patching the taints of Node %s: %w", node.Name, err)
+	}
+	log.FromContext(ctx).Info("gave the Node the taints again that it was registered with", "Node", node.Name)
+	return reconcile.Result{}, nil
+}
+
+// undone tells whether a Node that is registered has the taint of one that is not.
+// Karpenter writes the label and takes the taint off in one patch.
+func undone(node *corev1.Node) bool {
+	return node.DeletionTimestamp.IsZero() && node.Labels[karpv1.NodeRegisteredLabelKey] == "true" &&
+		lo.ContainsBy(node.Spec.Taints, isUnregistered)
+}
+
+func isUnregistered(taint corev1.Taint) bool {
+	return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint)
+}
+
+// taintsOf returns the taints that a Node is to have, as core's registration leaves them
+// (karpenter: pkg/controllers/nodeclaim/lifecycle/registration.go, syncNode).
+func taintsOf(node *corev1.Node, claim *karpv1.NodeClaim) []corev1.Taint {
+	taints := lo.Reject(node.Spec.Taints, func(taint corev1.Taint, _ int) bool { return isUnregistered(taint) })
+	if node.Labels[karpv1.NodeDoNotSyncTaintsLabelKey] == "true" {
+		return taints
+	}
+	taints = scheduling.Taints(taints).Merge(claim.Spec.Taints)
+	if !claim.StatusConditions().Get(karpv1.ConditionTypeInitialized).IsTrue() {
+		taints = scheduling.Taints(taints).Merge(claim.Spec.StartupTaints)
+	}
+	return taints
+}
