@@ -45,7 +45,8 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 		env.provision(ctx, machine)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		Expect(claim.Status.ProviderID).To(Equal(node.Spec.ProviderID))
-		Expect(steps.of(claim)).To(Equal([]claimStep{
+		// They come on a watch of their own.
+		Eventually(ctx, func() []claimStep { return steps.of(claim) }).Should(Equal([]claimStep{
 			{"", false},
 			{provisionalID(claim), false},
 			{node.Spec.ProviderID, false},
