@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -63,6 +64,9 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		}
 		for i := range copies.Items {
 			object := &copies.Items[i]
+			if isOfMachine(object) {
+				continue
+			}
 			key := copyKey{kind.GroupKind(), object.GetName()}
 			left, err := r.keepCopy(ctx, object, users[key], grace)
 			delete(users, key)
@@ -76,6 +80,12 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		errs = append(errs, r.restore(ctx, template, users))
 	}
 	return next, errors.Join(errs...)
+}
+
+// isOfMachine tells whether Cluster API or a provider has made an object for a Machine, as
+// a KubeadmConfig: these have the labels of their Machine, and so that of the template.
+func isOfMachine(object *unstructured.Unstructured) bool {
+	return operator.ResourceOf(object) != "" || object.GetLabels()[clusterv1.MachineSetNameLabel] != ""
 }
 
 // copyKey identifies an object that a scalable resource refers to.

@@ -46,9 +46,6 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	if err := r.watches.add(gvk, later(r.ofReferenced)); err != nil {
 		return nil, err
 	}
-	if err := r.watches.add(kind.MadeOf(gvk), later(ofGenerated)); err != nil {
-		return nil, err
-	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
 	key := types.NamespacedName{Namespace: r.clusters.Cluster.Namespace, Name: ref.Name}
@@ -61,7 +58,7 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	if err := accepts(object); err != nil {
 		return &problem{v1alpha1.ReasonReferenceKindUnusable, err.Error()}, nil
 	}
-	return nil, nil
+	return nil, r.watches.add(kind.MadeOf(gvk), later(ofGenerated))
 }
 
 // watches are the watches of kinds that templates refer to. They are added on

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// What nothing refers to goes, but never what was made for a Machine, which has the
+// labels of its Machine and so that of the template.
+func TestKeepCopies(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "bootstrap.test", Version: "v1", Kind: "TestConfig"}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		owner  bool
+		age    time.Duration
+		gone   bool
+	}{
+		"unused":                        {age: time.Hour, gone: true},
+		"unused, and made a moment ago": {age: time.Minute},
+		"somebody else's own":           {age: time.Hour, owner: true},
+		"of a Machine of a MachineSet":  {age: time.Hour, labels: map[string]string{clusterv1.MachineSetNameLabel: "x"}},
+		"of one of a MachineDeployment": {age: time.Hour, labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "x"}},
+		"of one of a MachinePool":       {age: time.Hour, labels: map[string]string{clusterv1.MachinePoolNameLabel: "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(kind)
+			object.SetNamespace("fleet")
+			object.SetName("config")
+			labels := map[string]string{v1alpha1.TemplateLabel: "general"}
+			for key, value := range tc.labels {
+				labels[key] = value
+			}
+			object.SetLabels(labels)
+			object.SetCreationTimestamp(metav1.NewTime(now.Add(-tc.age)))
+			if tc.owner {
+				object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: "o", Controller: new(true)}})
+			}
+			served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object,
+				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(now))
+			r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
+			if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
+				t.Fatal(err)
+			}
+			after := &unstructured.Unstructured{}
+			after.SetGroupVersionKind(kind)
+			err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after)
+			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) != tc.gone {
+				t.Errorf("got %v, want it gone: %t", err, tc.gone)
+			}
+		})
+	}
+}
