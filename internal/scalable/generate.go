@@ -94,7 +94,7 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 // on nothing but what shapes the Machines: a price, for one, does not.
 //
 // It fails if there is no infrastructure for the offering, or patches cannot be
-// applied for it.
+// applied for it; with an UnreadError if that could not be found out.
 func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
 	if offering.InfrastructureRef == nil && g.bases[v1alpha1.PatchTargetInfrastructure] == nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", g.template.Name, instanceType.Name)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -157,6 +158,10 @@ func (machinePools) generate(g *Generator, key catalog.Key, offering *catalog.Of
 	return generated, nil
 }
 
+// UnreadError says that what an offering is made from could not be read, so that nothing
+// is known of the offering.
+type UnreadError struct{ error }
+
 // infrastructureOf returns what a machine pool is made from: the template's base with
 // its patches, or what the instance type refers to itself, which is taken as it is.
 func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {
@@ -169,7 +174,11 @@ func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch
 	}
 	base, err := g.own(*ref)
 	if err != nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: infrastructureRef %s %s: %w", g.template.Name, ref.Kind, ref.Name, err)
+		err = fmt.Errorf("KarpenterMachineTemplate %s: infrastructureRef %s %s: %w", g.template.Name, ref.Kind, ref.Name, err)
+		if apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		return nil, UnreadError{err}
 	}
 	if err := (machinePools{}).Accepts(base, g.template.Spec.ScalableResource); err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -277,10 +279,12 @@ func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
 		own       func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 		allow     bool
 		wantError string
+		unread    bool // nothing is known of the offering then
 	}{
 		"that may be used":      {own: reads(own, nil), allow: true},
 		"that is refused":       {own: reads(own, nil), wantError: "set spec.scalableResource.allowNodeLoss"},
-		"that does not exist":   {own: reads(nil, errors.New("not there")), allow: true, wantError: "KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: not there"},
+		"that does not exist":   {own: reads(nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pools"}, "own")), allow: true, wantError: `KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: pools "own" not found`},
+		"that cannot be read":   {own: reads(nil, errors.New("no answer")), allow: true, wantError: "KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: no answer", unread: true},
 		"that nothing can read": {allow: true, wantError: "nothing to read infrastructureRefs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +292,7 @@ func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
 			bases.Own = tc.own
 			generated, err := tryToGenerate(template, bases, spotA)
 			if tc.wantError != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) || errors.As(err, &UnreadError{}) != tc.unread {
 					t.Errorf("got %v, want %q", err, tc.wantError)
 				}
 				return

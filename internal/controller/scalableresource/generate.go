@@ -84,6 +84,9 @@ func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) 
 		return nil, err
 	}
 	generated, err := generator.Generate(instanceType, offering)
+	if errors.As(err, &scalable.UnreadError{}) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, notOffered{err}
 	}
