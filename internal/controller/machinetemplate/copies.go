@@ -64,12 +64,13 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		}
 		for i := range copies.Items {
 			object := &copies.Items[i]
+			key := copyKey{kind.GroupKind(), object.GetName()}
+			referring := users[key]
+			delete(users, key) // it is not missing
 			if isOfMachine(object) {
 				continue
 			}
-			key := copyKey{kind.GroupKind(), object.GetName()}
-			left, err := r.keepCopy(ctx, object, users[key], grace)
-			delete(users, key)
+			left, err := r.keepCopy(ctx, object, referring, grace)
 			errs = append(errs, err)
 			if left > 0 && (next == 0 || left < next) {
 				next = left

@@ -70,3 +70,25 @@ func TestKeepCopies(t *testing.T) {
 		})
 	}
 }
+
+// An object that a resource refers to is there, whatever labels a provider gives it.
+func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachinePool"}
+	labels := map[string]string{v1alpha1.TemplateLabel: "general"}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(served.Namespace)
+	object.SetName("pool")
+	object.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general", clusterv1.MachinePoolNameLabel: "pool"})
+	pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: "pool", Labels: labels}}
+	pool.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "pool"}
+	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, pool,
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
+	// Without a catalogue, to make it again would panic.
+	r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+	r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
+	if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
+		t.Fatal(err)
+	}
+}
