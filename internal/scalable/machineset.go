@@ -48,8 +48,8 @@ func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string
 
 // handsOff tells whether a MachineDeployment is paused, or was adopted and is rolling out.
 func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
-	if lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused) || !Adopted(resource) {
-		return lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused), nil
+	if paused := lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused); paused || !Adopted(resource) {
+		return paused, nil
 	}
 	sets, err := machineSetsOf(ctx, clusters, resource.GetName())
 	return rollingOut(sets), err

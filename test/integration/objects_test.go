@@ -194,6 +194,14 @@ func (e *environment) waitReplicas(ctx context.Context, f *fixture, want int) *s
 func (e *environment) leftovers(ctx context.Context) []string {
 	GinkgoHelper()
 	var found []string
+	e.eachMade(ctx, func(name string, _ client.Object) { found = append(found, name) })
+	return found
+}
+
+// eachMade calls a function with all objects that are made for claims, and their kinds
+// and names.
+func (e *environment) eachMade(ctx context.Context, do func(name string, object client.Object)) {
+	GinkgoHelper()
 	for kind, list := range map[string]client.ObjectList{
 		"NodeClaim":            &karpv1.NodeClaimList{},
 		"Machine":              &clusterv1.MachineList{},
@@ -205,11 +213,11 @@ func (e *environment) leftovers(ctx context.Context) []string {
 	} {
 		Expect(e.client.List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
-			found = append(found, kind+" "+item.(client.Object).GetName())
+			object := item.(client.Object)
+			do(kind+" "+object.GetName(), object)
 			return nil
 		})).To(Succeed())
 	}
-	return found
 }
 
 // nodeOf returns the Node of a provider ID, nil if there is none.
@@ -266,22 +274,11 @@ func (e *environment) hold(ctx context.Context, object client.Object) (release f
 func (e *environment) versions(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}
-	for kind, list := range map[string]client.ObjectList{
-		"NodeClaim":                &karpv1.NodeClaimList{},
-		"Machine":                  &clusterv1.MachineList{},
-		"MachineSet":               &clusterv1.MachineSetList{},
-		"MachineDeployment":        &clusterv1.MachineDeploymentList{},
-		"MachinePool":              &clusterv1.MachinePoolList{},
-		"SimulatedMachinePool":     &infrav1.SimulatedMachinePoolList{},
-		"KarpenterMachineTemplate": &v1alpha1.KarpenterMachineTemplateList{},
-		"Node":                     &corev1.NodeList{},
-	} {
-		Expect(e.client.List(ctx, list)).To(Succeed())
-		Expect(meta.EachListItem(list, func(item runtime.Object) error {
-			object := item.(client.Object)
-			versions[kind+" "+object.GetName()] = object.GetResourceVersion()
-			return nil
-		})).To(Succeed())
+	e.eachMade(ctx, func(name string, object client.Object) { versions[name] = object.GetResourceVersion() })
+	templates := &v1alpha1.KarpenterMachineTemplateList{}
+	Expect(e.client.List(ctx, templates)).To(Succeed())
+	for i := range templates.Items {
+		versions["KarpenterMachineTemplate "+templates.Items[i].Name] = templates.Items[i].ResourceVersion
 	}
 	return versions
 }
