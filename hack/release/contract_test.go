@@ -144,8 +144,8 @@ func TestManager(t *testing.T) {
 			t.Setenv(variable.Name, variable.Value)
 		}
 	}
-	// The contract asks for --namespace, which the Deployment does not need: it has SYSTEM_NAMESPACE.
-	options, err := operator.ParseOptions(append(manager.Args, "--namespace="+namespace)...)
+	// The contract asks for --namespace. Empty it means all namespaces, which is the default.
+	options, err := operator.ParseOptions(append(manager.Args, "--namespace=")...)
 	if err != nil {
 		t.Fatalf("the operator does not take these arguments: %v", err)
 	}

@@ -24,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -75,7 +76,11 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if clusters.Management, err = newManagement(ctx, management, served); err != nil {
 		return nil, nil, err
 	}
-	if err := mgr.Add(clusters.Management); err != nil {
+	if err := errors.Join(
+		mgr.Add(clusters.Management),
+		mgr.AddReadyzCheck("workload-cluster", filled(clusters.Workload)),
+		mgr.AddReadyzCheck("management-cluster", filled(clusters.Management)),
+	); err != nil {
 		return nil, nil, err
 	}
 	logger.Info("serving", "Cluster", served, "workload", workload.Host, "management", management.Host, "version", core.Version)
@@ -116,7 +121,10 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		LeaderElectionConfig:          leaderConfig,
 		Metrics:                       server.Options{BindAddress: address(options, options.Core.MetricsPort), ExtraHandlers: profiles(options)},
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
-		BaseContext:                   func() context.Context { return ctx },
+		// The manager ends what it runs, in order, when the context of Start is done. Were this one done then, too, caches
+		// that are not filled yet would never be, and the manager would wait for them (controller-runtime:
+		// pkg/manager/runnable_group.go).
+		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
 		}},
@@ -130,13 +138,17 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
 		return nil, fmt.Errorf("workload cluster %s: %w", config.Host, err)
 	}
-	synced := func(request *http.Request) error {
-		if !mgr.GetCache().WaitForCacheSync(request.Context()) {
-			return errors.New("the caches are not filled yet")
+	return mgr, mgr.AddHealthzCheck("healthz", healthz.Ping)
+}
+
+// filled checks that the cache of a cluster is filled.
+func filled(cluster cluster.Cluster) healthz.Checker {
+	return func(request *http.Request) error {
+		if !cluster.GetCache().WaitForCacheSync(request.Context()) {
+			return errors.New("the cache is not filled yet")
 		}
 		return nil
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
 }
 
 // address returns where to listen; port 0 turns an endpoint off.

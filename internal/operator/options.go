@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"os"
 
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/utils/env"
@@ -31,10 +32,6 @@ type Options struct {
 	// for all addresses.
 	BindAddress string
 
-	// Namespace is where the operator itself is installed, and so where its lease
-	// is. Empty if the Pod it runs in knows that.
-	Namespace string
-
 	// PrintVersion asks for the version instead of a running operator.
 	PrintVersion bool
 }
@@ -49,7 +46,8 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.ClusterNamespace, "cluster-namespace", env.WithDefaultString("CLUSTER_NAMESPACE", ""), "The namespace of the Cluster in the management cluster. When unset, any.")
 	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. When unset, the workload cluster is the management cluster.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address that the metrics and health probe endpoints listen on. When unset, all addresses.")
-	fs.StringVar(&o.Namespace, "namespace", env.WithDefaultString("SYSTEM_NAMESPACE", ""), "The namespace of the operator itself, where its lease is unless --leader-election-namespace says otherwise. When unset, that of the Pod it runs in.")
+	// Cluster API asks every manager for this flag (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
+	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, by its name in Cluster API's contract for clusterctl.")
 	fs.BoolVar(&o.PrintVersion, "version", false, "Print the version of the operator, and of what it is made of, and exit.")
 	// Core exits on -h and otherwise parses and checks its own flags with ours.
 	if err := o.Core.Parse(fs, args...); err != nil {
@@ -58,6 +56,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
 	}
-	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, o.Namespace)
+	// As Karpenter's charts do, the Deployment tells where it is.
+	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))
 	return o, nil
 }

@@ -4,31 +4,35 @@ package operator
 
 import "testing"
 
-func TestNamespace(t *testing.T) {
+func TestNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
-		environment map[string]string
-		args        []string
-		want        string // where the lease is
+		environment    map[string]string
+		args           []string
+		lease, cluster string // where it is
 	}{
-		"not given, as in a Pod":         {want: ""},
-		"the flag":                       {args: []string{"--namespace=a"}, want: "a"},
-		"the variable of the Deployment": {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, want: "a"},
-		"the flag over the variable":     {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, args: []string{"--namespace=b"}, want: "b"},
-		"the lease is elsewhere":         {args: []string{"--namespace=a", "--leader-election-namespace=b"}, want: "b"},
-		"elsewhere, by the variable": {
-			environment: map[string]string{"LEADER_ELECTION_NAMESPACE": "b"}, args: []string{"--namespace=a"}, want: "b",
-		},
+		"not given, as in a Pod":       {},
+		"that of the Deployment":       {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, lease: "a"},
+		"the lease is elsewhere":       {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, args: []string{"--leader-election-namespace=b"}, lease: "b"},
+		"elsewhere, by the variable":   {environment: map[string]string{"SYSTEM_NAMESPACE": "a", "LEADER_ELECTION_NAMESPACE": "b"}, lease: "b"},
+		"the Cluster's":                {args: []string{"--cluster-namespace=a"}, cluster: "a"},
+		"the Cluster's, by contract":   {args: []string{"--namespace=a"}, cluster: "a"},
+		"the Cluster's, by variable":   {environment: map[string]string{"CLUSTER_NAMESPACE": "a"}, cluster: "a"},
+		"all, which is the contract's": {args: []string{"--namespace="}},
+		"the flag over the variable":   {environment: map[string]string{"CLUSTER_NAMESPACE": "a"}, args: []string{"--namespace=b"}, cluster: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"SYSTEM_NAMESPACE", "LEADER_ELECTION_NAMESPACE"} {
+			for _, variable := range []string{"SYSTEM_NAMESPACE", "LEADER_ELECTION_NAMESPACE", "CLUSTER_NAMESPACE"} {
 				t.Setenv(variable, tc.environment[variable])
 			}
 			options, err := ParseOptions(tc.args...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := options.Core.LeaderElectionNamespace; got != tc.want {
-				t.Errorf("the lease is in %q, want %q", got, tc.want)
+			if got := options.Core.LeaderElectionNamespace; got != tc.lease {
+				t.Errorf("the lease is in %q, want %q", got, tc.lease)
+			}
+			if got := options.ClusterNamespace; got != tc.cluster {
+				t.Errorf("the Cluster is in %q, want %q", got, tc.cluster)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -46,3 +47,14 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 	Expect(err).NotTo(HaveOccurred())
 	return ctx, op
 }
+
+var _ = Describe("The operator", func() {
+	It("ends when it is told to while it starts", func(ctx SpecContext) {
+		operatorCtx, stop := context.WithCancel(ctx)
+		operatorCtx, op := env.newOperator(operatorCtx, &requestLog{})
+		stop()
+		ended := make(chan error, 1)
+		go func() { ended <- op.Start(operatorCtx) }()
+		Eventually(ctx, ended).WithTimeout(time.Minute).Should(Receive(Succeed()))
+	})
+})
