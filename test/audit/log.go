@@ -20,6 +20,10 @@ type Entry struct {
 	RequestURI string `json:"requestURI"`
 	UserAgent  string `json:"userAgent"`
 
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+
 	ObjectRef struct {
 		APIGroup    string `json:"apiGroup"`
 		Resource    string `json:"resource"`

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -41,7 +40,7 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 		"--log-error-output-paths="+e.logFile("operator"),
 	)
 	Expect(err).NotTo(HaveOccurred())
-	config := rest.CopyConfig(e.config)
+	config := e.asOperator()
 	config.Wrap(requests.wrap)
 	ctx, op, err := operator.New(ctx, config, config, options)
 	Expect(err).NotTo(HaveOccurred())

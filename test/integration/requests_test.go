@@ -20,6 +20,8 @@ type request struct {
 	body   string
 	// status of the response; 0 if there was none.
 	status int
+	// forbidden tells that the operator has no right to do this.
+	forbidden bool
 }
 
 func (r request) String() string {
@@ -59,6 +61,9 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 		response, err := next.RoundTrip(r)
 		if err == nil {
 			entry.status = response.StatusCode
+			if entry.forbidden, err = forbidden(response); err != nil {
+				return nil, err
+			}
 		}
 		l.mu.Lock()
 		l.requests = append(l.requests, entry)

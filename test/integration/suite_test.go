@@ -57,6 +57,7 @@ var _ = BeforeSuite(func() {
 	})
 	env.startClusterAPI(ctx)
 	env.createCluster(ctx)
+	env.grant(ctx)
 	env.startOperator(ctx)
 })
 
@@ -70,6 +71,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	if env == nil || env.state == nil {
 		return // it never started
 	}
+	Expect(env.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "what the operator has no right to do")
 	By("waiting until nothing is left")
 	Eventually(ctx, env.leftovers).Should(BeEmpty(), func() string { return env.dump(ctx) })
 })

@@ -5,12 +5,12 @@
 package clusterctl
 
 import (
-	"os"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -18,17 +18,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/install"
 )
 
 const (
-	namespace  = "karpenter-capi-system"
-	account    = "system:serviceaccount:" + namespace + ":karpenter-capi-manager"
+	account    = "karpenter-capi-manager"
 	deployment = "karpenter-capi-controller-manager"
+
+	// Where the guide finds a release.
+	published = "https://github.com/karpenter-capi/karpenter-capi/releases/download"
 
 	// What the demo's Deployments have, and a third of it.
 	manyPods, fewPods = 60, 20
@@ -37,34 +39,48 @@ const (
 // The life of an installation, with the commands of the guide: install, make Nodes and consolidate them, upgrade, remove,
 // install again, and remove everything. What nobody asked to go stays all the time.
 func TestClusterctl(t *testing.T) {
-	ctrl.SetLogger(logr.Discard())
-	ctx, s := startStack(t)
+	ctx, s := install.NewStack(t, false)
 	g := NewWithT(t)
 	repository := repositories(t.TempDir())
 	repository.certManager(t)
 	repository.clusterAPI(ctx, t, s)
-	repository.release(t, "v0.1.0")
-	guide := openGuide(t, "clusterctl.md")
-	guide.repository = repository.addon()
-	guide.environment = append(os.Environ(), "PATH="+binaries(t)+":"+os.Getenv("PATH"), "KUBECONFIG="+s.Kubeconfig(), "GOPROXY=off",
-		// Fake kubelets would only pretend to run a Pod.
-		"XDG_CONFIG_HOME="+repository.config(t), "KARPENTER_REPLICAS=0")
+	previous, next := previousSource(t), thisSource()
+	guide := install.OpenGuide(t, "clusterctl.md", func(command string) string {
+		return strings.ReplaceAll(command, published, repository.addon())
+	})
+	from := guide.Version(t, published+`/(v[0-9.]+)/`)
+	to := guide.Version(t, `upgrade apply --addon karpenter:(v[0-9.]+)`)
+	repository.release(t, previous, from)
+	// Fake kubelets would only pretend to run a Pod.
+	guide.Environment = []string{"GOPROXY=off", "XDG_CONFIG_HOME=" + repository.config(t), "KARPENTER_REPLICAS=0"}
+	run := func(command string) string {
+		t.Helper()
+		return guide.Run(ctx, t, s.Kubeconfig(), command)
+	}
+	start := func(of source) *install.Operator {
+		t.Helper()
+		installed := &install.Installed(ctx, g, s).Spec
+		// As the variable KARPENTER_REPLICAS says: this process is its only one.
+		g.Expect(installed.Replicas).To(HaveValue(BeZero()))
+		g.Expect(installed.Template.Spec.Containers[0].Name).To(Equal("manager"))
+		return install.Start(ctx, t, s, of.binary)
+	}
 
-	guide.run(t, "kubectl apply --server-side -f "+published+"/v0.1.0/karpenter-crds.yaml")
-	guide.run(t, "clusterctl init --core cluster-api --bootstrap - --control-plane - --addon karpenter")
-	g.Expect(guide.run(t, "kubectl get providers --all-namespaces")).To(MatchRegexp(namespace + ` +addon-karpenter .*v0\.1\.0`))
-	installed := `addon-karpenter +` + namespace + ` +AddonProvider +`
-	g.Expect(guide.run(t, "clusterctl upgrade plan")).To(MatchRegexp(installed + `v0\.1\.0 +Already up to date`))
+	run("kubectl apply --server-side -f " + published + "/" + from + "/karpenter-crds.yaml")
+	run("clusterctl init --core cluster-api --bootstrap - --control-plane - --addon karpenter")
+	g.Expect(run("kubectl get providers --all-namespaces")).To(MatchRegexp(install.Namespace + ` +addon-karpenter .*` + from))
+	installed := `addon-karpenter +` + install.Namespace + ` +AddonProvider +`
+	g.Expect(run("clusterctl upgrade plan")).To(MatchRegexp(installed + from + ` +Already up to date`))
 
 	// The API server must ask for roles, or the rest of this test shows little.
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: account, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "namespaces"},
+		User: "system:serviceaccount:" + install.Namespace + ":" + account, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "namespaces"},
 	}}
 	g.Expect(s.Workload.Create(ctx, review)).To(Succeed())
 	g.Expect(review.Status.Allowed).To(BeFalse(), "%s may delete Namespaces", account)
 
-	operator := runInstalled(ctx, t, s, namespace)
-	lease := client.ObjectKey{Namespace: namespace, Name: "karpenter-leader-election"}
+	operator := start(previous)
+	lease := client.ObjectKey{Namespace: install.Namespace, Name: "karpenter-leader-election"}
 	g.Eventually(ctx, func() error { return s.Workload.Get(ctx, lease, &coordinationv1.Lease{}) }).
 		WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed(), "the lease is in the operator's namespace")
 
@@ -81,19 +97,19 @@ func TestClusterctl(t *testing.T) {
 		return c.running == fewPods && c.pods == fewPods && c.nodes <= most.nodes/2 && c.claims == c.nodes && c.machines == c.nodes
 	})
 	settle(ctx, t, s)
-	operator.stop(t)
-	checkRequests(t, s, account)
-	running := nodes(ctx, g, s)
+	operator.Stop()
+	install.CheckRequests(t, s, account)
+	running := standing(ctx, g, s)
 
-	repository.release(t, "v0.1.1")
-	g.Expect(guide.run(t, "clusterctl upgrade plan")).To(MatchRegexp(installed + `v0\.1\.0 +v0\.1\.1`))
-	guide.run(t, "clusterctl upgrade apply --addon karpenter:v0.1.1")
-	operator = runInstalled(ctx, t, s, namespace)
+	repository.release(t, next, to)
+	g.Expect(run("clusterctl upgrade plan")).To(MatchRegexp(installed + from + ` +` + to))
+	run("clusterctl upgrade apply --addon karpenter:" + to)
+	operator = start(next)
 	stays(ctx, t, s, running)
-	operator.stop(t)
+	operator.Stop()
 
-	guide.run(t, "clusterctl delete --addon karpenter")
-	gone(ctx, g, s, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment}})
+	run("clusterctl delete --addon karpenter")
+	gone(ctx, g, s, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: install.Namespace, Name: deployment}})
 	provided := client.MatchingLabels{clusterv1.ProviderNameLabel: "addon-karpenter"}
 	for _, list := range []client.ObjectList{
 		&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
@@ -103,8 +119,8 @@ func TestClusterctl(t *testing.T) {
 	}
 	stays(ctx, t, s, running)
 
-	guide.run(t, "clusterctl init --addon karpenter")
-	operator = runInstalled(ctx, t, s, namespace)
+	run("clusterctl init --addon karpenter")
+	operator = start(next)
 	stays(ctx, t, s, running)
 	for _, d := range deployments(ctx, g, s) {
 		g.Expect(s.Workload.Delete(ctx, &d, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -119,13 +135,13 @@ func TestClusterctl(t *testing.T) {
 			g.Expect(list).To(HaveField("Items", BeEmpty()), "%T", list)
 		}
 	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
-	operator.stop(t)
-	checkRequests(t, s, account)
+	operator.Stop()
+	install.CheckRequests(t, s, account)
 
-	guide.run(t, "clusterctl delete --addon karpenter --include-crd --include-namespace")
-	g.Eventually(ctx, func() []string { return names(crdsOf(ctx, g, s, ours)) }).WithTimeout(time.Minute).Should(BeEmpty(), "this project's CRD")
-	g.Expect(names(crdsOf(ctx, g, s, karpenters))).To(ContainElements("nodepools.karpenter.sh", "nodeclaims.karpenter.sh"))
+	run("clusterctl delete --addon karpenter --include-crd --include-namespace")
+	g.Eventually(ctx, func() ([]string, error) { return install.PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(install.Poll).
+		Should(Equal(lo.Without(install.CRDs, install.TemplateCRD)), "this project's CRD goes, Karpenter's stay")
 	g.Eventually(ctx, func(g Gomega) {
-		gone(ctx, g, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		gone(ctx, g, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.Namespace}})
 	}).WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed())
 }

@@ -9,6 +9,5 @@
 //     in its place, and the webhooks and conversions go on to lead there.
 //   - Of cert-manager there are only the CustomResourceDefinitions. Nobody needs its certificates, for the webhooks are
 //     the stack's.
-//   - The operator's Deployment has no replicas. The operator is a process of the test, with the arguments, the
-//     environment and the ServiceAccount of the installed Deployment.
+//   - The operator's Deployment has no replicas. Package install tells what stands for its Pod.
 package clusterctl

@@ -7,9 +7,7 @@ package clusterctl
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,10 +16,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/install"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -48,11 +47,11 @@ spec:
 type repositories string
 
 // release makes a version of the addon provider, as it is released.
-func (r repositories) release(t *testing.T, version string) {
+func (r repositories) release(t *testing.T, of source, version string) {
 	t.Helper()
 	out := filepath.Join(r.addon(), version)
-	command := exec.Command(filepath.Join(root(t), "hack", "release", "build.sh"), version, "registry.example/karpenter-capi:"+version, out)
-	command.Env = append(os.Environ(), "KUBECTL="+filepath.Join(binaries(t), "kubectl"), "HELM=", "GOTOOLCHAIN=auto")
+	command := exec.Command(filepath.Join(of.dir, "hack", "release", "build.sh"), version, "registry.example/karpenter-capi:"+version, out)
+	command.Env = append(os.Environ(), "KUBECTL="+filepath.Join(install.Binaries(), "kubectl"), "HELM=", "GOTOOLCHAIN=auto")
 	said, err := command.CombinedOutput()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "%s", said)
 }
@@ -89,10 +88,12 @@ func (r repositories) clusterAPI(ctx context.Context, t *testing.T, s *stack.Sta
 	t.Helper()
 	g := NewWithT(t)
 	module := goList(t, "{{.Dir}}", "sigs.k8s.io/cluster-api")
-	rendered, err := exec.CommandContext(ctx, filepath.Join(binaries(t), "kubectl"), "kustomize", filepath.Join(module, "core", "config", "default")).Output()
+	rendered, err := exec.CommandContext(ctx, filepath.Join(install.Binaries(), "kubectl"), "kustomize", filepath.Join(module, "core", "config", "default")).Output()
 	g.Expect(err).NotTo(HaveOccurred())
 	components := &bytes.Buffer{}
-	for _, object := range decode(t, rendered) {
+	objects, err := charts.Decode(string(rendered))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, object := range objects {
 		g.Expect(standIn(ctx, s, object)).To(Succeed(), object.GetName())
 		content, err := yaml.Marshal(object)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -130,20 +131,6 @@ func standIn(ctx context.Context, s *stack.Stack, object *unstructured.Unstructu
 		return err
 	}
 	return unstructured.SetNestedField(object.Object, value, path...)
-}
-
-func decode(t *testing.T, manifests []byte) (objects []*unstructured.Unstructured) {
-	t.Helper()
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects
-		}
-		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		objects = append(objects, object)
-	}
 }
 
 func write(t *testing.T, file string, content []byte) {

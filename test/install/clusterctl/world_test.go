@@ -5,15 +5,10 @@
 package clusterctl
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,58 +16,16 @@ import (
 	"github.com/samber/lo"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/charts"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
-
-// startStack starts a stack without an operator and without the CRDs that are to be installed. It ends with the test.
-func startStack(t *testing.T) (context.Context, *stack.Stack) {
-	t.Helper()
-	g := NewWithT(t)
-	// An interrupt ends the waiting, not the process, so that the stack is stopped in order.
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	t.Cleanup(stop)
-	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), WithoutOperator: true, Progress: t.Output()})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		g.Expect(s.Down(context.Background())).To(Succeed())
-	})
-	for _, crd := range crdsOf(ctx, g, s, ours, karpenters) {
-		g.Expect(s.Workload.Delete(ctx, &crd)).To(Succeed())
-	}
-	g.Expect(s.Await(ctx, time.Minute, "the stack's CRDs to go", func(ctx context.Context) (bool, string, error) {
-		left := crdsOf(ctx, g, s, ours, karpenters)
-		return len(left) == 0, fmt.Sprintf("%d are left", len(left)), nil
-	})).To(Succeed())
-	return ctx, s
-}
-
-// The API groups of this project and of Karpenter.
-const (
-	ours       = "karpenter.cluster.x-k8s.io"
-	karpenters = "karpenter.sh"
-)
-
-// crdsOf returns the CRDs of API groups.
-func crdsOf(ctx context.Context, g *WithT, s *stack.Stack, groups ...string) []apiextensionsv1.CustomResourceDefinition {
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	g.Expect(s.Workload.List(ctx, list)).To(Succeed())
-	return lo.Filter(list.Items, func(crd apiextensionsv1.CustomResourceDefinition, _ int) bool {
-		return slices.Contains(groups, crd.Spec.Group)
-	})
-}
-
-func names(crds []apiextensionsv1.CustomResourceDefinition) []string {
-	return lo.Map(crds, func(crd apiextensionsv1.CustomResourceDefinition, _ int) string { return crd.Name })
-}
 
 // counts is how much of everything there is.
 type counts struct {
@@ -133,23 +86,50 @@ func settle(ctx context.Context, t *testing.T, s *stack.Stack) {
 	})).To(Succeed())
 }
 
-// nodes returns the Nodes by name, with whether they are ready.
-func nodes(ctx context.Context, g *WithT, s *stack.Stack) map[string]bool {
-	list := &corev1.NodeList{}
-	g.Expect(s.Workload.List(ctx, list)).To(Succeed())
-	return lo.SliceToMap(list.Items, func(node corev1.Node) (string, bool) {
-		return node.Name, lo.ContainsBy(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-	})
+// kept are the kinds that make up Nodes, from the claim to the machine.
+var kept = []schema.GroupVersionKind{
+	{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"},
+	{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim"},
+	{Group: "karpenter.cluster.x-k8s.io", Version: "v1alpha1", Kind: "KarpenterMachineTemplate"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineDeployment"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineSet"},
+	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1alpha1", Kind: "SimulatedMachineTemplate"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1alpha1", Kind: "SimulatedMachine"},
 }
 
-// stays checks for a while that no Node goes, comes or is not ready.
-func stays(ctx context.Context, t *testing.T, s *stack.Stack, before map[string]bool) {
+// standing tells of all Nodes whether they are ready, and of all that they are made of what would change if anybody asked
+// for something else: the generation, and whether it is being deleted.
+func standing(ctx context.Context, g Gomega, s *stack.Stack) map[string]string {
+	all := map[string]string{}
+	nodes := &corev1.NodeList{}
+	g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+	for _, node := range nodes.Items {
+		ready := lo.ContainsBy(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		all["Node "+node.Name] = fmt.Sprintf("ready %t, unschedulable %t, deleted %t", ready, node.Spec.Unschedulable, !node.DeletionTimestamp.IsZero())
+	}
+	g.Expect(all).NotTo(BeEmpty())
+	for _, kind := range kept {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		g.Expect(s.Workload.List(ctx, list)).To(Succeed(), kind.Kind)
+		g.Expect(list.Items).NotTo(BeEmpty(), kind.Kind)
+		for _, object := range list.Items {
+			all[fmt.Sprintf("%s %s %s", kind.Kind, object.Name, object.UID)] =
+				fmt.Sprintf("generation %d, deleted %t", object.Generation, !object.DeletionTimestamp.IsZero())
+		}
+	}
+	return all
+}
+
+// stays checks for a while that everything stands as before.
+func stays(ctx context.Context, t *testing.T, s *stack.Stack, before map[string]string) {
 	t.Helper()
 	g := NewWithT(t)
-	g.Consistently(ctx, func() map[string]bool { return nodes(ctx, g, s) }).
-		WithTimeout(15*time.Second).WithPolling(time.Second).Should(Equal(before), "the Nodes")
+	g.Consistently(ctx, func(g Gomega) { g.Expect(standing(ctx, g, s)).To(Equal(before)) }).
+		WithTimeout(15 * time.Second).WithPolling(time.Second).Should(Succeed())
 }
 
 // apply creates what the demo's files have.
@@ -157,7 +137,7 @@ func apply(ctx context.Context, t *testing.T, s *stack.Stack, files ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(root(t), "test", "demo", "manifests", file))
+		content, err := os.ReadFile(filepath.Join(charts.Root(), "test", "demo", "manifests", file))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.Create(ctx, content)).To(Succeed(), file)
 	}
@@ -174,52 +154,4 @@ func deployments(ctx context.Context, g *WithT, s *stack.Stack) []appsv1.Deploym
 func gone(ctx context.Context, g Gomega, s *stack.Stack, object client.Object) {
 	err := s.Workload.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", object, object.GetName(), err)
-}
-
-// checkRequests checks all requests of the operator: that they came from its ServiceAccount, and none was denied.
-func checkRequests(t *testing.T, s *stack.Stack, account string) {
-	t.Helper()
-	g := NewWithT(t)
-	file := filepath.Join(s.LogDir(), "audit.log")
-	entries, _, err := (audit.Log{Path: file}).Since(0)
-	g.Expect(err).NotTo(HaveOccurred())
-	asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(operator.Name) })
-	denied := lo.Filter(asked, func(e audit.Entry, _ int) bool { return e.ResponseStatus.Code == 401 || e.ResponseStatus.Code == 403 })
-	g.Expect(lo.Map(denied, func(e audit.Entry, _ int) string { return e.String() })).To(BeEmpty(), "requests that were denied")
-	g.Expect(audit.WritesBy(operator.Name, asked)).NotTo(BeEmpty())
-
-	content, err := os.ReadFile(file)
-	g.Expect(err).NotTo(HaveOccurred())
-	users := map[string]int{}
-	for line := range bytes.Lines(content) {
-		request := struct {
-			UserAgent string
-			User      struct{ Username string }
-		}{}
-		if json.Unmarshal(line, &request) == nil && (&audit.Entry{UserAgent: request.UserAgent}).By(operator.Name) {
-			users[request.User.Username]++
-		}
-	}
-	g.Expect(users).To(And(HaveLen(1), HaveKey(account)), "who the operator was for the API server")
-	t.Logf("%d requests of the operator, none denied; writes: %v", len(asked), audit.Count(audit.WritesBy(operator.Name, asked)))
-}
-
-// root is the root of this repository.
-func root(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return path
-}
-
-// binaries is the folder that make builds them in.
-func binaries(t *testing.T) string {
-	t.Helper()
-	return filepath.Join(root(t), "bin")
-}
-
-// showEnd shows the last lines of a log.
-func showEnd(t *testing.T, file string) {
-	t.Helper()
-	t.Logf("the end of %s:\n%s", file, (&stack.Component{LogFile: file}).LogTail(40))
 }

@@ -7,7 +7,10 @@ package helm
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +24,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/install"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -28,69 +32,66 @@ import (
 var general []byte
 
 // lifecycle does with both charts what the guide says: it installs, upgrades, rolls back and uninstalls them, while there are
-// nodes. The values are those of the user; files are the arguments of the guide's section that have more.
-func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *guide, section string, values charts.Values, files ...string) {
+// nodes. The values are those of the user. The section of the guide tells how to install; the operator is installed a second
+// time by again.
+func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Guide, section string, values charts.Values, operator, again func() string) {
 	g := NewWithT(t)
 	plain := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
 	helm := func(values charts.Values, args ...string) string {
 		t.Helper()
-		printed, err := plain.Run(ctx, values, append(args, "--namespace="+namespace)...)
+		printed, err := plain.Run(ctx, values, append(args, "--namespace="+install.Namespace)...)
 		g.Expect(err).NotTo(HaveOccurred())
 		return printed
 	}
 	guided := func(section, begin string, parts ...string) string {
 		t.Helper()
-		return d.run(ctx, t, s.Kubeconfig(), section, begin, parts...)
+		return d.Run(ctx, t, s.Kubeconfig(), d.Command(t, section, begin, parts...))
 	}
-	d.write(t, values)
-	installOperator := func() string {
-		t.Helper()
-		return guided(section, "helm install karpenter-capi", append(files, "--values values.yaml")...)
-	}
-
+	binary := filepath.Join(install.Binaries(), install.Binary)
+	write(t, d, values)
 	guided(section, "helm install karpenter-capi-crd")
-	g.Expect(presentCRDs(ctx, s)).To(Equal(crdNames))
+	g.Expect(install.PresentCRDs(ctx, s)).To(Equal(install.CRDs))
 	awaitServed(ctx, g, s)
-	g.Expect(installOperator()).To(And(
+	g.Expect(operator()).To(And(
 		Not(ContainSubstring("Install the chart")), ContainSubstring("kubectl -n karpenter-capi-system rollout status deployment/karpenter-capi")))
 
-	process := start(ctx, t, s)
+	process := install.Start(ctx, t, s, binary)
 	g.Expect(s.Create(ctx, general)).To(Succeed())
-	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(3), "Pods that run")
+	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(install.Poll).Should(Equal(3), "Pods that run")
 	claims := claimUIDs(ctx, g, s)
 
 	// An upgrade changes the Deployment, and no node.
-	before := installed(ctx, g, s)
+	before := install.Installed(ctx, g, s)
 	changed := maps.Clone(values)
 	maps.Copy(changed, charts.Values{"logLevel": "debug", "replicas": 3})
-	d.write(t, changed)
+	write(t, d, changed)
 	guided("Upgrade", "helm upgrade karpenter-capi-crd")
 	guided("Upgrade", "helm upgrade karpenter-capi")
-	d.write(t, values)
+	write(t, d, values)
 	helm(charts.Values{"additionalAnnotations": charts.Values{"example.com/mine": "yes"}}, "upgrade", charts.CRDs, charts.Chart(charts.CRDs))
-	after := installed(ctx, g, s)
+	after := install.Installed(ctx, g, s)
 	g.Expect(*after.Spec.Replicas).To(BeEquivalentTo(3))
 	g.Expect(after.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "LOG_LEVEL", Value: "debug"}))
-	process.stop()
-	process = start(ctx, t, s)
-	g.Consistently(ctx, func(g Gomega) { g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims)) }).WithTimeout(5 * time.Second).WithPolling(poll).Should(Succeed())
+	process.Stop()
+	process = install.Start(ctx, t, s, binary)
+	g.Consistently(ctx, func(g Gomega) { g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims)) }).WithTimeout(5 * time.Second).WithPolling(install.Poll).Should(Succeed())
 
 	// A rollback changes it back.
 	guided("Upgrade", "helm rollback karpenter-capi")
 	guided("Upgrade", "helm rollback karpenter-capi-crd")
-	back := installed(ctx, g, s)
+	back := install.Installed(ctx, g, s)
 	g.Expect(back.Spec.Template).To(Equal(before.Spec.Template))
 	g.Expect(back.Spec.Replicas).To(Equal(before.Spec.Replicas))
 
 	// Without the operator its nodes go on, and one that is installed again finds them.
 	manifests := helm(nil, "get", "manifest", charts.Operator)
-	process.stop()
+	process.Stop()
 	guided("Uninstall", "helm uninstall karpenter-capi")
 	checkGone(ctx, g, s.Workload, manifests)
 	g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims))
 	g.Expect(runningPods(ctx, s)).To(Equal(3))
-	installOperator()
-	process = start(ctx, t, s)
+	again()
+	process = install.Start(ctx, t, s, binary)
 	pods := &appsv1.Deployment{}
 	pods.Namespace, pods.Name = corev1.NamespaceDefault, "general"
 	g.Expect(s.Workload.Delete(ctx, pods, client.PropagationPolicy("Background"))).To(Succeed())
@@ -99,17 +100,26 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *guide, sect
 		g.Expect(s.Management.List(ctx, machines)).To(Succeed())
 		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
 		g.Expect([]int{len(claimUIDs(ctx, g, s)), len(machines.Items), len(nodes.Items)}).To(Equal([]int{0, 0, 0}), "claims, Machines, Nodes")
-	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
-	process.stop()
+	}).WithTimeout(3 * time.Minute).WithPolling(install.Poll).Should(Succeed())
+	process.Stop()
 	guided("Uninstall", "helm uninstall karpenter-capi")
 
 	// The CustomResourceDefinitions stay unless that is switched off.
 	guided("Uninstall", "helm uninstall karpenter-capi-crd")
-	g.Expect(presentCRDs(ctx, s)).To(Equal(crdNames))
+	g.Expect(install.PresentCRDs(ctx, s)).To(Equal(install.CRDs))
 	helm(charts.Values{"keep": false}, "install", charts.CRDs, charts.Chart(charts.CRDs))
 	guided("Uninstall", "helm uninstall karpenter-capi-crd")
-	g.Eventually(ctx, func() ([]string, error) { return presentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(poll).Should(BeEmpty())
-	checkDenied(t, s)
+	g.Eventually(ctx, func() ([]string, error) { return install.PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(install.Poll).Should(BeEmpty())
+	install.CheckRequests(t, s, charts.Operator)
+}
+
+// write writes the values.yaml of the guide's user.
+func write(t *testing.T, d *install.Guide, values charts.Values) {
+	t.Helper()
+	g := NewWithT(t)
+	text, err := json.Marshal(values)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(filepath.Join(d.Dir, "values.yaml"), text, 0o600)).To(Succeed())
 }
 
 // runningPods returns how many of the Pods of testdata run.

@@ -7,6 +7,9 @@ package helm
 import (
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,16 +18,49 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/install"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
+// published is where the guide has the charts from. The test has them from this repository.
+var published = regexp.MustCompile(`oci://ghcr\.io/karpenter-capi/charts/(\S+) --version \S+`)
+
+func openGuide(t *testing.T) *install.Guide {
+	t.Helper()
+	return install.OpenGuide(t, "helm.md", func(command string) string {
+		return published.ReplaceAllStringFunc(command, func(chart string) string {
+			return charts.Chart(published.FindStringSubmatch(chart)[1])
+		})
+	})
+}
+
+// local are the values with which the operator serves the stack's Cluster.
+func local() charts.Values {
+	return charts.Values{"settings": charts.Values{"clusterName": stack.ClusterName, "clusterNamespace": stack.ClusterNamespace}}
+}
+
+// installOperator installs it as a section of the guide says, in the command that has all the parts.
+func installOperator(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Guide, section string, parts ...string) string {
+	t.Helper()
+	return d.Run(ctx, t, s.Kubeconfig(), d.Command(t, section, "helm install karpenter-capi", append(parts, "--values values.yaml")...))
+}
+
+// read returns a file that a command of the guide has written.
+func read(t *testing.T, d *install.Guide, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.Dir, name))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
 // Everything in one cluster.
 func TestOneCluster(t *testing.T) {
-	ctx, s := newStack(t, false)
+	ctx, s := install.NewStack(t, false)
 	g := NewWithT(t)
 	t.Run("every object is accepted", func(t *testing.T) { dryRun(ctx, t, s) })
 
@@ -35,28 +71,30 @@ func TestOneCluster(t *testing.T) {
 			"at '/replicas': got string, want integer":                          {"replicas": "two"},
 			"managementCluster.token is set, but with placement OneCluster the": {"managementCluster": charts.Values{"token": "t"}},
 		} {
-			_, err := helm.Run(ctx, values, "install", charts.Operator, charts.Chart(charts.Operator), "--namespace="+namespace)
+			_, err := helm.Run(ctx, values, "install", charts.Operator, charts.Chart(charts.Operator), "--namespace="+install.Namespace)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(want)))
 		}
 	})
 	t.Run("without CustomResourceDefinitions, the notes say so", func(t *testing.T) {
-		printed, err := helm.Run(ctx, nil, "install", charts.Operator, charts.Chart(charts.Operator), "--dry-run=server", "--namespace="+namespace)
+		printed, err := helm.Run(ctx, nil, "install", charts.Operator, charts.Chart(charts.Operator), "--dry-run=server", "--namespace="+install.Namespace)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(printed).To(ContainSubstring("Install the chart karpenter-capi-crd"))
 	})
 	g.Expect(t.Failed()).To(BeFalse())
-	lifecycle(ctx, t, s, openGuide(t), "One cluster", local(t))
+	d := openGuide(t)
+	operator := func() string { return installOperator(ctx, t, s, d, "One cluster") }
+	lifecycle(ctx, t, s, d, "One cluster", local(), operator, operator)
 }
 
 // dryRun lets the API server judge every object of every values, without storing it.
 func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 	createPrometheusCRDs(ctx, t, s.Workload)
 	ofOperator := &corev1.Namespace{}
-	ofOperator.Name = namespace
+	ofOperator.Name = install.Namespace
 	NewWithT(t).Expect(s.Workload.Create(ctx, ofOperator)).To(Succeed())
 	check := func(t *testing.T, chart string, values charts.Values) {
 		g := NewWithT(t)
-		objects, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, chart, namespace, chart, values)
+		objects, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, chart, install.Namespace, chart, values)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {
 			// The kinds of the Prometheus operator are new, and known a moment later.
@@ -74,31 +112,51 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 // Cluster API in a cluster of its own. The operator is in the other one; with the identity that the chart makes in the
 // management cluster it reaches the namespace of its Cluster there, and no more.
 func TestTwoClusters(t *testing.T) {
-	ctx, s := newStack(t, true)
+	ctx, s := install.NewStack(t, true)
 	g := NewWithT(t)
 	const section = "Two clusters"
 	d := openGuide(t)
-	notes := d.run(ctx, t, s.ManagementKubeconfig(), section, "helm install karpenter-capi", "placement=ManagementCluster")
+	managed := func(section, begin string, parts ...string) string {
+		t.Helper()
+		return d.Run(ctx, t, s.ManagementKubeconfig(), d.Command(t, section, begin, parts...))
+	}
+	notes := managed(section, "helm install karpenter-capi", "placement=ManagementCluster")
 	for _, key := range []string{"{{.data.token ", `{{index .data "ca.crt" `} {
-		d.run(ctx, t, s.ManagementKubeconfig(), section, "kubectl", key)
+		managed(section, "kubectl", key)
 	}
 	// What helm prints says the same.
 	for line := range strings.Lines(notes) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "kubectl ") {
-			g.Expect(d.text).To(ContainSubstring("\n" + line + "\n"))
+			g.Expect(d.Text).To(ContainSubstring("\n" + line + "\n"))
 		}
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", s.ManagementKubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
-	config = &rest.Config{Host: config.Host, BearerToken: d.read(t, "token"), TLSClientConfig: rest.TLSClientConfig{CAData: []byte(d.read(t, "ca.crt"))}}
+	config = &rest.Config{Host: config.Host, BearerToken: read(t, d, "token"), TLSClientConfig: rest.TLSClientConfig{CAData: []byte(read(t, d, "ca.crt"))}}
 	identity, err := client.New(config, client.Options{Scheme: s.Management.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(identity.List(ctx, &clusterv1.MachineList{}, client.InNamespace(stack.ClusterNamespace))).To(Succeed())
 	g.Expect(identity.List(ctx, &clusterv1.MachineList{}, client.InNamespace("another"))).To(Satisfy(apierrors.IsForbidden))
 	g.Expect(identity.List(ctx, &corev1.SecretList{}, client.InNamespace(stack.ClusterNamespace))).To(Satisfy(apierrors.IsForbidden))
 
-	values := local(t)
+	values := local()
 	maps.Copy(values, charts.Values{"placement": "WorkloadCluster", "managementCluster": charts.Values{"server": config.Host}})
-	lifecycle(ctx, t, s, d, section, values, "--set-file managementCluster.token=token", "--set-file managementCluster.certificateAuthority=ca.crt")
-	d.run(ctx, t, s.ManagementKubeconfig(), "Uninstall", "helm uninstall karpenter-capi")
+	operator := func() string {
+		return installOperator(ctx, t, s, d, section, "--set-file managementCluster.token=token", "--set-file managementCluster.certificateAuthority=ca.crt")
+	}
+	// A user who has a kubeconfig already puts it in a Secret.
+	again := func() string {
+		kubeconfig := api.NewConfig()
+		kubeconfig.Clusters["management"] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+		kubeconfig.AuthInfos["operator"] = &api.AuthInfo{Token: config.BearerToken}
+		kubeconfig.Contexts["operator"] = &api.Context{Cluster: "management", AuthInfo: "operator"}
+		kubeconfig.CurrentContext = "operator"
+		g.Expect(clientcmd.WriteToFile(*kubeconfig, filepath.Join(d.Dir, "management.kubeconfig"))).To(Succeed())
+		d.Run(ctx, t, s.Kubeconfig(), d.Command(t, section, "kubectl", "create secret"))
+		values["managementCluster"] = charts.Values{"existingSecret": "management-cluster"}
+		write(t, d, values)
+		return installOperator(ctx, t, s, d, "One cluster")
+	}
+	lifecycle(ctx, t, s, d, section, values, operator, again)
+	managed("Uninstall", "helm uninstall karpenter-capi")
 }

@@ -19,9 +19,9 @@ const (
 	lastPort  = 31999
 )
 
-// freePorts returns ports that nothing listens on. They are chosen at random, so that stacks which start at the same
+// FreePorts returns ports that nothing listens on. They are chosen at random, so that stacks which start at the same
 // time do not meet.
-func freePorts(count int) ([]int, error) {
+func FreePorts(count int) ([]int, error) {
 	ports := make([]int, 0, count)
 	for range 100 * count {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)

@@ -97,7 +97,7 @@ const portsBesides = 6
 
 func (b *builder) build(ctx context.Context) error {
 	var err error
-	if b.ports, err = freePorts(2*portsPerControlPlane + portsBesides); err != nil {
+	if b.ports, err = FreePorts(2*portsPerControlPlane + portsBesides); err != nil {
 		return err
 	}
 	for _, step := range []struct {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build install
+
+package install
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/onsi/gomega"
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// CheckRequests checks all requests of the operator: that they came from its ServiceAccount, and none was denied.
+func CheckRequests(t *testing.T, s *stack.Stack, account string) {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	logs := []string{"audit.log"}
+	if s.Separate() {
+		logs = append(logs, stack.ManagementPrefix+"audit.log")
+	}
+	for _, name := range logs {
+		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(operator.Name) })
+		denied := lo.Filter(asked, func(e audit.Entry, _ int) bool {
+			return e.ResponseStatus.Code == http.StatusUnauthorized || e.ResponseStatus.Code == http.StatusForbidden
+		})
+		g.Expect(lo.Map(denied, func(e audit.Entry, _ int) string { return e.String() })).To(gomega.BeEmpty(), "%s: requests that were denied", name)
+		users := lo.CountValuesBy(asked, func(e audit.Entry) string { return e.User.Username })
+		g.Expect(users).To(gomega.And(gomega.HaveLen(1), gomega.HaveKey("system:serviceaccount:"+Namespace+":"+account)), "%s: who the operator was", name)
+		writes := audit.WritesBy(operator.Name, asked)
+		g.Expect(writes).NotTo(gomega.BeEmpty(), "%s has no write of the operator: nothing was tested", name)
+		t.Logf("%s: %d requests of the operator, none denied; writes: %v", name, len(asked), audit.Count(writes))
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build install
+
+package install
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+const (
+	// Namespace is where the guides install the operator.
+	Namespace = "karpenter-capi-system"
+
+	// Poll is how often the tests look.
+	Poll = 500 * time.Millisecond
+)
+
+// TemplateCRD is the name of this project's CustomResourceDefinition.
+const TemplateCRD = "karpentermachinetemplates.karpenter.cluster.x-k8s.io"
+
+// CRDs are the names of the CustomResourceDefinitions that an installation brings: Karpenter's and this project's.
+var CRDs = []string{
+	"capacitybuffers.autoscaling.x-k8s.io", TemplateCRD,
+	"nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh",
+}
+
+// NewStack starts a stack without an operator and without the CustomResourceDefinitions. It ends with the test.
+func NewStack(t *testing.T, separate bool) (context.Context, *stack.Stack) {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	ctrl.SetLogger(logr.Discard())
+	// An interrupt ends the waiting, not the process, so that the stack is stopped in order.
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	t.Cleanup(stop)
+	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Separate: separate, WithoutOperator: true, Progress: t.Output()})
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		g.Expect(s.Down(context.Background())).To(gomega.Succeed())
+	})
+	for _, name := range CRDs {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		crd.Name = name
+		g.Expect(client.IgnoreNotFound(s.Workload.Delete(ctx, crd))).To(gomega.Succeed())
+	}
+	g.Eventually(ctx, func() ([]string, error) { return PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(Poll).Should(gomega.BeEmpty())
+	return ctx, s
+}
+
+// PresentCRDs returns those of CRDs that are there.
+func PresentCRDs(ctx context.Context, s *stack.Stack) ([]string, error) {
+	present := []string{}
+	for _, name := range CRDs {
+		err := s.Workload.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			present = append(present, name)
+		}
+	}
+	return present, nil
+}
