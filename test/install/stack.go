@@ -46,18 +46,12 @@ func NewStack(t *testing.T, separate bool) (context.Context, *stack.Stack) {
 	// An interrupt ends the waiting, not the process, so that the stack is stopped in order.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Separate: separate, WithoutOperator: true, Progress: t.Output()})
+	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Separate: separate, WithoutOperator: true, WithoutCRDs: true, Progress: t.Output()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		g.Expect(s.Down(context.Background())).To(gomega.Succeed())
 	})
-	for _, name := range CRDs {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		crd.Name = name
-		g.Expect(client.IgnoreNotFound(s.Workload.Delete(ctx, crd))).To(gomega.Succeed())
-	}
-	g.Eventually(ctx, func() ([]string, error) { return PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(Poll).Should(gomega.BeEmpty())
 	return ctx, s
 }
 

@@ -109,7 +109,7 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	g.Expect(install.PresentCRDs(ctx, s)).To(Equal(install.CRDs))
 	helm(charts.Values{"keep": false}, "install", charts.CRDs, charts.Chart(charts.CRDs))
 	guided("Uninstall", "helm uninstall karpenter-capi-crd")
-	g.Eventually(ctx, func() ([]string, error) { return install.PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(install.Poll).Should(BeEmpty())
+	g.Eventually(ctx, func() ([]string, error) { return install.PresentCRDs(ctx, s) }).WithTimeout(3 * time.Minute).WithPolling(install.Poll).Should(BeEmpty())
 	install.CheckRequests(t, s, charts.Operator)
 }
 

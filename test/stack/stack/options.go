@@ -32,6 +32,10 @@ type Options struct {
 	// WithoutOperator leaves the operator out, so that it can be run in another way, as in a debugger.
 	WithoutOperator bool
 
+	// WithoutCRDs leaves out Karpenter's CustomResourceDefinitions and this project's, which come with an installation of
+	// the operator.
+	WithoutCRDs bool
+
 	// OperatorArgs are further arguments of the operator.
 	OperatorArgs []string
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // startControlPlanes starts the one or the two control planes.
@@ -103,9 +104,11 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if b.hooks, err = newWebhooks(b.state, b.take(1)[0]); err != nil {
 		return err
 	}
-	workload, err := workloadCRDs(b.modules)
-	if err != nil {
-		return err
+	var workload []*apiextensionsv1.CustomResourceDefinition
+	if !b.opts.WithoutCRDs {
+		if workload, err = workloadCRDs(b.modules); err != nil {
+			return err
+		}
 	}
 	management, err := managementCRDs(b.modules, b.hooks)
 	if err != nil {
