@@ -129,7 +129,7 @@ func Free(ctx context.Context, management client.Client, machine *clusterv1.Mach
 }
 
 // LeavingSince returns when a Machine began to leave; not before now if somebody
-// has edited the time.
+// has edited the time, until that is mended.
 func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
 	if since, err := time.Parse(time.RFC3339, machine.Annotations[v1alpha1.LeavingSinceAnnotation]); err == nil {
 		return since

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -63,6 +64,25 @@ var _ = Describe("The instance of a claim of a MachinePool", func() {
 		Entry("with a strict provider", "strict", infrav1.PoolBehavior{}),
 		Entry("with one that removes what is annotated at once, like Azure's", "azure", infrav1.PoolBehavior{RemoveAnnotated: true}),
 	)
+
+	It("goes in time, whatever somebody writes as the times that are waited from", func(ctx SpecContext) {
+		f := machinePools.newFixture("times").createReady(ctx)
+		claims, _ := launched(ctx, f, 1)
+		machine := env.waitMachine(ctx, claims[0])
+		tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+		env.annotate(ctx, f.resource(ctx).API(), v1alpha1.ReplicasSinceAnnotation, &tomorrow)
+		Eventually(ctx, func() map[string]string { return f.resource(ctx).GetAnnotations() }).
+			ShouldNot(HaveKeyWithValue(v1alpha1.ReplicasSinceAnnotation, tomorrow))
+
+		env.delete(ctx, claims[0])
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, machine)).To(Succeed())
+			g.Expect(machine.Annotations).To(HaveKey(v1alpha1.LeavingSinceAnnotation))
+		}).Should(Succeed())
+		env.annotate(ctx, machine, v1alpha1.LeavingSinceAnnotation, new("soon"))
+		env.waitGone(ctx, claims[0])
+		env.waitGone(ctx, machine)
+	})
 
 	It("takes the claim along if it ends by itself, and the next claim gets another", func(ctx SpecContext) {
 		f := machinePools.newFixture("ends").createReady(ctx)

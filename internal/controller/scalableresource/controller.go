@@ -93,6 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
+	if mended, err := r.mendTimes(ctx, observed); err != nil || mended {
+		return reconcile.Result{}, err
+	}
 	removed := r.remove(ctx, observed)
 	waits, left := r.leave(ctx, observed)
 	result, err := r.scale(ctx, observed)
