@@ -35,7 +35,7 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 	adopted := resource.DeepCopy()
 	adopted.Labels = lo.Assign(adopted.Labels, labelsOf(template, offering))
 	adopted.Annotations = lo.Assign(adopted.Annotations, map[string]string{
-		v1alpha1.AdoptedAnnotation:     timestamp(youngest),
+		v1alpha1.AdoptedAnnotation:     Timestamp(youngest),
 		v1alpha1.OwnReplicasAnnotation: strconv.Itoa(int(lo.FromPtr(resource.Spec.Replicas))),
 	})
 	return adopted

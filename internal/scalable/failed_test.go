@@ -114,7 +114,7 @@ func TestSpareMachines(t *testing.T) {
 		return machine
 	}
 	since := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
-		machine.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: timestamp(noon.Add(-age))}
+		machine.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: Timestamp(noon.Add(-age))}
 		return machine
 	}
 	edited := machineOf(time.Minute)

@@ -55,7 +55,7 @@ func Choose(ctx context.Context, management client.Client, machine *clusterv1.Ma
 	}
 	chosen := machine.DeepCopy()
 	chosen.Annotations = lo.Assign(chosen.Annotations, map[string]string{
-		v1alpha1.LeavingSinceAnnotation:   timestamp(now),
+		v1alpha1.LeavingSinceAnnotation:   Timestamp(now),
 		clusterv1.DeleteMachineAnnotation: "",
 	})
 	if drained {
@@ -95,7 +95,7 @@ func Release(ctx context.Context, management client.Client, machine *clusterv1.M
 	released := machine.DeepCopy()
 	delete(released.Labels, v1alpha1.NodeClaimUIDLabel)
 	delete(released.Annotations, v1alpha1.NodeClaimAnnotation)
-	released.Annotations = lo.Assign(released.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp(now)})
+	released.Annotations = lo.Assign(released.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: Timestamp(now)})
 	if err := management.Patch(ctx, released, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("releasing Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
@@ -148,6 +148,7 @@ func spareSince(machine *clusterv1.Machine) time.Time {
 	return machine.CreationTimestamp.Time
 }
 
-func timestamp(t time.Time) string {
+// Timestamp returns a time as the annotations of this operator have it.
+func Timestamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }

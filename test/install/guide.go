@@ -26,8 +26,8 @@ type Guide struct {
 	Dir string
 	// Environment are more variables for the commands.
 	Environment []string
-	// Local puts what this test has in the place of what the page says is published.
-	Local func(command string) string
+	// local puts what the test has in the place of what the page says is published.
+	local func(command string) string
 }
 
 // OpenGuide opens a page.
@@ -35,7 +35,7 @@ func OpenGuide(t *testing.T, name string, local func(command string) string) *Gu
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(charts.Root(), "docs", "installation", name))
 	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
-	return &Guide{Text: string(text), Dir: t.TempDir(), Local: local}
+	return &Guide{Text: string(text), Dir: t.TempDir(), local: local}
 }
 
 // Version returns the version that the page has in the first place that matches a pattern, as its group.
@@ -71,7 +71,7 @@ func (d *Guide) Run(ctx context.Context, t *testing.T, kubeconfig, command strin
 	g := gomega.NewWithT(t)
 	g.Expect(strings.Split(d.Text, "\n")).To(gomega.ContainElement(command), "a line of the guide")
 	t.Logf("$ %s", command)
-	shell := exec.CommandContext(ctx, "bash", "-c", d.Local(command))
+	shell := exec.CommandContext(ctx, "bash", "-c", d.local(command))
 	shell.Dir = d.Dir
 	shell.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+d.Dir, "XDG_CACHE_HOME="+d.Dir, "XDG_CONFIG_HOME="+d.Dir, "XDG_DATA_HOME="+d.Dir,
 		"PATH="+Binaries()+":"+os.Getenv("PATH"))

@@ -31,7 +31,7 @@ func setEmptySince(resource *scalable.Resource, observed *scalable.Observed) emp
 	since, err := time.Parse(time.RFC3339, annotations[v1alpha1.EmptySinceAnnotation])
 	if err != nil || since.After(observed.Now) { // absent, or edited by somebody
 		since = observed.Now
-		annotations[v1alpha1.EmptySinceAnnotation] = since.UTC().Format(time.RFC3339)
+		annotations[v1alpha1.EmptySinceAnnotation] = scalable.Timestamp(since)
 		resource.SetAnnotations(annotations)
 	}
 	left := observed.Settings.EmptyTTL - observed.Now.Sub(since)

@@ -58,7 +58,7 @@ func wrongTimes(annotations map[string]string, now time.Time) map[string]string 
 	for _, key := range times {
 		value, ok := annotations[key]
 		if since, err := time.Parse(time.RFC3339, value); ok && (err != nil || since.After(now.Add(skew))) {
-			wrong[key] = now.UTC().Format(time.RFC3339)
+			wrong[key] = scalable.Timestamp(now)
 		}
 	}
 	return wrong

@@ -66,7 +66,12 @@ func TestClusterctl(t *testing.T) {
 		return install.Start(ctx, t, s, of.binary)
 	}
 
-	run("kubectl apply --server-side -f " + published + "/" + from + "/karpenter-crds.yaml")
+	applyCRDs := func(version string) {
+		t.Helper()
+		run("kubectl apply --server-side -f " + published + "/" + version + "/karpenter-crds.yaml")
+	}
+
+	applyCRDs(from)
 	run("clusterctl init --core cluster-api --bootstrap - --control-plane - --addon karpenter")
 	g.Expect(run("kubectl get providers --all-namespaces")).To(MatchRegexp(install.Namespace + ` +addon-karpenter .*` + from))
 	installed := `addon-karpenter +` + install.Namespace + ` +AddonProvider +`
@@ -103,6 +108,7 @@ func TestClusterctl(t *testing.T) {
 
 	repository.release(t, next, to)
 	g.Expect(run("clusterctl upgrade plan")).To(MatchRegexp(installed + from + ` +` + to))
+	applyCRDs(to)
 	run("clusterctl upgrade apply --addon karpenter:" + to)
 	operator = start(next)
 	stays(ctx, t, s, running)
