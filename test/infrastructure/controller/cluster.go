@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,7 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	return reconcileStatus(ctx, r.Client, r.clock, req, obj, func() {
 		obj.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 		obj.Status.ExternalManagedControlPlane = ptr.To(true)
+		obj.Status.Version = cmp.Or(obj.Spec.RunningVersion, obj.Spec.Version)
 		setCondition(obj, r.clock.Now(), metav1.Condition{
 			Type: clusterv1.AvailableCondition, Status: metav1.ConditionTrue, Reason: clusterv1.AvailableReason,
 		})

@@ -70,6 +70,28 @@ func TestSimulatedControlPlane(t *testing.T) {
 	wantCondition(t, obj, clusterv1.AvailableCondition, metav1.ConditionTrue)
 }
 
+// Cluster API takes a control plane whose version in the status is lower for one that is
+// being upgraded.
+func TestSimulatedControlPlaneVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec controlplanev1.SimulatedControlPlaneSpec
+		want string
+	}{
+		"none":      {},
+		"stable":    {spec: controlplanev1.SimulatedControlPlaneSpec{Version: "v1.36.3"}, want: "v1.36.3"},
+		"upgrading": {spec: controlplanev1.SimulatedControlPlaneSpec{Version: "v1.36.3", RunningVersion: "v1.35.0"}, want: "v1.35.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := &controlplanev1.SimulatedControlPlane{ObjectMeta: inCluster("c"), Spec: tc.spec}
+			w := newWorld(t, cluster(), obj)
+			run(t, w, &controlPlaneReconciler{Client: w.counted(w.management), clock: w.clock}, obj, 1)
+			if obj.Status.Version != tc.want {
+				t.Errorf("status.version = %q, want %q", obj.Status.Version, tc.want)
+			}
+		})
+	}
+}
+
 func TestPausedClusterIsNotProvisioned(t *testing.T) {
 	paused := cluster()
 	paused.Spec.Paused = ptr.To(true)

@@ -37,6 +37,18 @@ type SimulatedControlPlaneSpec struct {
 	// controlPlaneEndpoint is handed to the Cluster as it is.
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
+
+	// version is the Kubernetes version that the control plane should have. With a version,
+	// Cluster API runs its preflight checks before it creates Machines.
+	// Default: none, and no preflight checks. Example: v1.36.3.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// runningVersion is the version that status.version reports. If it is lower than
+	// version, the control plane is being upgraded, and Cluster API creates no Machines.
+	// Default: version. Example: v1.35.0.
+	// +optional
+	RunningVersion string `json:"runningVersion,omitempty"`
 }
 
 // SimulatedControlPlaneStatus is the reported state of a SimulatedControlPlane.
@@ -51,6 +63,10 @@ type SimulatedControlPlaneStatus struct {
 	// initialization tells Cluster API that the control plane is there.
 	// +optional
 	Initialization SimulatedControlPlaneInitialization `json:"initialization,omitempty,omitzero"`
+
+	// version is the Kubernetes version that the control plane has.
+	// +optional
+	Version string `json:"version,omitempty"`
 
 	// externalManagedControlPlane is true: there are no control plane Machines and Nodes.
 	// +optional
