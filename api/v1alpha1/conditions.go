@@ -47,13 +47,34 @@ const ConditionNodesTainted = "NodesTainted"
 // Karpenter does not choose for now.
 const ReasonOfferingsUnavailable = "OfferingsUnavailable"
 
-// ConditionMachineAvailable is, on a NodeClaim, False once the infrastructure could
-// not give it a machine, with the reason of UnavailableOffering, and Unknown when it
-// has moved to another offering. A NodeClaim without it has had no failure.
+// ConditionMachineAvailable is, on a NodeClaim, False once the infrastructure could not
+// provide a machine, with the reason of UnavailableOffering. It is Unknown while the NodeClaim
+// waits for Cluster API, and after it has moved to another offering. It is True when a machine
+// has come all the same. A NodeClaim without it has had no failure and no such wait.
 const ConditionMachineAvailable = "MachineAvailable"
 
-// ReasonMoved says that the NodeClaim has moved to another offering.
-const ReasonMoved = "Moved"
+// Reasons of MachineAvailable while it is Unknown.
+const (
+	// ReasonMoved says that the NodeClaim has moved to another offering.
+	ReasonMoved = "Moved"
+	// ReasonBlocked says that Cluster API reports why it creates no Machine now, such as a
+	// preflight check that fails. The NodeClaim waits, and its offering stays available.
+	ReasonBlocked = "Blocked"
+	// ReasonNoProgress says that Cluster API or a provider does not act on what the NodeClaim
+	// waits for. The NodeClaim waits, and its offering stays available.
+	ReasonNoProgress = "NoProgress"
+	// ReasonResumed says that Cluster API acts again. launchTimeout counts from the
+	// transition on.
+	ReasonResumed = "Resumed"
+	// ReasonRefused says that no scalable resource can be created for the NodeClaim. If that
+	// does not change within launchTimeout, the launch has failed.
+	ReasonRefused = "Refused"
+)
+
+// ConditionMachinesProgressing is False while NodeClaims of a template wait for Machines that
+// Cluster API does not create or does not act on, with the reason Blocked or NoProgress and
+// what Cluster API reports. Ready does not depend on it.
+const ConditionMachinesProgressing = "MachinesProgressing"
 
 // Reasons of the conditions above while they are not True.
 const (

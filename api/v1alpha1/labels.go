@@ -61,6 +61,12 @@ const (
 	// operator last set its replicas.
 	ReplicasSinceAnnotation = Group + "/replicas-since"
 
+	// LoweredAnnotation is, on a MachineDeployment, the time (RFC 3339) at which this operator
+	// lowered its replicas below the number of Machines asked for, because its MachineSet
+	// reported that preflight checks keep it from creating them. It is removed when replicas
+	// change for another reason.
+	LoweredAnnotation = Group + "/lowered"
+
 	// DrainHookAnnotation is, on every Machine that serves a NodeClaim and on every
 	// generated one of a MachineDeployment, Cluster API's pre-drain hook: a Machine with a Node that somebody else deletes, by hand or by a
 	// health check, waits with it until Karpenter has drained the Node. It does not

@@ -113,10 +113,10 @@ func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machi
 		return false, err
 	}
 	settings, age := scalable.SettingsOf(template), c.clock.Since(machine.CreationTimestamp.Time)
-	if settings.SpareTTL == 0 || age >= settings.LaunchTimeout {
+	if settings.SpareTTL == 0 {
 		return false, nil
 	}
-	return true, nil
+	return age < settings.LaunchTimeout || scalable.MachineHalt(ctx, c.clusters, machine) != nil, nil
 }
 
 // takeProviderID puts the claim's provisional ID back, so that it never shares the

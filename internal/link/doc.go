@@ -29,6 +29,15 @@
 // claim is left: the next one could be given such a Machine while the lower
 // number is still on its way.
 //
+// There is one exception. A MachineSet whose preflight checks fail certainly created none
+// of the Machines that it lacks, so replicas are lowered to live + new: leaving Machines
+// delay nothing while none can be created. It can be unblocked while the lower number is on
+// its way. Then it creates Machines and deletes them again, so that Machines are not linked
+// until it has acted on the lower number, and a number that leaves it a choice among Machines
+// without a Node is only written while there is none. With the lower number it may lack no
+// Machine any more, and then it does not report that it is blocked: replicas count leaving
+// Machines again after a while, to see.
+//
 // A Machine goes in steps: it is chosen, which is an annotation, and counts as
 // leaving; replicas follow; and only when the MachineSet has the lower number is it
 // deleted. So it is not replaced, however fast it vanishes, and the MachineSet picks

@@ -117,7 +117,7 @@ func Decide(state State) Plan {
 	own := ownOf(state, claims, machines)
 	plan, spare := observe(claims, machines, own)
 
-	waiting := 0
+	waiting, hold := 0, scaling.lowering(state)
 	for _, claim := range claims {
 		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
 			continue
@@ -127,13 +127,18 @@ func Decide(state State) Plan {
 			waiting++
 			continue
 		}
-		plan.Links = append(plan.Links, Link{Machine: spare[next].Name, Claim: claim})
-		plan.Served[claim.UID] = spare[next].Name
+		if hold {
+			// The claim keeps its place: no Machine is created for it meanwhile.
+			plan.Spares = append(plan.Spares, spare[next].Name)
+		} else {
+			plan.Links = append(plan.Links, Link{Machine: spare[next].Name, Claim: claim})
+			plan.Served[claim.UID] = spare[next].Name
+		}
 		spare = slices.Delete(spare, next, next+1)
 	}
 	// While Machines that were asked for are still to come, a spare one that goes would
 	// only be replaced.
-	appeared := scaling.appeared(state)
+	appeared := scaling.appeared(state) && !hold
 	for _, machine := range spare {
 		if machine.Expired && appeared {
 			plan.Removals = append(plan.Removals, machine.Name)

@@ -2,6 +2,8 @@
 
 package link
 
+import "slices"
+
 // Scaling is how a kind of scalable resource gets from its replicas to its Machines.
 // It is MachineSet, which is also what no Scaling at all stands for, or Pool.
 type Scaling interface {
@@ -12,6 +14,9 @@ type Scaling interface {
 	// mayGo tells whether whoever acts on the replicas can do no harm any more when a
 	// chosen Machine is deleted.
 	mayGo(chosen Machine, state State, isNew int) bool
+	// lowering reports whether a lower number is on its way that can make the resource
+	// delete Machines that this operator did not mark. No Machine is linked then.
+	lowering(State) bool
 }
 
 // MachineSet is the Scaling of a MachineDeployment.
@@ -20,27 +25,79 @@ type MachineSet struct {
 	Replicas int32
 	// Behind tells whether a MachineSet has not acted on its replicas yet.
 	Behind bool
+	// Blocked reports whether the MachineSet certainly did not create the Machines that it
+	// lacks: it has the MachineDeployment's replicas, has observed them, counts no more
+	// Machines than exist, and reports that its preflight checks keep it from creating any.
+	Blocked bool
+	// Lowered reports whether the MachineDeployment's replicas were lowered because of that.
+	// A MachineSet that lacks no Machine does not report that it is blocked.
+	Lowered bool
+	// Probe reports whether that was so long ago that replicas may count leaving Machines
+	// again, to see whether the MachineSet still is blocked.
+	Probe bool
 }
 
 func (MachineSet) appeared(state State) bool { return int(state.Replicas) <= len(state.Machines) }
 
-// replicas is the equation of the package's document, with its rule for lowering.
+// replicas is the equation of the package's document, with its rules for lowering. While the
+// MachineSet is blocked, leaving Machines delay nothing, so they do not count.
 func (s MachineSet) replicas(state State, isNew int) int32 {
-	live := countLive(state.Machines)
-	want := live + isNew
-	if isNew > 0 {
+	if s.lowering(state) && onlySpare(state) {
+		return state.Replicas
+	}
+	want := countLive(state.Machines) + isNew
+	if isNew > 0 && !s.Blocked && (!s.Lowered || s.Probe) {
 		want = len(state.Machines) + isNew
 	}
-	if want < int(state.Replicas) && !s.appeared(state) {
+	if want < int(state.Replicas) && !s.mayLower(state, want) {
 		return state.Replicas
 	}
 	return int32(want)
 }
 
-// mayGo tells whether the MachineSets have so few replicas that none makes another
-// Machine in place of one that goes.
-func (s MachineSet) mayGo(_ Machine, state State, _ int) bool {
-	return !s.Behind && int(s.Replicas) <= countLive(state.Machines)
+// mayLower reports whether lower replicas delete no Machine but leaving ones. Those that
+// were asked for have appeared, or were certainly never created. A blocked MachineSet can
+// be unblocked before the lower number reaches it. Then it creates what it lacks, and
+// deletes as many Machines as the number was lowered by: first the leaving ones, and then
+// Machines without a Node, whether they serve a claim or not.
+func (s MachineSet) mayLower(state State, want int) bool {
+	if s.appeared(state) || !s.Blocked {
+		return s.appeared(state)
+	}
+	live := countLive(state.Machines)
+	booting := slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.Leaving && !m.Used })
+	return int(state.Replicas)-want <= len(state.Machines)-live || !booting
+}
+
+// mayGo reports whether neither the MachineSets have, nor the MachineDeployment has or will
+// get, more replicas than there are live Machines and claims that wait. What a MachineSet
+// creates when a leaving Machine is gone is then what a claim waits for.
+func (s MachineSet) mayGo(_ Machine, state State, isNew int) bool {
+	needed := countLive(state.Machines) + isNew
+	return !s.Behind && int(max(s.Replicas, state.Replicas, s.replicas(state, isNew))) <= needed
+}
+
+// lowering reports whether the MachineSet still has to act on replicas that were lowered
+// because it was blocked. If it was unblocked meanwhile, it has created Machines for the
+// higher number, and deletes them again.
+func (s MachineSet) lowering(state State) bool {
+	return s.Lowered && (s.Behind || s.Replicas != state.Replicas)
+}
+
+// onlySpare reports whether lower replicas delete Machines that nothing needs: those that
+// serve a claim have a Node, so that Machines without one are deleted before them.
+func onlySpare(state State) bool {
+	kept := 0
+	for _, machine := range state.Machines {
+		switch {
+		case machine.Leaving:
+		case machine.Used:
+			kept++
+		case machine.Claim != "":
+			return false
+		}
+	}
+	return kept <= int(state.Replicas)
 }
 
 func countLive(machines []Machine) int {
@@ -96,6 +153,10 @@ func termsOf(machines []Machine) (t terms) {
 	}
 	return t
 }
+
+// lowering returns false: replicas of a pool are never lowered before all Machines that
+// were asked for have appeared.
+func (Pool) lowering(State) bool { return false }
 
 func (Pool) appeared(state State) bool {
 	t := termsOf(state.Machines)

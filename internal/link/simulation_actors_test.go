@@ -134,7 +134,9 @@ func (w *world) passReplicas() {
 		ms.from = md
 		return
 	}
-	w.ms = append(w.ms, simReplicas{replicas: w.md[md].replicas, from: md})
+	passed := *ms
+	passed.replicas, passed.from, passed.generation, passed.observed = w.md[md].replicas, md, ms.generation+1, false
+	w.ms = append(w.ms, passed)
 	w.wrote()
 	w.tracef("MachineSet's replicas %d", w.ms.now().replicas)
 }
@@ -142,12 +144,6 @@ func (w *world) passReplicas() {
 // scaleMachineSet is the MachineSet controller's syncReplicas.
 func (w *world) scaleMachineSet() {
 	v := &w.views[machineSet]
-	defer func() {
-		if v.machines >= w.ownWrites && !w.ms[v.ms].observed {
-			w.ms[v.ms].observed = true
-			w.wrote()
-		}
-	}()
 	if !w.laggingMachineSet {
 		v.machines = max(v.machines, w.md[w.ms[v.ms].from].decidedFrom)
 	}
@@ -158,7 +154,8 @@ func (w *world) scaleMachineSet() {
 	for _, m := range w.machines[v.machines] {
 		seen = append(seen, model.Machine{Name: m.Name, Created: m.Created, Deleting: m.deleting, DeleteAnnotation: m.chosen, Healthy: m.Used})
 	}
-	create, remove := model.MachineSet(w.ms[v.ms].replicas, seen)
+	create, remove := model.MachineSet(w.ms[v.ms].replicas, w.blocked, seen)
+	defer w.reportReplicas(w.ms[v.ms], len(seen))
 	for range create {
 		w.made++
 		// Its name is random, so names do not tell the order of creation.
@@ -181,6 +178,18 @@ func (w *world) scaleMachineSet() {
 			now.deleting = true
 		})
 		w.ownWrites = w.machines.latest()
+	}
+}
+
+// reportReplicas is what the MachineSet controller writes into the status of a MachineSet
+// after it has acted on one that counts these Machines.
+func (w *world) reportReplicas(acted simReplicas, machines int) {
+	reported := w.ms.now()
+	reported.observed = reported.observed || reported.generation == acted.generation
+	reported.blocked, reported.machines = w.blocked && machines < int(acted.replicas), machines
+	if reported != w.ms.now() {
+		w.ms = append(w.ms, reported)
+		w.wrote()
 	}
 }
 

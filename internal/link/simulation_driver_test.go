@@ -69,7 +69,7 @@ func (w *world) round() {
 
 // settle runs rounds until one writes nothing, then checks what must hold then.
 func (w *world) settle() {
-	w.crash = -1
+	w.crash, w.blocked = -1, false
 	for range 100 {
 		before := w.writes
 		w.round()
@@ -131,6 +131,10 @@ func (w *world) randomStep(maxClaims, fresh int) {
 		w.updateMachine(machines[w.random.Intn(len(machines))].Name, 0, func(m *simMachine) {
 			m.deleting = m.deleting || m.Used || w.deletedBooting
 		})
+	case choice < 16 && w.blocks:
+		w.actor = user
+		w.blocked = !w.blocked
+		w.tracef("preflight checks fail: %t", w.blocked)
 	case choice < 14 && len(machines) > 0:
 		w.actor = infrastructure
 		w.breakDown(machines[w.random.Intn(len(machines))])

@@ -43,6 +43,9 @@ type simMachine struct {
 // spareSteps is for how many steps a spare Machine is kept.
 const spareSteps = 20
 
+// probeSteps is after how many steps replicas count leaving Machines again.
+const probeSteps = 30
+
 func (w *world) forDecide(m simMachine) Machine {
 	m.Leaving = m.chosen || m.deleting
 	m.Expired = w.step-m.spareSince >= spareSteps
@@ -55,9 +58,17 @@ func (w *world) forDecide(m simMachine) Machine {
 type simReplicas struct {
 	replicas int32
 	// from is, in a MachineSet, the newest version of the MachineDeployment whose
-	// replicas it has; observed tells whether its controller has acted on it.
-	from     int
-	observed bool
+	// replicas it has; observed tells whether its controller has acted on its generation.
+	from, generation int
+	observed         bool
+	// blocked tells, in a MachineSet, that its preflight checks kept it from making any of
+	// the Machines that it lacked when it had these many.
+	blocked  bool
+	machines int
+	// lowered tells, in a MachineDeployment, that its replicas were lowered because the
+	// MachineSet was blocked, and since is the step of that.
+	lowered bool
+	since   int
 	// decidedFrom is, in a MachineDeployment, the newest version of the Machines from
 	// which its replicas were decided.
 	decidedFrom int
@@ -99,6 +110,11 @@ type options struct {
 	pool *model.PoolProvider
 	// own is how many Machines the resource has when it is adopted.
 	own int
+	// blocks lets the MachineSet's preflight checks fail now and then.
+	blocks bool
+	// laggingLinker lets the linker see, while checks fail now and then, new Machines with
+	// replicas that are older than those which were on their way to the MachineSet.
+	laggingLinker bool
 	// trace records what happens.
 	trace bool
 }
@@ -116,6 +132,8 @@ type world struct {
 	md, ms   history[simReplicas]
 	nodes    map[string]bool // provider IDs of the Nodes that joined
 	views    [numCaches]view
+	// blocked tells that the MachineSet's preflight checks fail.
+	blocked bool
 	// instances are those of a pool; its replicas are in md.
 	instances []simInstance
 	// ownWrites is the version of Machines that holds all writes of the MachineSet

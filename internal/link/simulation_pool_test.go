@@ -20,7 +20,9 @@ type simInstance struct {
 func (w *world) scaling(v view) Scaling {
 	if w.pool == nil {
 		set := w.ms[v.ms]
-		return MachineSet{Replicas: set.replicas, Behind: !set.observed}
+		certain := set.blocked && set.observed && set.replicas == w.md[v.md].replicas && set.machines <= len(w.machines[v.machines])
+		md := w.md[v.md]
+		return MachineSet{Replicas: set.replicas, Behind: !set.observed, Blocked: certain, Lowered: md.lowered, Probe: w.step-md.since >= probeSteps}
 	}
 	// A wait is over when the provider has seen what it is for: replicas here, and in
 	// forDecide that a Machine was chosen.

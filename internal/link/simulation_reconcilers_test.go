@@ -6,6 +6,9 @@ import "slices"
 
 // observed is scalable.Observe for one of our reconcilers.
 func (w *world) observed(actor int) (claims []simClaim, machines map[string]simMachine, plan Plan) {
+	if actor == linker && w.blocks && !w.laggingLinker {
+		w.views[linker].md, w.views[linker].ms = w.md.latest(), w.ms.latest()
+	}
 	v := w.views[actor]
 	state := State{Replicas: w.md[v.md].replicas, Own: int32(w.own), Scaling: w.scaling(v)}
 	if w.own > 0 {
@@ -121,7 +124,9 @@ func (w *world) scale() {
 	}
 	md := &w.md[w.md.latest()]
 	if plan.Replicas != md.replicas {
-		w.md = append(w.md, simReplicas{replicas: plan.Replicas})
+		set, _ := w.scaling(v).(MachineSet)
+		lowered := set.Blocked && plan.Replicas < md.replicas
+		w.md = append(w.md, simReplicas{replicas: plan.Replicas, lowered: lowered, since: w.step})
 		md = &w.md[w.md.latest()]
 		w.wrote()
 		w.tracef("replicas %d, decided from version %d of the Machines, which are at %d", plan.Replicas, v.machines, w.machines.latest())

@@ -89,11 +89,26 @@ func TestSimulationAdopted(t *testing.T) {
 	}
 }
 
+// TestSimulationBlocked does the same with a MachineSet whose preflight checks fail now and
+// then. Replicas are lowered while they do, and it may be unblocked at any moment.
+func TestSimulationBlocked(t *testing.T) {
+	for seed := range int64(interleavings) {
+		opts := options{blocks: true}
+		w := simulate(seed, opts)
+		if w.failure != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts, w.step))
+		} else if len(w.victims) > 0 {
+			t.Fatalf("seed %d: replicas made the MachineSet delete a serving Machine\n%s", seed, traceOf(seed, opts, w.victims[0]))
+		}
+	}
+}
+
 // TestSimulationCounts counts the serving Machines that a MachineSet or a provider
 // deletes when its world is less kind; what must hold at every moment and in the end, does.
 func TestSimulationCounts(t *testing.T) {
 	for name, opts := range map[string]options{
 		"a lagging MachineSet":            {laggingMachineSet: true},
+		"a lagging linker, and blocks":    {blocks: true, laggingLinker: true},
 		"deleted Machines without a Node": {deletedBooting: true},
 		"those of a pool":                 {deletedBooting: true, pool: &model.PoolProvider{}},
 	} {
@@ -170,6 +185,43 @@ func TestSimulationDefaultOrder(t *testing.T) {
 			w.deleteClaim(c.uid)
 		}
 	})
+}
+
+// TestSimulationBlockedInOrder removes Machines while a claim waits for one that preflight
+// checks keep from being created. Whenever that ends, one Machine is created.
+func TestSimulationBlockedInOrder(t *testing.T) {
+	for name, rounds := range map[string]int{"at once": 0, "while replicas are lowered": 1, "while Machines leave": 3, "when all is settled": 100} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0, options{trace: true, blocks: true})
+			w.actor = core
+			for range 3 {
+				w.createClaim()
+			}
+			w.settle()
+			w.blocked, w.actor = true, core
+			w.createClaim()
+			for range 20 {
+				w.round()
+			}
+			made := w.made
+			for _, c := range slices.Clone(w.claims.now()[:2]) {
+				w.deleteClaim(c.uid)
+			}
+			for range rounds {
+				w.round()
+			}
+			if replicas := w.md.now().replicas; rounds == 100 && (replicas != 2 || len(w.machines.now()) != 1) {
+				t.Errorf("%d Machines with replicas %d, want 1 with 2", len(w.machines.now()), replicas)
+			}
+			w.settle()
+			if got := w.made - made; got != 1 || w.failure != "" || len(w.victims) > 0 {
+				t.Errorf("%d Machines made, want 1; %d serving Machines deleted; %s", got, len(w.victims), w.failure)
+			}
+			if t.Failed() {
+				t.Log(strings.Join(w.log, "\n"))
+			}
+		})
+	}
 }
 
 // TestSimulationDoubleLink is a linker that does not see its own last link and

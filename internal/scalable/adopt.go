@@ -48,7 +48,7 @@ func Disown(resource *Resource) *Resource {
 	for _, key := range []string{v1alpha1.TemplateLabel, v1alpha1.InstanceTypeLabel, v1alpha1.ZoneLabel, v1alpha1.CapacityTypeLabel} {
 		delete(labels, key)
 	}
-	for _, key := range []string{v1alpha1.AdoptedAnnotation, v1alpha1.OwnReplicasAnnotation, v1alpha1.EmptySinceAnnotation} {
+	for _, key := range []string{v1alpha1.AdoptedAnnotation, v1alpha1.OwnReplicasAnnotation, v1alpha1.EmptySinceAnnotation, v1alpha1.LoweredAnnotation} {
 		delete(annotations, key)
 	}
 	disowned.SetLabels(labels)

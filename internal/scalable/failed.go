@@ -35,19 +35,17 @@ const readTimeout = 5 * time.Second
 // Failure returns why the machine of a claim could not be had; nil if the claim
 // has one, needs none, or it may still come.
 func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !NeedsMachine(claim) {
+	if !NeedsMachine(claim) || Halted(claim) || o.Halt(claim) != nil {
 		return nil
 	}
 	if o.exceeding.Has(claim.UID) {
 		return &failure.Failure{Kind: LimitReached, Message: fmt.Sprintf("%s has no machine left within maxMachines or its reservation, see the status of KarpenterMachineTemplate %s", catalog.KeyOf(claim), o.Template.Name)}
 	}
 	if name, served := o.Plan.Served[claim.UID]; served {
-		return o.failureOf(o.Machines[name])
+		return o.failureOf(claim, o.Machines[name])
 	}
-	for _, machine := range o.Machines {
-		if ClaimUID(machine) == claim.UID {
-			return nil // it had one, and gets another
-		}
+	if o.hadMachine(claim) {
+		return nil // it gets another
 	}
 	if o.unusable != "" {
 		return &failure.Failure{Kind: ResourceUnusable, Message: o.unusable}
@@ -55,15 +53,20 @@ func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
 	if o.Now.Before(o.waitsSince(claim).Add(o.Settings.LaunchTimeout)) {
 		return nil
 	}
-	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has made no Machine in %s%s", o.Settings.LaunchTimeout, o.whyNone())}
+	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has created no Machine in %s%s", o.Settings.LaunchTimeout, o.whyNone(claim))}
 }
 
-// failureOf returns why a Machine will not become a Node.
-func (o *Observed) failureOf(machine *clusterv1.Machine) *failure.Failure {
+// hadMachine reports whether a Machine is linked to a claim that has none.
+func (o *Observed) hadMachine(claim *karpv1.NodeClaim) bool {
+	return lo.SomeBy(lo.Values(o.Machines), func(machine *clusterv1.Machine) bool { return ClaimUID(machine) == claim.UID })
+}
+
+// failureOf returns why the Machine of a claim will not become a Node.
+func (o *Observed) failureOf(claim *karpv1.NodeClaim, machine *clusterv1.Machine) *failure.Failure {
 	if failed := o.failed[machine.Name]; failed != nil {
 		return failed
 	}
-	if machine.Spec.ProviderID != "" || o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout)) {
+	if machine.Spec.ProviderID != "" || o.Now.Before(o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout)) {
 		return nil
 	}
 	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Machine %s has had no provider ID for %s%s", machine.Name, o.Settings.LaunchTimeout, launchProblem(machine))}
@@ -72,7 +75,7 @@ func (o *Observed) failureOf(machine *clusterv1.Machine) *failure.Failure {
 // unfit tells whether a Machine that serves no claim is of no use to another.
 func (o *Observed) unfit(machine *clusterv1.Machine) bool {
 	return o.failed[machine.Name] != nil ||
-		!o.used(machine) && !o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout))
+		!o.used(machine) && o.halts[machine.Name] == nil && !o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout))
 }
 
 // FailureOf returns why a Machine has failed for good; nil if it has not. It reads,
@@ -98,6 +101,15 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 // startedAt returns when Cluster API could begin with a Machine.
 func startedAt(machine *clusterv1.Machine) time.Time {
 	return latest(machine.CreationTimestamp.Time, unpausedAt(machine))
+}
+
+// launchSince returns since when the Machine of a claim could have got a provider ID.
+func (o *Observed) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
+	since := startedAt(machine)
+	if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
+		since = latest(since, condition.LastTransitionTime.Time)
+	}
+	return since
 }
 
 // waitsSince returns since when a claim without a Machine could have got one.
@@ -126,9 +138,11 @@ func unpausedAt(object conditions.Getter) time.Time {
 	return time.Time{}
 }
 
-// whyNone says what keeps Cluster API from making Machines.
-func (o *Observed) whyNone() string {
+// whyNone returns what keeps Cluster API from creating a Machine for a claim.
+func (o *Observed) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
+	case o.Resource == nil && Refused(claim):
+		return ": " + claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Message
 	case o.scalingProblem != "":
 		return o.scalingProblem
 	case o.Resource == nil:

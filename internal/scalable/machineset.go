@@ -5,6 +5,7 @@ package scalable
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// observe tells how far the MachineSets are, and what keeps them from making Machines.
+// probeAfter is when replicas that were lowered for a blocked MachineSet count leaving
+// Machines again, to see whether it still is blocked. Cluster API checks as often
+// (core/reconcilers/machineset/machineset_preflight.go, preflightFailedRequeueAfter).
+const probeAfter = 15 * time.Second
+
+// observe returns how far the MachineSets are, and what keeps them from creating Machines.
 func (machineDeployments) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
 	sets, err := machineSetsOf(ctx, clusters, observed.Name)
 	if err != nil {
@@ -34,8 +41,36 @@ func (machineDeployments) observe(ctx context.Context, clusters *operator.Cluste
 			scaling.Behind = scaling.Behind || sets[i].Status.ObservedGeneration < sets[i].Generation
 		}
 	}
+	if observed.Resource == nil {
+		observed.scaling = scaling
+		return nil
+	}
+	observed.halt = haltOf(observed.Resource.API().(*clusterv1.MachineDeployment), sets)
+	scaling.Blocked = len(sets) == 1 && certainlyBlocked(observed, &sets[0])
+	if at, lowered := loweredAt(observed.Resource); lowered {
+		scaling.Lowered, scaling.Probe = true, !observed.Now.Before(at.Add(probeAfter))
+		observed.due = append(observed.due, at.Add(probeAfter))
+	}
 	observed.scaling = scaling
 	return nil
+}
+
+// certainlyBlocked reports whether a MachineSet created none of the Machines that it lacks: it
+// has observed the MachineDeployment's replicas, counts no more Machines than the cache has,
+// and reports that it is blocked.
+func certainlyBlocked(observed *Observed, set *clusterv1.MachineSet) bool {
+	return set.DeletionTimestamp.IsZero() && blockedBy(set) != "" &&
+		set.Status.ObservedGeneration >= set.Generation &&
+		lo.FromPtr(set.Spec.Replicas) == observed.Resource.Replicas() &&
+		int(lo.FromPtr(set.Status.Replicas)) <= len(observed.Machines)
+}
+
+// loweredAt returns when replicas were lowered because the MachineSet was blocked; false if
+// they were last changed for another reason.
+func loweredAt(resource *Resource) (time.Time, bool) {
+	value, lowered := resource.GetAnnotations()[v1alpha1.LoweredAnnotation]
+	at, err := time.Parse(time.RFC3339, value)
+	return at, lowered && err == nil
 }
 
 func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string) ([]clusterv1.MachineSet, error) {

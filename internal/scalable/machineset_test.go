@@ -23,7 +23,7 @@ func machineSet(name, deployment string, replicas int32) *clusterv1.MachineSet {
 	return set
 }
 
-func blockedBy(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet {
+func scalingUp(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet {
 	conditions.Set(set, metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: message})
 	return set
 }
@@ -43,11 +43,11 @@ func TestObserveMachineSets(t *testing.T) {
 		"two, one of them behind":   {sets: []*clusterv1.MachineSet{behind, machineSet("b", "general", 1)}, want: link.MachineSet{Replicas: 3, Behind: true}},
 		"one that is being deleted": {sets: []*clusterv1.MachineSet{machineSet("a", "general", 1), going}, want: link.MachineSet{Replicas: 1}},
 		"that of another":           {sets: []*clusterv1.MachineSet{machineSet("a", "other", 2)}},
-		"one that cannot scale": {sets: []*clusterv1.MachineSet{blockedBy(machineSet("a", "general", 2), "version skew preflight check failed")},
+		"one that cannot scale": {sets: []*clusterv1.MachineSet{scalingUp(machineSet("a", "general", 2), "version skew preflight check failed")},
 			want: link.MachineSet{Replicas: 2}, problem: ": ScalingUp: version skew preflight check failed"},
-		"the first of two problems": {sets: []*clusterv1.MachineSet{blockedBy(machineSet("a", "general", 1), "one"), blockedBy(machineSet("b", "general", 1), "two")},
+		"the first of two problems": {sets: []*clusterv1.MachineSet{scalingUp(machineSet("a", "general", 1), "one"), scalingUp(machineSet("b", "general", 1), "two")},
 			want: link.MachineSet{Replicas: 2}, problem: ": ScalingUp: one"},
-		"one that says nothing": {sets: []*clusterv1.MachineSet{blockedBy(machineSet("a", "general", 2), "")}, want: link.MachineSet{Replicas: 2}},
+		"one that says nothing": {sets: []*clusterv1.MachineSet{scalingUp(machineSet("a", "general", 2), "")}, want: link.MachineSet{Replicas: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
@@ -72,14 +72,14 @@ func TestObserveMachineSets(t *testing.T) {
 // too long.
 func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 	observed := &Observed{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, &clusterv1.MachineDeployment{})}
-	set := blockedBy(machineSet("a", "general", 1), "version skew preflight check failed")
+	set := scalingUp(machineSet("a", "general", 1), "version skew preflight check failed")
 	if err := (machineDeployments{}).observe(t.Context(), clustersWith(set), observed); err != nil {
 		t.Fatal(err)
 	}
 	if got := observed.Failure(claimOf(9 * time.Minute)); got != nil {
 		t.Errorf("in time: got %+v", got)
 	}
-	const want = "Cluster API has made no Machine in 10m0s: ScalingUp: version skew preflight check failed"
+	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
 	if got := observed.Failure(claimOf(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}

@@ -54,6 +54,10 @@ type Observed struct {
 	fresh map[string]bool
 	// gone has the Machines whose instance is gone or, if they are leaving, going.
 	gone map[string]bool
+	// halts has the Machines that nothing works on.
+	halts map[string]*Halt
+	// halt is why no Machines are created for the resource; nil if they are.
+	halt *Halt
 
 	// What the resource's kind has observed: how replicas become Machines, what keeps
 	// them from that, why no claim can be served, and when time alone changes something.
@@ -118,7 +122,7 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		return fmt.Errorf("listing the Machines of scalable resource %s: %w", o.Name, err)
 	}
 	o.Machines, o.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
-	o.fresh, o.gone = map[string]bool{}, map[string]bool{}
+	o.fresh, o.gone, o.halts = map[string]bool{}, map[string]bool{}, map[string]*Halt{}
 	for i := range machines.Items {
 		machine := &machines.Items[i]
 		if o.Resource != nil && kindOf(machine) != o.Resource.kind {
@@ -139,10 +143,15 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		return err
 	}
 	o.Settings = SettingsOf(o.Template)
-	if o.Resource != nil {
-		if o.unusable, err = o.Resource.kind.unusable(ctx, clusters, o.Resource); err != nil {
-			return err
+	for name, machine := range o.Machines {
+		if !o.Now.Before(startedAt(machine).Add(o.patience())) {
+			o.halts[name] = MachineHalt(ctx, clusters, machine)
 		}
+	}
+	if o.Resource == nil {
+		o.halt = noProgress("no %s %s exists yet: see the events of the NodeClaim", o.kind().Name(), o.Name)
+	} else if o.unusable, err = o.Resource.kind.unusable(ctx, clusters, o.Resource); err != nil {
+		return err
 	}
 	return o.kind().observe(ctx, clusters, o)
 }
@@ -267,7 +276,7 @@ func (o *Observed) DueIn() time.Duration {
 			continue
 		}
 		if !o.used(machine) {
-			due = append(due, startedAt(machine).Add(o.Settings.LaunchTimeout))
+			due = append(due, startedAt(machine).Add(o.patience()), startedAt(machine).Add(o.Settings.LaunchTimeout))
 		}
 		if ClaimUID(machine) == "" {
 			due = append(due, spareSince(machine).Add(o.Settings.SpareTTL))
@@ -278,8 +287,15 @@ func (o *Observed) DueIn() time.Duration {
 		due = append(due, o.Now.Add(limitPoll))
 	}
 	for i := range o.Claims {
-		if claim := &o.Claims[i]; o.Waits(claim) {
-			due = append(due, o.waitsSince(claim).Add(o.Settings.LaunchTimeout))
+		claim := &o.Claims[i]
+		if o.Waits(claim) {
+			due = append(due, o.waitsSince(claim).Add(o.patience()), o.waitsSince(claim).Add(o.Settings.LaunchTimeout))
+		}
+		if Halted(claim) {
+			// No event tells that a provider acts on an object again.
+			due = append(due, o.Now.Add(noProgressAfter))
+		} else if machine := o.Machines[o.Plan.Served[claim.UID]]; machine != nil && machine.Spec.ProviderID == "" {
+			due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
 		}
 	}
 	var next time.Duration

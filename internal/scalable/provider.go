@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
@@ -112,7 +113,23 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	observed.due = append(observed.due, seen)
 	observed.scaling = link.Pool{Unready: !ready, Settled: !observed.Now.Before(seen)}
 	observed.scalingProblem = problemOf(infrastructure)
+	observed.halt = poolHaltOf(observed.Resource.API().(*clusterv1.MachinePool), infrastructure)
 	return observed.losses(ctx, clusters, going)
+}
+
+// poolHaltOf returns why nothing works on a MachinePool; nil if something does. Once the
+// provider has acted on its infrastructure, nothing shows that it acts no more.
+func poolHaltOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstructured) *Halt {
+	name := client.ObjectKeyFromObject(pool)
+	switch {
+	case pool.Status.ObservedGeneration < pool.Generation:
+		return noProgress("Cluster API has not acted on MachinePool %s: check that its controllers run", name)
+	case infrastructure == nil:
+		return noProgress("the infrastructure object of MachinePool %s does not exist", name)
+	case untouched(infrastructure):
+		return noProgress("the infrastructure provider has not acted on %s %s of MachinePool %s: check that it runs", infrastructure.GetKind(), infrastructure.GetName(), name)
+	}
+	return nil
 }
 
 // losses tells which Machines have lost their instance. Going tells whether all instances

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -66,6 +67,24 @@ func (r *Resource) SetReplicas(replicas int32, now time.Time) {
 	if !r.HasReplicas() || r.Replicas() != replicas {
 		r.kind.setReplicas(r.API(), replicas, now)
 	}
+}
+
+// Scale writes the planned replicas into a copy of the resource or into one that is to be
+// created. Replicas that are lowered because the MachineSet is blocked get the time of that.
+func (o *Observed) Scale(resource *Resource) {
+	before := resource.Replicas()
+	resource.SetReplicas(o.Plan.Replicas, o.Now)
+	if resource.Replicas() == before {
+		return
+	}
+	annotations := lo.Assign(resource.GetAnnotations())
+	switch set, _ := o.scaling.(link.MachineSet); {
+	case set.Blocked && resource.Replicas() < before:
+		annotations[v1alpha1.LoweredAnnotation] = Timestamp(o.Now)
+	case set.Blocked || !set.Lowered || set.Probe:
+		delete(annotations, v1alpha1.LoweredAnnotation)
+	}
+	resource.SetAnnotations(annotations)
 }
 
 // Machines returns how many Machines the status tells of, and how many are ready.

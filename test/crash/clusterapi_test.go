@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"strings"
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
@@ -34,6 +36,7 @@ func (w *world) machineDeployments() {
 		set.Spec.Replicas = lo.ToPtr(model.MachineDeployment(lo.FromPtr(deployment.Spec.Replicas), lo.FromPtr(set.Spec.Replicas), lo.FromPtr(set.Status.Replicas)))
 		w.server.put(set)
 		deployment.Status.Replicas = lo.ToPtr(lo.FromPtr(set.Status.Replicas))
+		deployment.Status.ObservedGeneration = deployment.Generation
 		w.server.put(deployment)
 	}
 }
@@ -44,16 +47,18 @@ func (w *world) machineSets() {
 	for _, name := range sortedNames(w.server.head["MachineSet"]) {
 		set := w.server.head["MachineSet"][name].DeepCopyObject().(*clusterv1.MachineSet)
 		own := lo.Filter(w.machines(), func(m *clusterv1.Machine, _ int) bool { return m.Labels[clusterv1.MachineSetNameLabel] == name })
-		create, remove := model.MachineSet(lo.FromPtr(set.Spec.Replicas), lo.Map(own, modelOf))
+		create, remove := model.MachineSet(lo.FromPtr(set.Spec.Replicas), w.blocked, lo.Map(own, modelOf))
 		for range min(int(create), w.machineLimit-len(own)) {
-			w.server.put(&clusterv1.Machine{
+			machine := &clusterv1.Machine{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: prod.Namespace, Name: name + "-" + suffix(w.server.objects),
 					Labels: maps.Clone(set.Spec.Template.Labels), Annotations: maps.Clone(set.Spec.Template.Annotations),
 					Finalizers: []string{clusterv1.MachineFinalizer},
 				},
 				Spec: set.Spec.Template.Spec,
-			})
+			}
+			machine.Spec.InfrastructureRef.Kind, machine.Spec.InfrastructureRef.Name = strings.TrimSuffix(infrastructureKind, clusterv1.TemplateSuffix), machine.Name
+			w.server.put(machine)
 		}
 		for _, name := range remove {
 			must(w.live().Delete(context.Background(), w.server.head["Machine"][name]))
@@ -61,8 +66,27 @@ func (w *world) machineSets() {
 		w.syncMetadata(set)
 		set.Status.Replicas = lo.ToPtr(int32(len(w.machinesOf(name))))
 		set.Status.ObservedGeneration = set.Generation
+		w.reportScalingUp(set, len(own))
 		w.server.put(set)
 	}
+}
+
+// reportScalingUp sets the condition ScalingUp of a MachineSet that had so many Machines when
+// it acted (core/reconcilers/machineset/machineset_controller_status.go, setScalingUpCondition).
+func (w *world) reportScalingUp(set *clusterv1.MachineSet, machines int) {
+	condition := metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionFalse,
+		Reason: clusterv1.MachineSetNotScalingUpReason, LastTransitionTime: metav1.NewTime(w.clock.Now())}
+	if replicas := int(lo.FromPtr(set.Spec.Replicas)); machines < replicas {
+		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1.MachineSetScalingUpReason
+		condition.Message = fmt.Sprintf("Scaling up from %d to %d replicas", machines, replicas)
+		if w.blocked {
+			condition.Message += " is blocked because:\n* the control plane is upgrading"
+		}
+	}
+	if known := conditions.Get(set, condition.Type); known != nil && known.Status == condition.Status {
+		condition.LastTransitionTime = known.LastTransitionTime
+	}
+	conditions.Set(set, condition)
 }
 
 // syncMetadata gives the Machines of a MachineSet the labels and annotations of its

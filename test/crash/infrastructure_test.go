@@ -43,6 +43,10 @@ func (w *world) infrastructure() {
 // boot lets a Machine come one step further.
 func (w *world) boot(m *clusterv1.Machine) {
 	age := w.clock.Since(m.CreationTimestamp.Time) - w.mode.slowness(m.Name)
+	if len(m.Status.Conditions) == 0 {
+		w.setInfrastructureReady(m, metav1.ConditionFalse, "NotReady", "")
+		return
+	}
 	if age < toProviderID {
 		return
 	}
@@ -69,7 +73,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 
 func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.ConditionStatus, reason, message string) {
 	m = m.DeepCopy()
-	if len(m.Status.Conditions) == 0 || m.Status.Conditions[0].Status != status {
+	if len(m.Status.Conditions) == 0 || m.Status.Conditions[0].Reason != reason {
 		m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineInfrastructureReadyCondition, Status: status,
 			Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(w.clock.Now())}}
 	}

@@ -19,6 +19,8 @@ func (w *world) machinePools() {
 	w.server.actor = "MachinePool"
 	for _, name := range sortedNames(w.server.head["MachinePool"]) {
 		pool := w.server.head["MachinePool"][name].DeepCopyObject().(*clusterv1.MachinePool)
+		pool.Status.ObservedGeneration = pool.Generation
+		w.server.put(pool)
 		group := w.group(pool.Spec.Template.Spec.InfrastructureRef.Name)
 		if group == nil {
 			continue

@@ -78,9 +78,12 @@ func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
 	return "unknown"
 }
 
-// ours are the annotations that this operator or Cluster API acts on.
+// ours are the annotations that this operator or Cluster API acts on. The time at which
+// replicas were lowered says nothing any more.
 func ours(annotations map[string]string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(key string) bool { return key == touchedAnnotation })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(key string) bool {
+		return key == touchedAnnotation || key == v1alpha1.LoweredAnnotation
+	})
 }
 
 // checkSettled checks that nothing is written in a settled world, by a new process

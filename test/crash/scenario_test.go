@@ -157,6 +157,9 @@ func pause(paused bool) func(*world) {
 	}
 }
 
+// blocked lets the preflight checks of all MachineSets fail, or pass.
+func blocked(blocked bool) func(*world) { return func(w *world) { w.blocked = blocked } }
+
 // many is more Machines than there ever are.
 const many = math.MaxInt32
 

@@ -2,6 +2,8 @@
 
 package crash
 
+import "time"
+
 // scenario is what happens to a cluster.
 type scenario struct {
 	name string
@@ -160,6 +162,29 @@ var scenarios = []scenario{{
 	// too many and removes any (docs/design/machinepools.md, What cannot be guaranteed).
 	mayLose:     &loss{by: "provider", atMost: 60},
 	extraOfPool: 2,
+}, {
+	name:   "blocked",
+	of:     []*scaling{machineDeployment},
+	before: 3,
+	script: []step{
+		{"the control plane is upgraded, and 1 arrives", atOnce, all(blocked(true), want(4))},
+		{"2 of 3 go", replicas(4), all(want(2), deleteClaims("claim-01", "claim-03"))},
+		// Long after the time in which the operator would take the offering for unavailable.
+		{"the upgrade ends", later(12 * time.Minute), blocked(false)},
+	},
+	machines: 1, left: 2,
+	extra: 2,
+}, {
+	name:   "blocked_briefly",
+	of:     []*scaling{machineDeployment},
+	before: 3,
+	script: []step{
+		{"the control plane is upgraded, and 1 arrives", atOnce, all(blocked(true), want(4))},
+		{"2 of 3 go", replicas(4), all(want(2), deleteClaims("claim-01", "claim-03"))},
+		{"the upgrade ends while their Machines leave", terminating(1), blocked(false)},
+	},
+	machines: 1, left: 2,
+	extra: 2,
 }, {
 	name:   "pause",
 	of:     bothKinds,

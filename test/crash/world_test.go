@@ -44,6 +44,7 @@ type world struct {
 	known        []string                      // kinds of which a new process sees no older state
 	wanted       int                           // claims that the Pods need
 	machineLimit int                           // for how many Machines of a MachineSet or MachinePool there is room
+	blocked      bool                          // whether preflight checks fail
 	holds        func() bool                   // whether Machines come no further
 	alone        func() bool                   // whether no Node joins
 	keeps        func() bool                   // whether deleted Machines do not go
@@ -117,7 +118,7 @@ func (w *world) round() {
 	for len(w.script) > 0 && w.script[0].when(w) {
 		w.tracef("STEP %s", w.script[0].what)
 		w.script[0].do(w)
-		w.script, w.lastStep = w.script[1:], w.clock.Now()
+		w.script, w.lastStep, w.lastChange = w.script[1:], w.clock.Now(), w.clock.Now()
 	}
 	if w.process == nil && !w.clock.Now().Before(w.startAt) {
 		w.process = newProcess(w)

@@ -9,8 +9,7 @@
 // it; test/integration compares it with Cluster API's own reconcilers. What it
 // says is about what a controller sees, which may be older than what there is.
 //
-// Not in it: several MachineSets, failing preflight checks, a missing template, a
-// pause, remediation and in-place updates.
+// Not in it: several MachineSets, a missing template, a pause, remediation and in-place updates.
 //
 // MachinePool is what providers do with the replicas of a MachinePool, on which
 // Cluster API itself does not act. The simulated infrastructure decides with it.

@@ -26,6 +26,9 @@ type Machine struct {
 // that order (core/reconcilers/machineset: syncReplicas and
 // machineset_deletion_order.go).
 //
+// A blocked one, whose preflight checks fail, creates none, reports that in its condition
+// ScalingUp, and deletes Machines all the same (machineset_preflight.go, runPreflightChecks).
+//
 // Deleting Machines count as Machines, and are the first of those to go: each of
 // them uses up one of the places that there are too many.
 //
@@ -35,9 +38,12 @@ type Machine struct {
 // months old do the numbers get equal, and the name decides; all that are older
 // than a year are equal in this way, whenever they were made. Nor does the model
 // have Machines that were created in the future.
-func MachineSet(replicas int32, machines []Machine) (create int32, remove []string) {
+func MachineSet(replicas int32, blocked bool, machines []Machine) (create int32, remove []string) {
 	tooMany := len(machines) - int(replicas)
 	if tooMany <= 0 {
+		if blocked {
+			return 0, nil
+		}
 		return int32(-tooMany), nil
 	}
 	order := slices.Clone(machines)

@@ -123,6 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setOfferingsAvailable,
 		r.setScalableResources,
 		r.setLimits,
+		r.setMachinesProgressing,
 		r.setCapacityAccurate,
 		r.setNodesTainted,
 		r.setOfferingsValid,

@@ -11,7 +11,8 @@
 // read), it is replaced again.
 //
 // A claim whose machine could not be had is deleted, so that Karpenter makes
-// another for the same Pods, with another offering; see failure.go.
+// another for the same Pods, with another offering; see failure.go. A claim whose Machine
+// Cluster API does not create or act on waits; see halt.go.
 package nodeclaim
 
 import (
@@ -99,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !linked {
 		return reconcile.Result{}, err // the cache is behind: its next event brings the next reconcile
 	}
-	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed))
+	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.reportHalts(ctx, observed))
 	again, failed := r.fail(ctx, observed)
 	due := observed.DueIn()
 	if again > 0 && (due == 0 || again < due) {

@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // offeringUnavailable tells on the template that an offering is left alone.
@@ -46,6 +47,28 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalo
 		Reason:         string(failed.Kind),
 		Message:        fmt.Sprintf("NodeClaim %s got no machine from offering %s, and Karpenter tries another: %s", claim.Name, offering, failed.Message),
 		DedupeValues:   []string{pod.String(), string(claim.UID)},
+	}
+}
+
+// claimWaits reports on a claim what Cluster API reports while it creates no Machine for it.
+func claimWaits(claim *karpv1.NodeClaim, halt *scalable.Halt) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeWarning,
+		Reason:         halt.Reason,
+		Message:        "Waiting for Cluster API: " + halt.Message,
+		DedupeValues:   []string{string(claim.UID), halt.Message},
+	}
+}
+
+// podWaitsForClusterAPI reports the same on a Pod.
+func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, halt *scalable.Halt) events.Event {
+	return events.Event{
+		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
+		Type:           corev1.EventTypeWarning,
+		Reason:         halt.Reason,
+		Message:        fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", claim.Name, halt.Message),
+		DedupeValues:   []string{pod.String(), string(claim.UID), halt.Message},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -69,6 +70,9 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	}
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = want
+	if _, provisional := link.ParseProvisionalID(want); !provisional && claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable) != nil {
+		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
+	}
 	// With the resourceVersion as precondition, so that a claim which was deleted
 	// and made again under the same name does not get its predecessor's Machine.
 	err := workload.Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))

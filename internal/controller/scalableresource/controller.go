@@ -51,6 +51,9 @@ type Reconciler struct {
 	recorder events.Recorder
 	clock    clock.PassiveClock
 
+	// stood is when this process last saw that Cluster API works on a resource no more, so
+	// that patience counts from then on; see leave.
+	stood sync.Map
 	// raised is when the replicas of a resource were last raised, for the pace only:
 	// nothing else is decided from it.
 	raised sync.Map
@@ -115,7 +118,8 @@ func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (re
 	switch resource := observed.Resource; {
 	case resource == nil:
 		r.raised.Delete(observed.Name)
-		return reconcile.Result{}, r.generate(ctx, observed)
+		again, err := r.generate(ctx, observed)
+		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
 		// It is going, and its claims wait for the next one.
 		return reconcile.Result{}, nil
@@ -132,7 +136,7 @@ func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (re
 func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (reconcile.Result, error) {
 	resource := observed.Resource
 	changed := resource.DeepCopy()
-	changed.SetReplicas(observed.Plan.Replicas, observed.Now)
+	observed.Scale(changed)
 	empty := setEmptySince(changed, observed)
 	if empty.expired {
 		precondition := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}

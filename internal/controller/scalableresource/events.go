@@ -25,14 +25,14 @@ func offeringGone(claim *karpv1.NodeClaim, reason error) events.Event {
 	}
 }
 
-// notGenerated tells that the Machine of a claim cannot be made, on the claim.
+// notGenerated reports on a claim that its scalable resource could not be created.
 func notGenerated(claim *karpv1.NodeClaim, resource *scalable.Resource, err error) events.Event {
 	kind := string(resource.Kind().Name())
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         kind + "NotCreated",
-		Message:        fmt.Sprintf("Cluster API refuses the %s for this NodeClaim, and it is tried again: %s", kind, err),
+		Message:        fmt.Sprintf("The %s for this NodeClaim could not be created, and is tried again: %s", kind, err),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,9 @@ import (
 // have changed since Karpenter decided for it: then the resource they name can
 // never be, and each claim moves to the one that its offering has now, or, if the
 // template offers that no more, is deleted so that Karpenter decides anew.
-func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) error {
+//
+// It returns after what time to try again, if Cluster API or the API server did not answer.
+func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
 	var errs []error
 	for i := range observed.Claims {
 		claim := &observed.Claims[i]
@@ -39,16 +42,58 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 			errs = append(errs, r.move(ctx, claim, generated))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			generated.Resource.SetReplicas(observed.Plan.Replicas, observed.Now)
+			observed.Scale(generated.Resource)
 			err := r.create(ctx, generated.Generated)
-			if err != nil {
-				r.recorder.Publish(notGenerated(claim, generated.Resource, err))
+			if err == nil {
+				return 0, errors.Join(errs...)
 			}
-			return errors.Join(append(errs, err)...)
+			r.recorder.Publish(notGenerated(claim, generated.Resource, err))
+			log.FromContext(ctx).Error(err, "cannot create scalable resource")
+			if isRefusal(err) {
+				errs = append(errs, r.refuseAll(ctx, observed, err))
+			}
+			return createAgainAfter, errors.Join(errs...)
+		}
+	}
+	return 0, errors.Join(errs...)
+}
+
+// createAgainAfter is when a scalable resource is created that could not be. No event shows
+// that a webhook answers again, or accepts what it refused.
+const createAgainAfter = 10 * time.Second
+
+// isRefusal reports whether an error is an answer that refuses what was to be created. Others,
+// such as that of a webhook that could not be called, are no evidence against an offering.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
+}
+
+// refuseAll refuses all claims that wait for a resource.
+func (r *Reconciler) refuseAll(ctx context.Context, observed *scalable.Observed, reason error) error {
+	var errs []error
+	for i := range observed.Claims {
+		if claim := &observed.Claims[i]; observed.Waits(claim) {
+			errs = append(errs, r.refuse(ctx, claim, reason))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// refuse writes on a claim why no scalable resource can be created for it, once. If that does
+// not change within launchTimeout, its launch has failed (see package nodeclaim).
+func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
+	changed := claim.DeepCopy()
+	if scalable.Refused(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRefused, lo.Substring(reason.Error(), 0, maxMessage)) {
+		return nil
+	}
+	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err)))
+	}
+	return nil
+}
+
+// maxMessage bounds a condition's message.
+const maxMessage = 1024
 
 // made is what a claim's offering has: something that is generated or, without a
 // Resource, a MachineDeployment that is adopted.
@@ -139,7 +184,7 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	}
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
 		log.FromContext(ctx).Info("NodeClaim waits, for its template does not offer what it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
-		return nil
+		return r.refuse(ctx, claim, reason)
 	}
 	r.recorder.Publish(offeringGone(claim, reason))
 	precondition := client.Preconditions{UID: &claim.UID}

@@ -20,7 +20,9 @@ import (
 
 // patience is for how long a chosen Machine waits for the lower number to have taken
 // effect. That takes seconds, or until the Machines have been made that were asked
-// for. If these cannot be made, nothing is gained by waiting.
+// for. If these cannot be made, nothing is gained by waiting. While Cluster API does not
+// work on the resource, it waits: whatever is deleted then would be created again as soon
+// as that resumes.
 const patience = 3 * time.Minute
 
 // leave lets the leaving Machines go, in two steps, and chooses those that have lost
@@ -35,6 +37,9 @@ const patience = 3 * time.Minute
 // that no other is made in its place. It returns after what time to look again; zero
 // for no time.
 func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
+	if observed.Stands() {
+		r.stood.Store(observed.Name, observed.Now)
+	}
 	var errs []error
 	var again time.Duration
 	current, err := r.isCurrent(ctx, observed)
@@ -58,13 +63,24 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 			continue
 		}
 		ready := current && slices.Contains(observed.Plan.LetGo, machine.Name)
-		if left := patience - observed.Now.Sub(scalable.LeavingSince(machine, observed.Now)); !ready && left > 0 {
+		if left := r.patienceLeft(observed, machine); !ready && left > 0 {
 			again = max(left, again)
 			continue
 		}
 		errs = append(errs, client.IgnoreNotFound(r.letGo(ctx, machine)))
 	}
 	return again, errors.Join(errs...)
+}
+
+// patienceLeft returns for how long a chosen Machine still waits. It counts from when this
+// process last saw that Cluster API did not work on the resource; after a restart that is
+// forgotten, and a Machine may be created in vain.
+func (r *Reconciler) patienceLeft(observed *scalable.Observed, machine *clusterv1.Machine) time.Duration {
+	since := scalable.LeavingSince(machine, observed.Now)
+	if stood, found := r.stood.Load(observed.Name); found && stood.(time.Time).After(since) {
+		since = stood.(time.Time)
+	}
+	return patience - observed.Now.Sub(since)
 }
 
 // isCurrent tells whether replicas are as they were when it was decided which Machines

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// reportHalts writes on each claim that waits for Cluster API what that reports, once, and
+// that it works again. Nothing else follows: no offering is marked, and no claim fails. The
+// time of the last write is that from which launchTimeout counts.
+func (r *Reconciler) reportHalts(ctx context.Context, observed *scalable.Observed) error {
+	var errs []error
+	for i := range observed.Claims {
+		claim := &observed.Claims[i]
+		switch halt := observed.Halt(claim); {
+		case halt != nil:
+			errs = append(errs, r.reportHalt(ctx, claim, halt))
+		case scalable.Halted(claim) && scalable.NeedsMachine(claim):
+			errs = append(errs, r.reportResumed(ctx, claim))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) reportHalt(ctx context.Context, claim *karpv1.NodeClaim, halt *scalable.Halt) error {
+	changed := claim.DeepCopy()
+	if !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, halt.Reason, halt.Message) {
+		return nil
+	}
+	if written, err := r.patchStatus(ctx, changed, claim); err != nil || !written {
+		return err
+	}
+	r.recorder.Publish(claimWaits(claim, halt))
+	for _, pod := range r.podsOf(claim.Name) {
+		r.recorder.Publish(podWaitsForClusterAPI(pod, claim, halt))
+	}
+	return nil
+}
+
+func (r *Reconciler) reportResumed(ctx context.Context, claim *karpv1.NodeClaim) error {
+	changed := claim.DeepCopy()
+	// By way of False, so that the time of the transition is now.
+	conditions := changed.StatusConditions()
+	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "")
+	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "Cluster API works on the Machine of this NodeClaim again")
+	_, err := r.patchStatus(ctx, changed, claim)
+	return err
+}
