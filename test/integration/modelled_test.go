@@ -207,7 +207,7 @@ func (m *modelled) step(ctx context.Context, name string, do func()) {
 func (m *modelled) settle(machines []model.Machine) []model.Machine {
 	for made := 0; ; {
 		replicas := model.MachineDeployment(m.replicas, m.machineSetReplicas, int32(len(machines)))
-		create, remove := model.MachineSet(replicas, machines)
+		create, remove := model.MachineSet(replicas, false, machines)
 		if replicas == m.machineSetReplicas && create == 0 && len(remove) == 0 {
 			return machines
 		}
