@@ -60,6 +60,7 @@ func TestMachineSet(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		replicas int32
+		blocked  bool
 		machines []Machine
 		create   int32
 		remove   []string
@@ -110,12 +111,19 @@ func TestMachineSet(t *testing.T) {
 			machines: []Machine{machine("b", 1), machine("a", 1, func(m *Machine) { m.Created = m.Created.Add(time.Millisecond) })},
 			remove:   []string{"b"},
 		},
+		"a blocked one creates none": {
+			replicas: 3, blocked: true, machines: []Machine{machine("a", 0)},
+		},
+		"a blocked one deletes": {
+			replicas: 1, blocked: true, machines: []Machine{machine("a", 0), machine("b", 0, annotated)},
+			remove: []string{"b"},
+		},
 		"more deleting ones than there are too many": {
 			replicas: 2, machines: []Machine{machine("a", 0, deleting), machine("b", 0, deleting), machine("c", 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			create, remove := MachineSet(test.replicas, test.machines)
+			create, remove := MachineSet(test.replicas, test.blocked, test.machines)
 			if create != test.create {
 				t.Errorf("creates %d, want %d", create, test.create)
 			}
