@@ -159,6 +159,29 @@ func reserve(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
 	}
 }
 
+// A machine that is not from the only reservation of its type does not count against it.
+func TestOnlyAReservedClaimHasTheReservation(t *testing.T) {
+	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
+		onDemand := &t.Spec.InstanceTypes[0].Offerings[0]
+		reserved := onDemand.DeepCopy()
+		reserved.CapacityType, reserved.Reservation = "reserved", &v1alpha1.Reservation{ID: "cr-1", Count: 1}
+		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, *reserved)
+	})
+	for capacity, want := range map[string]string{"on-demand": "", "reserved": "cr-1"} {
+		c := waiting()
+		c.Spec.Requirements = append(c.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{
+			Key: capacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{capacity},
+		})
+		created, err := provider.Create(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, has := created.Labels[v1alpha1.ReservationIDLabel]; got != want || has != (want != "") {
+			t.Errorf("%s: got reservation %q in %v, want %q", capacity, got, created.Labels, want)
+		}
+	}
+}
+
 func inReservation(c *karpv1.NodeClaim) *karpv1.NodeClaim {
 	c.Labels[capacityType], c.Labels[v1alpha1.ReservationIDLabel] = karpv1.CapacityTypeReserved, "cr-1"
 	return c

@@ -151,6 +151,12 @@ func (d *decision) nodeClaim(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 			}
 		}
 	}
+	// The type's only reservation is not that of its other offerings.
+	for key, requirement := range d.offering.Requirements {
+		if requirement.Operator() == corev1.NodeSelectorOpDoesNotExist {
+			delete(labels, key)
+		}
+	}
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        claim.Name,
