@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	corepodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	core "sigs.k8s.io/karpenter/pkg/operator"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
@@ -23,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
@@ -54,8 +56,13 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 			controllers.WithRegistrationHook(registration.NewHook(op.Clusters, catalog))),
 		newControllers(op, catalog, undecorated, cluster)...)
 	for _, c := range all {
-		if _, isCores := c.(*corepodevents.Controller); isCores {
+		switch cores := c.(type) {
+		case *corepodevents.Controller:
 			c = podevents.NewController(op.Clock, op.GetClient(), cloudProvider)
+		case *provisioning.Provisioner:
+			if options.FromContext(ctx).FeatureGates.CapacityBuffer {
+				c = corestate.NewProvisioner(cores, cluster)
+			}
 		}
 		if err := c.Register(ctx, op.Manager); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
