@@ -18,6 +18,7 @@ import (
 	corepodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/controllers/state/informer"
 	core "sigs.k8s.io/karpenter/pkg/operator"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
@@ -63,6 +64,8 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 			if options.FromContext(ctx).FeatureGates.CapacityBuffer {
 				c = corestate.NewProvisioner(cores, cluster)
 			}
+		case *informer.NodeClaimController:
+			c = corestate.NewNodeClaims(cores, cloudProvider, cluster)
 		}
 		if err := c.Register(ctx, op.Manager); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)

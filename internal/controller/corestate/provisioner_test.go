@@ -22,7 +22,7 @@ import (
 // A round of the provisioner moves the counts of provisional IDs to the IDs that the
 // NodeClaims have by then, and leaves all others as they are.
 func TestCountsFollowTheProviderID(t *testing.T) {
-	const provisionalID, realID, other = "nodeclaim://1234", "sim://1", "sim://2"
+	const other = "sim://2"
 	for name, tc := range map[string]struct {
 		claims []*karpv1.NodeClaim
 		nodes  []string
