@@ -36,6 +36,7 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 		"--metrics-port=0",
 		"--health-probe-port=0",
 		"--disable-leader-election=true",
+		"--feature-gates=NodeRepair=true",
 		"--log-output-paths="+e.logFile("operator"),
 		"--log-error-output-paths="+e.logFile("operator"),
 	)
