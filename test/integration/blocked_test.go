@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
+)
+
+var _ = Describe("A MachineSet that an upgrade of the control plane blocks", func() {
+	It("fails no claim, delays no removal, and then creates no more than is needed", func(ctx SpecContext) {
+		f := machineDeployments.newFixture("blocked")
+		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 15 * time.Second}
+		f.createReady(ctx)
+		claims := f.launch(ctx, 3)
+		for _, claim := range claims {
+			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		}
+		removed := []string{env.waitMachine(ctx, claims[0]).Name, env.waitMachine(ctx, claims[1]).Name}
+		machines := f.watchMachines(ctx)
+
+		finish := env.upgradeControlPlane(ctx)
+		waiting := f.launchOne(ctx)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, waiting)).To(Succeed())
+			g.Expect(waiting.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)).To(And(Not(BeNil()),
+				HaveField("Reason", v1alpha1.ReasonBlocked), HaveField("Message", ContainSubstring("is upgrading"))))
+			g.Expect(f.condition(ctx, v1alpha1.ConditionMachinesProgressing)).To(And(Not(BeNil()),
+				HaveField("Reason", v1alpha1.ReasonBlocked), HaveField("Message", ContainSubstring("is upgrading"))))
+			g.Expect(env.events(ctx, "NodeClaim", waiting.Name, v1alpha1.ReasonBlocked)).To(ContainElement(ContainSubstring("is upgrading")))
+		}).Should(Succeed())
+
+		for _, claim := range claims[:2] {
+			env.delete(ctx, claim)
+		}
+		for _, claim := range claims[:2] {
+			env.waitGone(ctx, claim)
+		}
+		Expect(machines.everDeleted()).To(ConsistOf(removed))
+		env.waitReplicas(ctx, f, 2) // the one that stays, and the one that a claim waits for
+		// Nothing is to happen when launchTimeout is over, so there is no event to wait for.
+		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 20*time.Second))
+		env.nudge(ctx, waiting)
+		Consistently(ctx, func(g Gomega) {
+			g.Expect(env.exists(ctx, waiting)).To(BeTrue())
+			g.Expect(f.failures(ctx, instanceType)).To(BeEmpty())
+		}).Should(Succeed())
+
+		finish(ctx)
+		env.waitFor(ctx, waiting, karpv1.ConditionTypeInitialized)
+		Expect(machines.everCreated()).To(HaveLen(4), "one Machine more than there were")
+		Expect(machines.everDeleted()).To(ConsistOf(removed))
+		Eventually(ctx, func() bool { return f.condition(ctx, v1alpha1.ConditionMachinesProgressing).IsTrue() }).Should(BeTrue())
+		Expect(env.get(ctx, waiting)).To(Succeed())
+		Expect(waiting.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsTrue()).To(BeTrue())
+	})
+
+	It("serves the claim that Karpenter creates when it gives up, with one Machine", func(ctx SpecContext) {
+		f := machineDeployments.newFixture("blockedretry").withCheap(ctx, nil).createReady(ctx)
+		finish := env.upgradeControlPlane(ctx)
+		machines := f.watchMachines(ctx)
+		first := f.launchOne(ctx)
+		Eventually(ctx, func() []clusterv1.MachineSet { return f.machineSets(ctx) }).Should(HaveLen(1))
+		resource := f.resource(ctx).GetName()
+		env.later(ctx, registrationTimeout+time.Minute, first, func(g Gomega) { g.Expect(env.exists(ctx, first)).To(BeFalse()) })
+		Expect(f.failures(ctx, cheap)).To(BeEmpty())
+
+		second := f.launchOne(ctx)
+		env.waitReplicas(ctx, f, 1)
+		Expect(f.resources(ctx)).To(HaveLen(1))
+		Expect(f.resource(ctx).GetName()).To(Equal(resource))
+		finish(ctx)
+		machine := env.waitMachine(ctx, second)
+		Expect(machines.everCreated()).To(ConsistOf(machine.Name))
+	})
+})
+
+// upgradeControlPlane begins an upgrade of the control plane. Until it is finished, at the
+// latest when the spec ends, Cluster API's preflight check ControlPlaneIsStable fails.
+func (e *environment) upgradeControlPlane(ctx context.Context) (finish func(context.Context)) {
+	GinkgoHelper()
+	plane := &controlplanev1.SimulatedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
+	set := func(ctx context.Context, version, running string) {
+		GinkgoHelper()
+		e.change(ctx, plane, func() { plane.Spec.Version, plane.Spec.RunningVersion = version, running })
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(e.client.Get(ctx, client.ObjectKeyFromObject(plane), plane)).To(Succeed())
+			g.Expect(plane.Status.Version).To(Equal(lo.CoalesceOrEmpty(running, version)))
+		}).Should(Succeed())
+	}
+	DeferCleanup(func(ctx SpecContext) { set(ctx, "", "") })
+	set(ctx, "v1.36.3", "v1.35.0")
+	return func(ctx context.Context) { set(ctx, "v1.36.3", "v1.36.3") }
+}
