@@ -37,7 +37,8 @@ type InfrastructureTemplateDiscovery struct {
 	Kind string `json:"kind"`
 
 	// selector chooses templates by their labels; {} chooses all but those that this
-	// operator has generated. Example: {matchLabels: {karpenter: "true"}}.
+	// operator has generated. Templates with the cluster.x-k8s.io/cluster-name label of
+	// another Cluster are never chosen. Example: {matchLabels: {karpenter: "true"}}.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`
 }

@@ -6,18 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -216,9 +220,14 @@ func TestCatalogDiscovers(t *testing.T) {
 	large := infrastructureTemplate("large", nil)
 	generated := infrastructureTemplate("generated", nil)
 	generated.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general"})
+	// What has the name of a Cluster is that Cluster's; what has none is for all.
+	copied, theirs, ours := infrastructureTemplate("copied", nil), infrastructureTemplate("theirs", nil), infrastructureTemplate("ours", nil)
+	copied.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general", clusterv1.ClusterNameLabel: "neighbour"})
+	theirs.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "neighbour"})
+	ours.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "served"})
 	bad := infrastructureTemplate("bad", map[string]string{cpuAnnotation: "many"})
 	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
-	c, w := newWorld(t, definition, large, generated, bad, existing)
+	c, w := newWorld(t, definition, large, generated, copied, theirs, ours, bad, existing)
 	input := template(m5large())
 	input.UID, input.Generation = "1", 1
 	input.Spec.Discovery = &v1alpha1.Discovery{
@@ -229,8 +238,9 @@ func TestCatalogDiscovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := byName(instanceTypes); len(got) != 3 || got["large"] == nil || got["md"] == nil {
-		t.Errorf("got %d instance types", len(got))
+	want := []string{"large", "m5.large", "md", "ours"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(byName(instanceTypes)))); diff != "" {
+		t.Errorf("instance types (-want +got):\n%s", diff)
 	}
 	_, problems, _ := c.Types(ctx, input)
 	if len(problems) != 1 || !strings.Contains(problems[0].Message, "AWSMachineTemplate fleet/bad: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity") {
@@ -249,7 +259,7 @@ func TestCatalogDiscovers(t *testing.T) {
 	if _, err := c.Refresh(ctx, input); err != nil {
 		t.Fatal(err)
 	}
-	if instanceTypes, _ := c.InstanceTypes(ctx, input, now); len(instanceTypes) != 2 {
+	if instanceTypes, _ := c.InstanceTypes(ctx, input, now); len(instanceTypes) != 3 {
 		t.Errorf("got %d instance types though a template has gone", len(instanceTypes))
 	}
 	input.Generation = 2

@@ -73,7 +73,8 @@ func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1
 	return list.Items, nil
 }
 
-// infrastructureTemplates reads those that discovery selects.
+// infrastructureTemplates reads those that discovery selects. The cache has those of
+// all Clusters in the namespace.
 func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) error {
 	if discovery == nil {
 		return nil
@@ -99,7 +100,7 @@ func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha
 		return fmt.Errorf("listing %s in namespace %s: %w", gvk.Kind, r.clusters.Cluster.Namespace, err)
 	}
 	inOrder(list.Items, func(o *unstructured.Unstructured) string { return o.GetName() }, func(object *unstructured.Unstructured) {
-		if generated(object) || !object.GetDeletionTimestamp().IsZero() {
+		if generated(object) || r.foreign(object) || !object.GetDeletionTimestamp().IsZero() {
 			return
 		}
 		found, err := fromInfrastructure(object)
@@ -187,9 +188,16 @@ func (r *reader) selector(field string, selector *metav1.LabelSelector) (labels.
 	return parsed, err == nil
 }
 
-// generated tells whether this operator has made an object.
+// generated reports whether an operator has generated an object, for whatever Cluster.
 func generated(object client.Object) bool {
 	return object.GetLabels()[v1alpha1.TemplateLabel] != ""
+}
+
+// foreign reports whether an object has the name of another Cluster. What has none can
+// be used by all Clusters of the namespace.
+func (r *reader) foreign(object client.Object) bool {
+	name := object.GetLabels()[clusterv1.ClusterNameLabel]
+	return name != "" && name != r.clusters.Cluster.Name
 }
 
 func nameOf(kind string, object client.Object) string {

@@ -56,8 +56,11 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 	// A link that was written a moment ago may not be in the cache. Asked once for
 	// each claim that goes, before its finalizer may: nothing may be left that costs
 	// money.
+	//
+	// The cache has the served Cluster's Machines only, and the API server all. NodeClaims
+	// of workload clusters that were restored from one backup can have the same UID.
 	machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
-		client.MatchingLabels{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
+		client.MatchingLabels{clusterv1.ClusterNameLabel: c.clusters.Cluster.Name, v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
 	if err != nil || len(machines) > 0 {
 		return machines, err
 	}

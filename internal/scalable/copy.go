@@ -56,15 +56,13 @@ func read(ctx context.Context, clusters *operator.Clusters, ref clusterv1.Contra
 // that keep a cluster as it is in a repository would take it for theirs.
 func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any) *unstructured.Unstructured {
 	kind := base.GroupVersionKind()
-	hash := HashOf(g.template.Name, kind.GroupKind().String(), spec)
+	// Each Cluster has copies of its own, also of a base that several Clusters share.
+	hash := HashOf(g.cluster.Name, g.template.Name, kind.GroupKind().String(), spec)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(g.cluster.Namespace)
 	object.SetName(nameOf(hash, g.template.Name, base.GetName()))
-	object.SetLabels(map[string]string{
-		clusterv1.ClusterNameLabel: g.cluster.Name,
-		v1alpha1.TemplateLabel:     g.template.Name,
-	})
+	object.SetLabels(GeneratedLabels(g.cluster, g.template.Name))
 	object.SetAnnotations(map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),
 		clusterv1.TemplateClonedFromGroupKindAnnotation: kind.GroupKind().String(),

@@ -8,4 +8,7 @@
 // hash of all that shapes its Machines, so a changed template leads to another
 // resource; what Cluster API would roll out (core/reconcilers/machinedeployment/
 // mdutil/util.go) is thus never touched.
+//
+// Several Clusters can share a namespace. What is generated belongs to one of them, by its
+// labels and by the hash in its name (see ownership.go).
 package scalable

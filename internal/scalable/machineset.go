@@ -124,7 +124,8 @@ func (machineDeployments) passOn(ctx context.Context, clusters *operator.Cluster
 	if err := clusters.Management.GetAPIReader().Get(ctx, observed.Resource.Key(), deployment); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", observed.Resource, err))
 	}
-	if lo.FromPtr(deployment.Spec.Replicas) != replicas || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
+	if deployment.UID != observed.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
+		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event brings the next reconcile
 	}
 	raised := set.DeepCopy()

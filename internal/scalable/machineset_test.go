@@ -8,10 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 )
 
@@ -82,5 +84,48 @@ func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
 	if got := observed.Failure(claimOf(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
 		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
+// behind is a cluster whose API server has what its cache has not.
+type behind struct {
+	clusterOf
+	api client.Reader
+}
+
+func (b behind) GetAPIReader() client.Reader { return b.api }
+
+// Raised replicas are passed on only as long as the API server has them on the very
+// MachineDeployment that they were set on, and not on another one of its name.
+func TestPassOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid      types.UID
+		replicas int32
+		want     int32
+	}{
+		"the MachineDeployment has them":   {uid: "1", replicas: 3, want: 3},
+		"it has other replicas by now":     {uid: "1", replicas: 2, want: 1},
+		"another one of its name has them": {uid: "2", replicas: 3, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", UID: "1"}}
+			live := deployment.DeepCopy()
+			live.UID, live.Spec.Replicas = tc.uid, &tc.replicas
+			set := machineSet("a", "general", 1)
+			clusters := clustersWith(set)
+			cached := clusters.Management.GetClient()
+			clusters.Management = behind{clusterOf: clusterOf{client: cached}, api: clustersWith(live).Management.GetClient()}
+			leaving := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon)}}}
+			observed := &Observed{Name: "general", Now: noon, Resource: resourceOf(machineDeployments{}, deployment), Machines: map[string]*clusterv1.Machine{"m": leaving}}
+			if err := observed.PassOn(t.Context(), clusters, 3); err != nil {
+				t.Fatal(err)
+			}
+			if err := cached.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+				t.Fatal(err)
+			}
+			if got := *set.Spec.Replicas; got != tc.want {
+				t.Errorf("got %d replicas of the MachineSet, want %d", got, tc.want)
+			}
+		})
 	}
 }

@@ -109,8 +109,8 @@ func setupClusterAPI(ctx context.Context, mgr ctrl.Manager) {
 	}).SetupWithManager(ctx, mgr, concurrency)).To(Succeed())
 }
 
-// createCluster makes the served Cluster, whose workload cluster is the same API
-// server, and waits until Machines can be made in it.
+// createCluster creates the Cluster whose workload cluster is this control plane, and
+// waits until Machines can be created in it.
 func (e *environment) createCluster(ctx context.Context) {
 	GinkgoHelper()
 	user, err := e.control.AddUser(envtest.User{Name: clusterAPIName, Groups: []string{"system:masters"}}, nil)
@@ -118,30 +118,31 @@ func (e *environment) createCluster(ctx context.Context) {
 	kubeconfig, err := user.KubeConfig()
 	Expect(err).NotTo(HaveOccurred())
 	meta := metav1.ObjectMeta{
-		Namespace: served.Namespace,
-		Name:      served.Name,
-		Labels:    map[string]string{clusterv1.ClusterNameLabel: served.Name},
+		Namespace: e.cluster.Namespace,
+		Name:      e.cluster.Name,
+		Labels:    map[string]string{clusterv1.ClusterNameLabel: e.cluster.Name},
 	}
 	secretMeta := *meta.DeepCopy()
 	secretMeta.Name += "-kubeconfig"
 	cluster := &clusterv1.Cluster{
 		ObjectMeta: meta,
 		Spec: clusterv1.ClusterSpec{
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedCluster", Name: served.Name},
-			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "SimulatedControlPlane", Name: served.Name},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedCluster", Name: e.cluster.Name},
+			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "SimulatedControlPlane", Name: e.cluster.Name},
 		},
 	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.cluster.Namespace}}
+	Expect(client.IgnoreAlreadyExists(e.management.client.Create(ctx, namespace))).To(Succeed())
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: served.Namespace}},
 		&corev1.Secret{ObjectMeta: secretMeta, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig}},
 		&infrav1.SimulatedCluster{ObjectMeta: meta},
 		&controlplanev1.SimulatedControlPlane{ObjectMeta: meta},
 		cluster,
 	} {
-		Expect(e.client.Create(ctx, object)).To(Succeed())
+		Expect(e.management.client.Create(ctx, object)).To(Succeed())
 	}
 	Eventually(func(g Gomega) {
-		g.Expect(e.client.Get(ctx, served, cluster)).To(Succeed())
+		g.Expect(e.management.client.Get(ctx, e.cluster, cluster)).To(Succeed())
 		g.Expect(lo.FromPtr(cluster.Status.Initialization.InfrastructureProvisioned)).To(BeTrue())
 		g.Expect(lo.FromPtr(cluster.Status.Initialization.ControlPlaneInitialized)).To(BeTrue())
 	}).Should(Succeed())

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +32,11 @@ import (
 
 // environment is a control plane with all controllers.
 type environment struct {
+	// cluster is the Cluster that the operator serves. Its objects are in the control
+	// plane of management, which is this one unless the two are separate.
+	cluster    types.NamespacedName
+	management *environment
+
 	control *envtest.Environment
 	config  *rest.Config
 	running *sync.WaitGroup
@@ -50,6 +56,16 @@ type environment struct {
 	state *state.Cluster
 	// requests are those of the operator.
 	requests *requestLog
+}
+
+// newEnvironment returns an environment for a Cluster, which is in that of management;
+// in the environment itself if that is nil.
+func newEnvironment(cluster types.NamespacedName, management *environment) *environment {
+	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}}
+	if management == nil {
+		e.management = e
+	}
+	return e
 }
 
 // startControlPlane starts etcd and kube-apiserver with all CRDs.

@@ -20,6 +20,9 @@ func (e *environment) startOperator(ctx context.Context) {
 	ctx, op := e.newOperator(ctx, e.requests)
 	e.clock = &shiftedClock{}
 	op.Clock = e.clock
+	if e != env {
+		op.Manager = second{op.Manager}
+	}
 	state, err := controller.Setup(ctx, op)
 	Expect(err).NotTo(HaveOccurred())
 	e.start(ctx, op)
@@ -30,8 +33,8 @@ func (e *environment) startOperator(ctx context.Context) {
 func (e *environment) newOperator(ctx context.Context, requests *requestLog) (context.Context, *operator.Operator) {
 	GinkgoHelper()
 	options, err := operator.ParseOptions(
-		"--cluster-name="+served.Name,
-		"--cluster-namespace="+served.Namespace,
+		"--cluster-name="+e.cluster.Name,
+		"--cluster-namespace="+e.cluster.Namespace,
 		"--bind-address=127.0.0.1",
 		"--metrics-port=0",
 		"--health-probe-port=0",
@@ -41,9 +44,10 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 		"--log-error-output-paths="+e.logFile("operator"),
 	)
 	Expect(err).NotTo(HaveOccurred())
-	config := e.asOperator()
-	config.Wrap(requests.wrap)
-	ctx, op, err := operator.New(ctx, config, config, options)
+	workload, management := e.asOperator(), e.management.asOperator()
+	workload.Wrap(requests.wrap)
+	management.Wrap(requests.wrap)
+	ctx, op, err := operator.New(ctx, workload, management, options)
 	Expect(err).NotTo(HaveOccurred())
 	return ctx, op
 }

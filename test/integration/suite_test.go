@@ -13,7 +13,6 @@ package integration
 import (
 	"context"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func TestIntegration(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	ctx, cancel := context.WithCancel(context.Background())
-	env = &environment{running: &sync.WaitGroup{}}
+	env = newEnvironment(served, nil)
 	env.startControlPlane(ctx)
 	// Cleanups run in reverse order: what is running stops before the control plane.
 	DeferCleanup(func() {

@@ -177,17 +177,18 @@ func (r *Reconciler) templates(ctx context.Context, which func(*v1alpha1.Karpent
 	})
 }
 
-// ofGenerated returns the template that an object was generated for; none if it is
-// somebody else's.
-func ofGenerated(_ context.Context, object client.Object) []string {
-	return lo.Compact([]string{object.GetLabels()[v1alpha1.TemplateLabel]})
+// ofGenerated returns the template that an object was generated for; none if it was
+// not generated, or belongs to another Cluster.
+func (r *Reconciler) ofGenerated(_ context.Context, object client.Object) []string {
+	return lo.Compact([]string{scalable.TemplateOf(object, r.clusters.Cluster)})
 }
 
 // ofReferenced returns, for an object of a kind that templates refer to, the template
-// that it was generated for, or all if it is somebody else's.
+// that it was generated for. Any template can refer to what was not generated. Another
+// Cluster's generated object is of no template here.
 func (r *Reconciler) ofReferenced(ctx context.Context, object client.Object) []string {
-	if generated := ofGenerated(ctx, object); len(generated) > 0 {
-		return generated
+	if _, generated := object.GetLabels()[v1alpha1.TemplateLabel]; generated {
+		return r.ofGenerated(ctx, object)
 	}
 	return r.templates(ctx, func(*v1alpha1.KarpenterMachineTemplate) bool { return true })
 }

@@ -39,6 +39,9 @@ const unusedForGone = 30 * time.Second
 // the Cluster an owner (core/reconcilers/machineset, reconcileExternalTemplateReference),
 // so garbage collection alone would keep copies for as long as that exists.
 //
+// The copies of other Clusters in the namespace are their operators' own, whatever
+// template they are of: this operator neither counts nor writes them.
+//
 // The template may be gone; its copies are in use until its scalable resources are
 // empty. It returns after what time a copy is to be looked at again.
 func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
@@ -58,7 +61,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 	for _, kind := range r.watches.kinds() {
 		copies := &unstructured.UnstructuredList{}
 		copies.SetGroupVersionKind(kind)
-		if err := management.List(ctx, copies, client.MatchingLabels{v1alpha1.TemplateLabel: name}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := management.List(ctx, copies, client.MatchingLabels(scalable.GeneratedLabels(r.clusters.Cluster, name)), client.UnsafeDisableDeepCopy); err != nil {
 			errs = append(errs, fmt.Errorf("listing the copies of kind %s: %w", kind.Kind, err))
 			continue
 		}
@@ -178,10 +181,8 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 		for _, object := range generated.Objects {
 			key := copyKey{object.GroupVersionKind().GroupKind(), object.GetName()}
 			if _, isMissing := missing[key]; isMissing {
-				err := r.clusters.Management.GetClient().Create(ctx, object)
-				if !apierrors.IsAlreadyExists(err) {
-					errs = append(errs, err)
-				}
+				_, err := scalable.Create(ctx, r.clusters, object)
+				errs = append(errs, err)
 			}
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +22,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // What nothing refers to goes, but never what was made for a Machine, which has the
@@ -38,22 +42,19 @@ func TestKeepCopies(t *testing.T) {
 		"of a Machine of a MachineSet":  {age: time.Hour, labels: map[string]string{clusterv1.MachineSetNameLabel: "x"}},
 		"of one of a MachineDeployment": {age: time.Hour, labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "x"}},
 		"of one of a MachinePool":       {age: time.Hour, labels: map[string]string{clusterv1.MachinePoolNameLabel: "x"}},
+		"another Cluster's":             {age: time.Hour, labels: map[string]string{clusterv1.ClusterNameLabel: "neighbour"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
 			object.SetGroupVersionKind(kind)
 			object.SetNamespace("fleet")
 			object.SetName("config")
-			labels := map[string]string{v1alpha1.TemplateLabel: "general"}
-			for key, value := range tc.labels {
-				labels[key] = value
-			}
-			object.SetLabels(labels)
+			served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+			object.SetLabels(lo.Assign(scalable.GeneratedLabels(served, "general"), tc.labels))
 			object.SetCreationTimestamp(metav1.NewTime(now.Add(-tc.age)))
 			if tc.owner {
 				object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: "o", Controller: new(true)}})
 			}
-			served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(now))
@@ -80,7 +81,7 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(served.Namespace)
 	object.SetName("pool")
-	object.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general", clusterv1.MachinePoolNameLabel: "pool"})
+	object.SetLabels(lo.Assign(scalable.GeneratedLabels(served, "general"), map[string]string{clusterv1.MachinePoolNameLabel: "pool"}))
 	pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: "pool", Labels: labels}}
 	pool.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "pool"}
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, pool,
@@ -90,5 +91,82 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
 	if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A copy is owned by the MachineDeployments of its own Cluster. One of another Cluster keeps
+// its owners, even if a MachineDeployment here refers to its name.
+func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	for name, tc := range map[string]struct {
+		cluster string
+		want    []string
+	}{
+		"of the served Cluster": {cluster: served.Name, want: []string{"served", "deployment"}},
+		"of another Cluster":    {cluster: "neighbour", want: []string{"neighbour", "theirs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(kind)
+			object.SetNamespace(served.Namespace)
+			object.SetName("copy")
+			object.SetLabels(scalable.GeneratedLabels(types.NamespacedName{Namespace: served.Namespace, Name: tc.cluster}, "general"))
+			object.SetOwnerReferences([]metav1.OwnerReference{
+				{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: tc.cluster, UID: "c"},
+				{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineDeployment", Name: "theirs", UID: "t"},
+			})
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: served.Namespace, Name: "deployment", UID: "d", Labels: scalable.GeneratedLabels(served, "general"),
+			}}
+			deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "copy"}
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, deployment,
+				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
+			if _, err := r.keepCopies(t.Context(), "general", nil); err != nil {
+				t.Fatal(err)
+			}
+			after := &unstructured.Unstructured{}
+			after.SetGroupVersionKind(kind)
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after); err != nil {
+				t.Fatal(err)
+			}
+			got := lo.Map(after.GetOwnerReferences(), func(owner metav1.OwnerReference, _ int) string { return owner.Name })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Events of generated objects concern the template that they were generated for, and
+// those of other Clusters none. Any template can refer to what was not generated.
+func TestTemplatesOfReferencedObjects(t *testing.T) {
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
+		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "batch"}},
+		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}).Build()
+	r := NewReconciler(&operator.Clusters{Cluster: served, Workload: clusterOf{client: workload}}, nil, clocktesting.NewFakeClock(time.Now()))
+	neighbour := types.NamespacedName{Namespace: served.Namespace, Name: "neighbour"}
+	for name, tc := range map[string]struct {
+		labels                map[string]string
+		referenced, generated []string
+	}{
+		"generated":                     {labels: scalable.GeneratedLabels(served, "general"), referenced: []string{"general"}, generated: []string{"general"}},
+		"generated for another Cluster": {labels: scalable.GeneratedLabels(neighbour, "general")},
+		"a base":                        {referenced: []string{"batch", "general"}},
+		"a base with a Cluster's name":  {labels: map[string]string{clusterv1.ClusterNameLabel: neighbour.Name}, referenced: []string{"batch", "general"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			object.SetLabels(tc.labels)
+			if diff := cmp.Diff(tc.referenced, r.ofReferenced(t.Context(), object), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("of a kind that templates refer to (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.generated, r.ofGenerated(t.Context(), object), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("of a kind that is generated (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -58,7 +58,7 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	if err := accepts(object); err != nil {
 		return &problem{v1alpha1.ReasonReferenceKindUnusable, err.Error()}, nil
 	}
-	return nil, r.watches.add(kind.MadeOf(gvk), later(ofGenerated))
+	return nil, r.watches.add(kind.MadeOf(gvk), later(r.ofGenerated))
 }
 
 // watches are the watches of kinds that templates refer to. They are added on

@@ -62,10 +62,11 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 // that a webhook answers again, or accepts what it refused.
 const createAgainAfter = 10 * time.Second
 
-// isRefusal reports whether an error is an answer that refuses what was to be created. Others,
-// such as that of a webhook that could not be called, are no evidence against an offering.
+// isRefusal reports whether an error is an answer that refuses what was to be created, or
+// another owner has an object of its name. Other errors, such as that of a webhook that could
+// not be called, are no evidence against an offering.
 func isRefusal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err)
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err)
 }
 
 // refuseAll refuses all claims that wait for a resource.
@@ -148,12 +149,9 @@ func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) 
 		return err
 	}
 	resource := generated.Resource
-	if err := r.clusters.Management.GetClient().Create(ctx, resource.API()); err != nil {
-		// If it exists, the cache is behind: its event brings the next reconcile.
-		if apierrors.IsAlreadyExists(err) {
-			return nil
-		}
-		return fmt.Errorf("creating %s: %w", resource, err)
+	// If this operator has created it, the cache is behind: its event brings the next reconcile.
+	if created, err := scalable.Create(ctx, r.clusters, resource.API()); err != nil || !created {
+		return err
 	}
 	r.noteRaise(resource.GetName())
 	log.FromContext(ctx).Info("created scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key(),

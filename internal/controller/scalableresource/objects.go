@@ -4,27 +4,25 @@ package scalableresource
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// createObjects makes what a scalable resource refers to. What exists has the same
-// content, for its name has a hash of that. Who owns these objects, and when they go,
-// is up to the reconciler of templates.
+// createObjects creates what a scalable resource refers to, unless it exists. The
+// reconciler of templates sets the owners of these objects, and deletes them.
 func (r *Reconciler) createObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		err := r.clusters.Management.GetClient().Create(ctx, object, client.FieldValidation("Strict"))
-		if apierrors.IsAlreadyExists(err) {
-			continue
-		}
+		created, err := scalable.Create(ctx, r.clusters, object, client.FieldValidation("Strict"))
 		if err != nil {
-			return fmt.Errorf("creating %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+			return err
 		}
-		log.FromContext(ctx).Info("created object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
+		if created {
+			log.FromContext(ctx).Info("created object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
+		}
 	}
 	return nil
 }

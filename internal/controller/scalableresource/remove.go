@@ -95,5 +95,6 @@ func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Obse
 	if err := r.clusters.Management.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: machine.Namespace, Name: other}, first); err != nil {
 		return true, client.IgnoreNotFound(fmt.Errorf("getting Machine %s/%s of NodeClaim %s: %w", machine.Namespace, other, name, err))
 	}
-	return scalable.ClaimUID(first) != uid || scalable.Leaving(first), nil
+	// Another Machine of that name, of whatever Cluster, does not serve the claim.
+	return first.UID != observed.Machines[other].UID || scalable.ClaimUID(first) != uid || scalable.Leaving(first), nil
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// behind is a cluster whose API server has what its cache has not.
+type behind struct {
+	clusterOf
+	api client.Reader
+}
+
+func (b behind) GetAPIReader() client.Reader { return b.api }
+
+// The API server has the Machines of all Clusters. Two workload clusters that were restored
+// from one backup have NodeClaims with the same UID.
+func TestDeleteLeavesMachinesOfOtherClusters(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cluster string
+		left    bool
+	}{
+		"a link that the cache does not have yet": {cluster: "served", left: true},
+		"a Machine of another Cluster":            {cluster: "neighbour"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := launched("claim", "small")
+			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "fleet", Name: "m", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+				Labels: map[string]string{clusterv1.ClusterNameLabel: tc.cluster, v1alpha1.NodeClaimUIDLabel: string(claim.UID)},
+			}}
+			machine.Spec.ClusterName = tc.cluster
+			served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
+			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, cluster).Build()
+			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(cluster).
+				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(client.Object) []string { return nil }).Build()
+			both := behind{clusterOf: clusterOf{client: cached}, api: api}
+			provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
+
+			machines, err := provider.machinesOf(t.Context(), claim)
+			if err != nil || (len(machines) == 1) != tc.left {
+				t.Errorf("got %d Machines and %v, want one: %t", len(machines), err, tc.left)
+			}
+			if tc.left {
+				return
+			}
+			if err := provider.Delete(t.Context(), claim); !cloudprovider.IsNodeClaimNotFoundError(err) {
+				t.Errorf("got %v, want that the claim has no Machine", err)
+			}
+			after := &clusterv1.Machine{}
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
+				t.Fatal(err)
+			}
+			if after.ResourceVersion != "999" {
+				t.Errorf("the Machine was written: %+v", after.ObjectMeta)
+			}
+		})
+	}
+}

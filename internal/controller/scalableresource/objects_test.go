@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// Without what it refers to, a scalable resource is not created: what another Cluster or a
+// user has of that name is not used.
+func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	copied := object("infrastructure.test/v1", "TestMachineTemplate", "copy", scalable.GeneratedLabels(served, "general"))
+	theirs := object("infrastructure.test/v1", "TestMachineTemplate", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
+	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(theirs).Build()
+	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: live{clusterOf{client: management}}}}
+	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
+	const want = "TestMachineTemplate fleet/copy was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
+	if err == nil || !strings.Contains(err.Error(), want) || !isRefusal(err) {
+		t.Errorf("got %v, want a refusal with %q in it", err, want)
+	}
+}
+
+func object(apiVersion, kind, name string, labels map[string]string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(apiVersion)
+	object.SetKind(kind)
+	object.SetNamespace("fleet")
+	object.SetName(name)
+	object.SetLabels(labels)
+	return object
+}

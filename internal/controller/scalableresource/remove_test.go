@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// live is a cluster whose API server is asked.
+type live struct {
+	clusterOf
+}
+
+func (l live) GetAPIReader() client.Reader { return l.client }
+
+// The second Machine of a claim serves the claim after all, unless the API server has the
+// first one: that very Machine, and not another one of its name.
+func TestServesAfterAll(t *testing.T) {
+	first := func(uid types.UID) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: "first", UID: uid, Labels: map[string]string{v1alpha1.NodeClaimUIDLabel: "c"},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		uid  types.UID
+		want bool
+	}{
+		"the first serves the claim":              {uid: "1", want: false},
+		"another one of its name, with its claim": {uid: "2", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+				Name: "claim", UID: "c", Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: "general"},
+			}}
+			second := first("s")
+			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
+			both := live{clusterOf{client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}}
+			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
+			observed := &scalable.Observed{
+				Name:     "general",
+				Machines: map[string]*clusterv1.Machine{"first": first("1"), "second": second},
+				Plan:     link.Plan{Served: map[types.UID]string{"c": "first"}},
+			}
+			got, err := r.servesAfterAll(t.Context(), observed, second)
+			if err != nil || got != tc.want {
+				t.Errorf("got %t and %v, want %t", got, err, tc.want)
+			}
+		})
+	}
+}
