@@ -7,6 +7,7 @@ package machinetemplate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -47,9 +48,11 @@ const (
 	// the time during a scale-out, into one write of the template's status.
 	window = time.Second
 
-	// timeout ends a reconcile that waits for a kind's objects to be listed, which
-	// does not happen while the operator may not read them.
-	timeout = time.Minute
+	// setTimeout ends waiting for a kind's objects to be listed, which does not happen
+	// while the operator may not read them. What is left of timeout is for writing the
+	// status, and for the template's copies.
+	setTimeout = time.Minute
+	timeout    = setTimeout + 30*time.Second
 )
 
 // Reconciler keeps the status of the templates.
@@ -109,14 +112,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
 	stored := template.DeepCopy()
-	var askAgain time.Duration
+	examineAgain, setErr := r.setStatus(ctx, template)
+	patchErr := r.patchStatus(ctx, template, stored)
+	copiesAgain, copiesErr := r.keepCopies(ctx, template.Name, template)
+	if err := errors.Join(setErr, patchErr, copiesErr); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: soonest(copiesAgain, examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
+}
+
+// setStatus sets what can be found out now. A part that fails stays as it is stored, with
+// the generation that it was found for, so that the template does not become Ready in a
+// generation that was not examined in full. It returns after what time to examine again.
+func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, setTimeout)
+	defer cancel()
+	var examineAgain time.Duration
+	var errs []error
 	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
 		r.setClusterReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
-		r.setInstanceTypesReady,
 		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (err error) {
-			askAgain, err = r.setGenerated(ctx, template)
+			examineAgain, err = r.setInstanceTypesReady(ctx, template)
 			return err
 		},
 		r.setReady,
@@ -128,15 +146,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setNodesTainted,
 		r.setOfferingsValid,
 	} {
-		if err := set(ctx, template); err != nil {
-			return reconcile.Result{}, err
-		}
+		errs = append(errs, set(ctx, template))
 	}
-	if err := r.patchStatus(ctx, template, stored); err != nil {
-		return reconcile.Result{}, err
-	}
-	again, err := r.keepCopies(ctx, template.Name, template)
-	return reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
+	return examineAgain, errors.Join(errs...)
 }
 
 // patchStatus writes the status if it is another than what is stored.

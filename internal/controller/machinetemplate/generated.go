@@ -62,22 +62,23 @@ type result struct {
 	hash string
 }
 
-// setGenerated tells which offerings cannot be made: a patch cannot be applied, or the
-// API server of the management cluster refuses what comes of it. It is asked by a dry
-// run, before any NodeClaim depends on the answer. It returns when to ask again.
-func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+// examineGenerated returns which offerings cannot be made: a patch cannot be applied, or
+// the API server of the management cluster refuses the result. The API server is asked
+// by a dry run, before any NodeClaim depends on the answer. The result of the last time
+// is kept until something changes. It also returns after what time to ask again.
+func (r *Reconciler) examineGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type) (result, time.Duration, error) {
 	bases, err := scalable.ReadBases(ctx, r.clusters, template)
 	if err != nil {
-		return 0, nil //nolint:nilerr // InfrastructureReady or BootstrapReady tell of it.
+		if template.StatusConditions().IsTrue(v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady) {
+			return result{}, 0, err
+		}
+		// These conditions show why; what was found before stays.
+		return result{invalid: template.Status.InvalidOfferings, hash: template.Status.AcceptedHash}, 0, nil
 	}
 	revision := fmt.Sprintf("%s/%d/%s/%s", template.UID, template.Generation, versionOf(bases.Infrastructure), versionOf(bases.Bootstrap))
 	known := examined{}
 	if last, ok := r.examined.Load(template.Name); ok {
 		known = last.(examined)
-	}
-	types, _, err := r.catalog.Types(ctx, template)
-	if err != nil {
-		return 0, err
 	}
 	now := r.clock.Now()
 	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
@@ -94,11 +95,7 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 		}
 		r.examined.Store(template.Name, known)
 	}
-	template.Status.InvalidOfferings, template.Status.AcceptedHash = known.result.invalid, known.result.hash
-	if known.result.all != nil {
-		template.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(known.result.all), lo.Substring(known.result.all.Error(), 0, maxMessage))
-	}
-	return max(0, known.until.Sub(now)), nil
+	return known.result, max(0, known.until.Sub(now)), nil
 }
 
 // identical tells whether types are the same values: the catalogue returns others
