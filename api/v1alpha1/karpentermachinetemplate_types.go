@@ -261,17 +261,18 @@ type KarpenterMachineTemplateStatus struct {
 	NodeClaims int32 `json:"nodeClaims"`
 
 	// limitedOfferings are the offerings with maxMachines or a reservation that are
-	// in use, and how much of it is used.
+	// in use, and how much of it is used; of very many, those closest to their limit.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	LimitedOfferings []LimitedOffering `json:"limitedOfferings,omitempty"`
 
-	// invalidOfferings are the offerings that cannot be made, the first 1000, and why.
+	// invalidOfferings are the offerings that cannot be made, by what is wrong with them.
+	// The last entry stands for all others if there are too many messages.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1000
-	InvalidOfferings []InvalidOffering `json:"invalidOfferings,omitempty"`
+	// +kubebuilder:validation:MaxItems=32
+	InvalidOfferings []InvalidOfferings `json:"invalidOfferings,omitempty"`
 
 	// acceptedHash identifies the generated templates that the management cluster's
 	// API server was asked about in a dry run, so that it is not asked again.
@@ -283,24 +284,24 @@ type KarpenterMachineTemplateStatus struct {
 	// report, by instance type, where it is not what is declared. Karpenter counts
 	// with it instead.
 	// +optional
-	// +listType=map
-	// +listMapKey=instanceType
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ObservedCapacity []ObservedCapacity `json:"observedCapacity,omitempty"`
 
 	// unavailableOfferings are the offerings that failed not long ago. Karpenter does
 	// not choose them until the time that each names; they stay listed for another
-	// half hour, so that an offering that fails again is left alone for longer.
+	// half hour, so that an offering that fails again is left alone for longer. Of very
+	// many, those that end first are not listed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	UnavailableOfferings []UnavailableOffering `json:"unavailableOfferings,omitempty"`
 
-	// scalableResources are the objects generated from this template, sorted by
-	// name; the first 1000 if there are more.
+	// scalableResources are the objects generated from this template, sorted by name.
+	// Of very many, those are listed that are paused, then those with Machines that are
+	// not ready.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ScalableResources []ScalableResourceStatus `json:"scalableResources,omitempty"`
 }

@@ -34,32 +34,29 @@ type LimitedOffering struct {
 	Limit int32 `json:"limit"`
 }
 
-// InvalidOffering tells why an offering cannot be made.
-type InvalidOffering struct {
-	// instanceType of the offering.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	InstanceType string `json:"instanceType"`
-
-	// zone of the offering.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Zone string `json:"zone,omitempty"`
-
-	// capacityType of the offering.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	CapacityType string `json:"capacityType"`
-
+// InvalidOfferings are offerings that cannot be made for the same reason.
+type InvalidOfferings struct {
 	// reason is PatchesFailed or TemplatesRejected.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message says what to mend, cut to 1024 characters.
+	// message says what to correct, cut to 512 bytes.
 	// +required
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message"`
+
+	// count is how many offerings these are.
+	// +required
+	Count int32 `json:"count"`
+
+	// examples are some of them, each with its instance type, zone and capacity type.
+	// Example: m5.large/us-east-1a/spot.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=256
+	Examples []string `json:"examples"`
 }
 
 // ObservedCapacity is what Nodes of one instance type report; of several Nodes, the least.
@@ -106,9 +103,10 @@ type UnavailableOffering struct {
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message is what the infrastructure said, cut to 1024 characters.
+	// message is what the infrastructure said, cut to 256 bytes. It is left out where
+	// very many offerings are unavailable.
 	// +optional
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
 	// failures is how many times in a row it failed; each doubles the time for which

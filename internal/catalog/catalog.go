@@ -28,7 +28,7 @@ const readTimeout = 30 * time.Second
 
 // Catalog remembers the instance types of each template. Several goroutines can use
 // it at once. It holds nothing that cannot be computed again from what the caches
-// have.
+// have, but for marks that could not be written: see Mark.
 type Catalog struct {
 	clusters *operator.Clusters
 
@@ -238,6 +238,8 @@ type entry struct {
 	since, until    time.Time
 	// variants are offered without what they say of some labels.
 	variants map[string][]*cloudprovider.InstanceType
+
+	memory memory
 }
 
 // isOf tells whether the entry is that of a template as it is now.
@@ -276,11 +278,11 @@ func (e *entry) instanceTypes(template *v1alpha1.KarpenterMachineTemplate, now t
 	if e.custom != custom.Load() || !equality.Semantic.DeepEqual(e.observed, observedNow(template)) {
 		e.build(template)
 	}
-	if current := overlayOf(template, e.limits, now); !current.equal(e.overlay) {
+	if current := e.overlayOf(template, now); !current.equal(e.overlay) {
 		e.overlay, e.offered, e.variants = current, current.apply(e.all), nil
 	}
 	e.resourceVersion, e.since, e.until = template.ResourceVersion, now, time.Time{}
-	if in := ChangesIn(template.Status.UnavailableOfferings, now); in > 0 {
+	if in := ChangesIn(e.unavailable(template, now), now); in > 0 {
 		e.until = now.Add(in)
 	}
 	return e.offered

@@ -48,9 +48,6 @@ func TestOverlay(t *testing.T) {
 		"the template has room": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Spec.MaxMachines, t.Status.NodeClaims = new(int32(5)), 4
 		}},
-		"cannot be made": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Status.InvalidOfferings = []v1alpha1.InvalidOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot"}}
-		}, wantClosed: []string{"a/spot"}},
 		"failed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Until: metav1.NewTime(began.Add(1))}}
 		}, wantClosed: []string{"a/spot"}},

@@ -53,7 +53,7 @@ func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1
 	conditions := template.StatusConditions()
 	if texts := inaccuracies(template.Status.ObservedCapacity, declared); len(texts) > 0 {
 		conditions.SetFalse(v1alpha1.ConditionCapacityAccurate, v1alpha1.ReasonCapacityDiffers,
-			lo.Substring("Karpenter counts with what Nodes report, which is not what is declared: "+strings.Join(texts, "; "), 0, maxMessage))
+			"Karpenter counts with what Nodes report, which is not what is declared: "+strings.Join(texts, "; "))
 	} else {
 		conditions.SetTrue(v1alpha1.ConditionCapacityAccurate)
 	}

@@ -31,8 +31,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -59,6 +61,7 @@ const (
 type Reconciler struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
+	recorder events.Recorder
 	clock    clock.PassiveClock
 	watches  *watches
 	// examined is what is known of what each template generates: see generated.go.
@@ -66,8 +69,8 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock}
 }
 
 // Register adds the reconciler to a manager.
@@ -148,6 +151,11 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	} {
 		errs = append(errs, set(ctx, template))
 	}
+	// Messages are put together from what others have written, of any length.
+	for i := range template.Status.Conditions {
+		condition := &template.Status.Conditions[i]
+		condition.Message = budget.Text(condition.Message, budget.Message)
+	}
 	return examineAgain, errors.Join(errs...)
 }
 
@@ -162,6 +170,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 		return nil // its event brings the next reconcile
 	}
 	if err != nil {
+		r.recorder.Publish(statusNotWritten(template, err))
 		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -40,8 +44,16 @@ type cell struct {
 	*Reconciler
 	client.Client
 	clock *clocktesting.FakeClock
+	// published are the reasons of events.
+	published []string
 	// fails returns the error of a request; nil lets it pass.
 	fails func(verb string, object any, name string) error
+}
+
+func (c *cell) Publish(published ...events.Event) {
+	for _, event := range published {
+		c.published = append(c.published, event.Reason)
+	}
 }
 
 var infrastructureKind = schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1beta2", Kind: "TestMachineTemplate"}
@@ -88,7 +100,7 @@ func newCell(objects ...client.Object) *cell {
 		}).Build()
 	both := clusterOf{client: c.Client}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
-	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c.clock)
+	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
 	c.watches = &watches{controller: unwatched{}}
 	return c
 }
@@ -202,5 +214,52 @@ func TestAnEarlierConditionDoesNotDecide(t *testing.T) {
 	stored, err = c.reconcile(t, "general")
 	if ready := stored.StatusConditions().Get(status.ConditionReady); err == nil || !ready.IsUnknown() {
 		t.Errorf("got %v and %+v, want that it is unknown", err, ready)
+	}
+}
+
+// If the status cannot be written, that is reported, and invalid offerings are closed all
+// the same. A mark that could not be written is written with the next status.
+func TestAStatusThatCannotBeWritten(t *testing.T) {
+	template := newTemplate()
+	c := newCell(template)
+	stored, err := c.reconcile(t, "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.Spec.InstanceTypes[0].Offerings = append(stored.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zone: "b", CapacityType: "on-demand", Price: "0.1"})
+	stored.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ eq .zone "b" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
+	stored.Generation = 2
+	if err := c.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	c.fails = func(verb string, _ any, _ string) error {
+		if verb == "patch" {
+			return errors.New("etcdserver: request is too large")
+		}
+		return nil
+	}
+	if stored, err = c.reconcile(t, "general"); err == nil || !strings.Contains(err.Error(), "request is too large") {
+		t.Errorf("got %v, want that the status cannot be written", err)
+	}
+	if diff := cmp.Diff([]string{"StatusNotWritten"}, c.published); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	available := func() map[string]bool {
+		instanceTypes, err := c.catalog.InstanceTypes(t.Context(), stored, c.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lo.SliceToMap(instanceTypes[0].Offerings, func(o *cloudprovider.Offering) (string, bool) { return o.Zone(), o.Available })
+	}
+	if diff := cmp.Diff(map[string]bool{"a": true, "b": false}, available()); diff != "" {
+		t.Errorf("available (-want +got):\n%s", diff)
+	}
+
+	c.catalog.Mark(stored, v1alpha1.UnavailableOffering{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Reason: "MachineFailed"}, c.clock.Now())
+	if diff := cmp.Diff(map[string]bool{"a": false, "b": false}, available()); diff != "" {
+		t.Errorf("available (-want +got):\n%s", diff)
+	}
+	if stored, err = c.reconcile(t, "general"); err != nil || len(stored.Status.UnavailableOfferings) != 1 || stored.Status.UnavailableOfferings[0].Zone != "a" {
+		t.Errorf("got %v and %+v, want the mark", err, stored.Status.UnavailableOfferings)
 	}
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// maxMessage keeps a condition's message within what the CRD takes.
-const maxMessage = 4096
-
 // setInstanceTypesReady brings the catalogue up to date, counts what is on offer, and
 // examines what is generated of it. The condition is False if nothing is left. What is
 // wrong with some of it has a condition of its own. It returns after what time to
@@ -47,7 +44,7 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 	conditions := template.StatusConditions()
 	switch {
 	case result.all != nil:
-		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(result.all), lo.Substring(result.all.Error(), 0, maxMessage))
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(result.all), result.all.Error())
 	case len(types) > 0:
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
 	case len(problems) > 0:
@@ -62,8 +59,8 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 	return again, nil
 }
 
-// textOf returns the messages of problems, as far as a condition has room.
+// textOf returns the messages of problems.
 func textOf(problems []catalog.Problem) string {
 	messages := lo.Map(problems, func(p catalog.Problem, _ int) string { return p.Message })
-	return lo.Substring(strings.Join(messages, "; "), 0, maxMessage)
+	return strings.Join(messages, "; ")
 }

@@ -30,7 +30,7 @@ func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMac
 		}
 	}
 	if len(messages) > 0 {
-		conditions.SetFalse(status.ConditionReady, reason, lo.Substring(strings.Join(messages, "; "), 0, maxMessage))
+		conditions.SetFalse(status.ConditionReady, reason, strings.Join(messages, "; "))
 	}
 	return nil
 }
