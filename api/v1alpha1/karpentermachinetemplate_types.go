@@ -19,7 +19,9 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=kmt,categories={karpenter,cluster-api}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether NodePools that use this template can launch machines"
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.available`,description="Number of offerings that can be chosen now, of all offerings"
 // +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types on offer"
+// +kubebuilder:printcolumn:name="NodeClaims",type=integer,JSONPath=`.status.nodeClaims`,description="Number of NodeClaims of this template"
 // +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.machines`,description="Number of Machines made from this template"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Why the template is not ready"
@@ -250,6 +252,13 @@ type KarpenterMachineTemplateStatus struct {
 	// offerings is the number of offerings of all instance types.
 	// +optional
 	Offerings int32 `json:"offerings"`
+
+	// available is how many offerings Karpenter can choose now while the template is
+	// Ready, of all offerings. The others are unavailable, invalid, paused or at their
+	// limit. Example: 270/300.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Available string `json:"available,omitempty"`
 
 	// machines is the number of Machines of all scalable resources, with those
 	// that are going.

@@ -57,6 +57,19 @@ func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.Karpente
 	return e.instanceTypes(template, now), nil
 }
 
+// CountAvailable returns how many offerings of a template can be chosen now, with the
+// status that it has, which need not be stored yet.
+func (c *Catalog) CountAvailable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, now time.Time) (int, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return 0, err
+	}
+	defer e.mu.Unlock()
+	return lo.SumBy(e.overlayOf(template, now).apply(e.all), func(instanceType *cloudprovider.InstanceType) int {
+		return len(instanceType.Offerings.Launchable())
+	}), nil
+}
+
 // InstanceTypesFor returns the instance types for a NodePool or NodeClaim that speaks
 // of the given labels. Of labels that only other templates give to nodes, it says
 // itself what they are: the instance types then do not say that there are none.

@@ -148,6 +148,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setCapacityAccurate,
 		r.setNodesTainted,
 		r.setOfferingsValid,
+		r.setAvailable,
 	} {
 		errs = append(errs, set(ctx, template))
 	}

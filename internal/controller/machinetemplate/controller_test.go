@@ -50,6 +50,8 @@ type cell struct {
 	fails func(verb string, object any, name string) error
 }
 
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 func (c *cell) Publish(published ...events.Event) {
 	for _, event := range published {
 		c.published = append(c.published, event.Reason)
@@ -67,7 +69,7 @@ func named(kind schema.GroupVersionKind, name string) *unstructured.Unstructured
 }
 
 func newCell(objects ...client.Object) *cell {
-	c := &cell{clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	c := &cell{clock: clocktesting.NewFakeClock(began)}
 	crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "testmachinetemplates.infrastructure.test")
 	crd.SetNamespace("")
 	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})

@@ -39,3 +39,14 @@ func (r *Reconciler) setOfferingsAvailable(_ context.Context, template *v1alpha1
 		"Karpenter chooses other offerings for now: "+strings.Join(texts, "; "))
 	return nil
 }
+
+// setAvailable sets how many offerings can be chosen now. It comes last, because that
+// depends on the rest of the status. It changes only together with that.
+func (r *Reconciler) setAvailable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	available, err := r.catalog.CountAvailable(ctx, template, r.clock.Now())
+	if err != nil {
+		return err
+	}
+	template.Status.Available = fmt.Sprintf("%d/%d", available, template.Status.Offerings)
+	return nil
+}
