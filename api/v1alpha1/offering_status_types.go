@@ -59,7 +59,10 @@ type InvalidOfferings struct {
 	Examples []string `json:"examples"`
 }
 
-// ObservedCapacity is what Nodes of one instance type report; of several Nodes, the least.
+// ObservedCapacity is what Nodes of one instance type report. Of several Nodes, it is the
+// least that at least four of five have, within 5 percent: with fewer than five Nodes the
+// least of all. It follows the Nodes that exist. When none exists, it stays as it was, if
+// more than one Node has reported it.
 type ObservedCapacity struct {
 	// instanceType of the Nodes.
 	// +required
@@ -71,6 +74,12 @@ type ObservedCapacity struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Revision string `json:"revision"`
+
+	// nodes is how many Nodes have reported this: 1, or 2 for two and more. It is 0 once
+	// the only one no longer exists. Karpenter then plans with the declared capacity, until
+	// a second Node reports the same.
+	// +optional
+	Nodes int32 `json:"nodes"`
 
 	// capacity in the Nodes' status.
 	// +required

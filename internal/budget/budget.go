@@ -40,7 +40,7 @@ const (
 	// Invalid is that of status.invalidOfferings.
 	Invalid = 16 << 10
 	// Observed is that of status.observedCapacity.
-	Observed = 24 << 10
+	Observed = 48 << 10
 	// Limited is that of status.limitedOfferings.
 	Limited = 24 << 10
 	// Resources is that of status.scalableResources.

@@ -109,11 +109,13 @@ func TestObservedCapacityIsUsed(t *testing.T) {
 	}
 	memory("8Gi", "8092Mi")
 	input.Status.ObservedCapacity = []v1alpha1.ObservedCapacity{{
-		InstanceType: "m5.large", Revision: RevisionOf(input),
+		InstanceType: "m5.large", Revision: RevisionOf(input), Nodes: 1,
 		Capacity: corev1.ResourceList(list("memory", "7Gi")), Allocatable: corev1.ResourceList(list("memory", "6Gi")),
 	}}
 	memory("7Gi", "6Gi")
-	input.Status.ObservedCapacity[0].Revision = "another"
+	input.Status.ObservedCapacity[0].Nodes = 0
+	memory("8Gi", "8092Mi")
+	input.Status.ObservedCapacity[0].Revision, input.Status.ObservedCapacity[0].Nodes = "another", 2
 	memory("8Gi", "8092Mi")
 }
 

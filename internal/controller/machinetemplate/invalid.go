@@ -34,7 +34,7 @@ func summarize(offerings []catalog.Key, problems map[catalog.Key]error, accepted
 	if len(bad) == len(offerings) {
 		return result{accepted: accepted, all: fmt.Errorf("%d of %d generated offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
 	}
-	return result{accepted: accepted, invalid: within(groupsOf(bad, problems))}
+	return result{accepted: accepted, invalid: fitting(groupsOf(bad, problems))}
 }
 
 // groupsOf returns offerings by what is wrong with them: the largest group first, of
@@ -57,9 +57,9 @@ func groupsOf(offerings []catalog.Key, problems map[catalog.Key]error) []v1alpha
 	return groups
 }
 
-// within returns as many groups as the status has room for. The last one then stands for
+// fitting returns as many groups as the status has room for. The last one then stands for
 // all others, so that every offering is counted.
-func within(groups []v1alpha1.InvalidOfferings) []v1alpha1.InvalidOfferings {
+func fitting(groups []v1alpha1.InvalidOfferings) []v1alpha1.InvalidOfferings {
 	if len(groups) <= maxGroups && budget.Size(groups) <= budget.Invalid {
 		return groups
 	}
