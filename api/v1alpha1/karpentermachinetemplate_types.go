@@ -19,7 +19,9 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=kmt,categories={karpenter,cluster-api}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether NodePools that use this template can launch machines"
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.available`,description="Number of offerings that can be chosen now, of all offerings"
 // +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types on offer"
+// +kubebuilder:printcolumn:name="NodeClaims",type=integer,JSONPath=`.status.nodeClaims`,description="Number of NodeClaims of this template"
 // +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.machines`,description="Number of Machines made from this template"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Why the template is not ready"
@@ -251,6 +253,13 @@ type KarpenterMachineTemplateStatus struct {
 	// +optional
 	Offerings int32 `json:"offerings"`
 
+	// available is how many offerings Karpenter can choose now while the template is
+	// Ready, of all offerings. The others are unavailable, invalid, paused or at their
+	// limit. Example: 270/300.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Available string `json:"available,omitempty"`
+
 	// machines is the number of Machines of all scalable resources, with those
 	// that are going.
 	// +optional
@@ -261,17 +270,18 @@ type KarpenterMachineTemplateStatus struct {
 	NodeClaims int32 `json:"nodeClaims"`
 
 	// limitedOfferings are the offerings with maxMachines or a reservation that are
-	// in use, and how much of it is used.
+	// in use, and how much of it is used; of very many, those closest to their limit.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	LimitedOfferings []LimitedOffering `json:"limitedOfferings,omitempty"`
 
-	// invalidOfferings are the offerings that cannot be made, the first 1000, and why.
+	// invalidOfferings are the offerings that cannot be made, by what is wrong with them.
+	// The last entry stands for all others if there are too many messages.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1000
-	InvalidOfferings []InvalidOffering `json:"invalidOfferings,omitempty"`
+	// +kubebuilder:validation:MaxItems=32
+	InvalidOfferings []InvalidOfferings `json:"invalidOfferings,omitempty"`
 
 	// acceptedHash identifies the generated templates that the management cluster's
 	// API server was asked about in a dry run, so that it is not asked again.
@@ -283,24 +293,24 @@ type KarpenterMachineTemplateStatus struct {
 	// report, by instance type, where it is not what is declared. Karpenter counts
 	// with it instead.
 	// +optional
-	// +listType=map
-	// +listMapKey=instanceType
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ObservedCapacity []ObservedCapacity `json:"observedCapacity,omitempty"`
 
 	// unavailableOfferings are the offerings that failed not long ago. Karpenter does
 	// not choose them until the time that each names; they stay listed for another
-	// half hour, so that an offering that fails again is left alone for longer.
+	// half hour, so that an offering that fails again is left alone for longer. Of very
+	// many, those that end first are not listed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	UnavailableOfferings []UnavailableOffering `json:"unavailableOfferings,omitempty"`
 
-	// scalableResources are the objects generated from this template, sorted by
-	// name; the first 1000 if there are more.
+	// scalableResources are the objects generated from this template, sorted by name.
+	// Of very many, those are listed that are paused, then those with Machines that are
+	// not ready.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	ScalableResources []ScalableResourceStatus `json:"scalableResources,omitempty"`
 }

@@ -34,35 +34,35 @@ type LimitedOffering struct {
 	Limit int32 `json:"limit"`
 }
 
-// InvalidOffering tells why an offering cannot be made.
-type InvalidOffering struct {
-	// instanceType of the offering.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	InstanceType string `json:"instanceType"`
-
-	// zone of the offering.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Zone string `json:"zone,omitempty"`
-
-	// capacityType of the offering.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	CapacityType string `json:"capacityType"`
-
+// InvalidOfferings are offerings that cannot be made for the same reason.
+type InvalidOfferings struct {
 	// reason is PatchesFailed or TemplatesRejected.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message says what to mend, cut to 1024 characters.
+	// message says what to correct, cut to 512 bytes.
 	// +required
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message"`
+
+	// count is how many offerings these are.
+	// +required
+	Count int32 `json:"count"`
+
+	// examples are some of them, each with its instance type, zone and capacity type.
+	// Example: m5.large/us-east-1a/spot.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=256
+	Examples []string `json:"examples"`
 }
 
-// ObservedCapacity is what Nodes of one instance type report; of several Nodes, the least.
+// ObservedCapacity is what Nodes of one instance type report. Of several Nodes, it is the
+// least that at least four of five have, within 5 percent: with fewer than five Nodes the
+// least of all. It follows the Nodes that exist. When none exists, it stays as it was, if
+// more than one Node has reported it.
 type ObservedCapacity struct {
 	// instanceType of the Nodes.
 	// +required
@@ -74,6 +74,12 @@ type ObservedCapacity struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Revision string `json:"revision"`
+
+	// nodes is how many Nodes have reported this: 1, or 2 for two and more. It is 0 once
+	// the only one no longer exists. Karpenter then plans with the declared capacity, until
+	// a second Node reports the same.
+	// +optional
+	Nodes int32 `json:"nodes"`
 
 	// capacity in the Nodes' status.
 	// +required
@@ -106,9 +112,10 @@ type UnavailableOffering struct {
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message is what the infrastructure said, cut to 1024 characters.
+	// message is what the infrastructure said, cut to 256 bytes. It is left out where
+	// very many offerings are unavailable.
 	// +optional
-	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
 	// failures is how many times in a row it failed; each doubles the time for which

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -20,7 +21,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var apiServer client.Client
+var (
+	apiServer client.Client
+	// apiConfig is how to reach the same with another client.
+	apiConfig *rest.Config
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -39,6 +44,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "starting the API server (make test sets KUBEBUILDER_ASSETS): %v\n", err)
 		return 1
 	}
+	apiConfig = config
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -28,7 +28,7 @@ const readTimeout = 30 * time.Second
 
 // Catalog remembers the instance types of each template. Several goroutines can use
 // it at once. It holds nothing that cannot be computed again from what the caches
-// have.
+// have, but for marks that could not be written: see Mark.
 type Catalog struct {
 	clusters *operator.Clusters
 
@@ -55,6 +55,19 @@ func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.Karpente
 	}
 	defer e.mu.Unlock()
 	return e.instanceTypes(template, now), nil
+}
+
+// CountAvailable returns how many offerings of a template can be chosen now, with the
+// status that it has, which need not be stored yet.
+func (c *Catalog) CountAvailable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, now time.Time) (int, error) {
+	e, err := c.entry(ctx, template)
+	if err != nil {
+		return 0, err
+	}
+	defer e.mu.Unlock()
+	return lo.SumBy(e.overlayOf(template, now).apply(e.all), func(instanceType *cloudprovider.InstanceType) int {
+		return len(instanceType.Offerings.Launchable())
+	}), nil
 }
 
 // InstanceTypesFor returns the instance types for a NodePool or NodeClaim that speaks
@@ -238,6 +251,8 @@ type entry struct {
 	since, until    time.Time
 	// variants are offered without what they say of some labels.
 	variants map[string][]*cloudprovider.InstanceType
+
+	memory memory
 }
 
 // isOf tells whether the entry is that of a template as it is now.
@@ -276,11 +291,11 @@ func (e *entry) instanceTypes(template *v1alpha1.KarpenterMachineTemplate, now t
 	if e.custom != custom.Load() || !equality.Semantic.DeepEqual(e.observed, observedNow(template)) {
 		e.build(template)
 	}
-	if current := overlayOf(template, e.limits, now); !current.equal(e.overlay) {
+	if current := e.overlayOf(template, now); !current.equal(e.overlay) {
 		e.overlay, e.offered, e.variants = current, current.apply(e.all), nil
 	}
 	e.resourceVersion, e.since, e.until = template.ResourceVersion, now, time.Time{}
-	if in := ChangesIn(template.Status.UnavailableOfferings, now); in > 0 {
+	if in := ChangesIn(e.unavailable(template, now), now); in > 0 {
 		e.until = now.Add(in)
 	}
 	return e.offered

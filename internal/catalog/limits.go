@@ -15,6 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 // Limits are how many NodeClaims a template and its offerings may have. The zero
@@ -136,7 +137,7 @@ func (u Usage) Status() []v1alpha1.LimitedOffering {
 	slices.SortFunc(used, func(a, b v1alpha1.LimitedOffering) int {
 		return cmp.Or(cmp.Compare(int64(a.Limit)-int64(a.NodeClaims), int64(b.Limit)-int64(b.NodeClaims)), inOrder(a, b))
 	})
-	used = used[:min(len(used), maxLimitedOfferings)]
+	used = used[:min(maxLimitedOfferings, budget.Fit(used, budget.Limited))]
 	slices.SortFunc(used, inOrder)
 	return used
 }

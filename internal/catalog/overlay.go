@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// overlay is what a template's status says of its offerings.
+// overlay is what is known of a template's offerings for now.
 type overlay struct {
 	// full tells that the template is at spec.maxMachines: nothing can be chosen.
 	full bool
@@ -36,14 +36,15 @@ func (o overlay) equal(other overlay) bool {
 
 func (o overlay) empty() bool { return !o.full && len(o.closed) == 0 && len(o.left) == 0 }
 
-// overlayOf returns what the template's status says now: offerings that failed not
-// long ago, whose scalable resource is paused, that cannot be made, or that are at
+// overlayOf returns what the template's status and the memory show now: offerings that
+// failed recently, whose scalable resource is paused, that cannot be made, or that are at
 // their limit. A reservation that is used up stays available, as core wants it, with
 // nothing left.
-func overlayOf(template *v1alpha1.KarpenterMachineTemplate, limits Limits, now time.Time) overlay {
+func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.Time) overlay {
 	var result overlay
+	limits := e.limits
 	result.full = limits.template != nil && template.Status.NodeClaims >= *limits.template
-	for _, o := range Unavailable(template.Status.UnavailableOfferings, now) {
+	for _, o := range Unavailable(e.unavailable(template, now), now) {
 		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
 	}
 	for _, r := range template.Status.ScalableResources {
@@ -51,8 +52,14 @@ func overlayOf(template *v1alpha1.KarpenterMachineTemplate, limits Limits, now t
 			result.closed = append(result.closed, Key{r.InstanceType, r.Zone, r.CapacityType})
 		}
 	}
-	for _, o := range template.Status.InvalidOfferings {
-		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
+	if accepted := e.acceptedOf(template); accepted != nil {
+		for i := range e.types {
+			for j := range e.types[i].Offerings {
+				if key := e.types[i].KeyOf(&e.types[i].Offerings[j]); !accepted.Has(key) {
+					result.closed = append(result.closed, key)
+				}
+			}
+		}
 	}
 	left := map[string]int32{}
 	for _, o := range template.Status.LimitedOfferings {

@@ -48,9 +48,6 @@ func TestOverlay(t *testing.T) {
 		"the template has room": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Spec.MaxMachines, t.Status.NodeClaims = new(int32(5)), 4
 		}},
-		"cannot be made": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Status.InvalidOfferings = []v1alpha1.InvalidOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot"}}
-		}, wantClosed: []string{"a/spot"}},
 		"failed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Until: metav1.NewTime(began.Add(1))}}
 		}, wantClosed: []string{"a/spot"}},
@@ -112,11 +109,13 @@ func TestObservedCapacityIsUsed(t *testing.T) {
 	}
 	memory("8Gi", "8092Mi")
 	input.Status.ObservedCapacity = []v1alpha1.ObservedCapacity{{
-		InstanceType: "m5.large", Revision: RevisionOf(input),
+		InstanceType: "m5.large", Revision: RevisionOf(input), Nodes: 1,
 		Capacity: corev1.ResourceList(list("memory", "7Gi")), Allocatable: corev1.ResourceList(list("memory", "6Gi")),
 	}}
 	memory("7Gi", "6Gi")
-	input.Status.ObservedCapacity[0].Revision = "another"
+	input.Status.ObservedCapacity[0].Nodes = 0
+	memory("8Gi", "8092Mi")
+	input.Status.ObservedCapacity[0].Revision, input.Status.ObservedCapacity[0].Nodes = "another", 2
 	memory("8Gi", "8092Mi")
 }
 

@@ -26,11 +26,12 @@ func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	return hex.EncodeToString(hash.Sum(nil))[:revisionLength]
 }
 
-// observedNow returns what nodes of the template's current revision report.
+// observedNow returns what nodes of the template's current revision report, without what
+// rests on a node that no longer exists.
 func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedCapacity {
 	if len(template.Status.ObservedCapacity) == 0 {
 		return nil
 	}
 	revision := RevisionOf(template)
-	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool { return o.Revision == revision })
+	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool { return o.Revision == revision && o.Nodes > 0 })
 }

@@ -8,20 +8,21 @@ import (
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 const (
-	// minUnavailable is for how long an offering is left alone that failed once;
-	// each failure in a row doubles it, up to maxUnavailable.
+	// minUnavailable is how long an offering is unavailable that failed once; each
+	// failure in a row doubles it, up to maxUnavailable.
 	minUnavailable = 3 * time.Minute
 	maxUnavailable = 30 * time.Minute
-	// memory is for how long after that a failure counts as one in a row.
-	memory = 30 * time.Minute
-	// maxUnavailableOfferings and maxMessage are the CRD's bounds.
+	// remembered is how long after that a failure counts as one in a row.
+	remembered = 30 * time.Minute
+	// maxUnavailableOfferings is the CRD's bound.
 	maxUnavailableOfferings = 1000
-	maxMessage              = 1024
 )
 
 // MarkUnavailable returns a template's unavailable offerings with one that failed
@@ -30,20 +31,62 @@ const (
 // before.
 func MarkUnavailable(offerings []v1alpha1.UnavailableOffering, failed v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
 	offerings = slices.Clone(offerings)
-	failed.Failures, failed.Message = 1, lo.Substring(failed.Message, 0, maxMessage)
+	failed.Failures, failed.Message = 1, budget.Text(failed.Message, budget.Mark)
 	index := slices.IndexFunc(offerings, func(o v1alpha1.UnavailableOffering) bool { return sameOffering(o, failed) })
 	if index >= 0 {
 		if offerings[index].Until.After(now) {
 			return offerings
 		}
-		if now.Before(offerings[index].Until.Add(memory)) {
+		if now.Before(offerings[index].Until.Add(remembered)) {
 			failed.Failures = offerings[index].Failures + 1
 		}
 		offerings = slices.Delete(offerings, index, index+1)
 	}
 	failed.Until = metav1.NewTime(now.Add(pause(failed.Failures)).Truncate(time.Second))
-	// Should there be too many, the one that failed first is forgotten.
-	return append(offerings[max(0, len(offerings)-maxUnavailableOfferings+1):], failed)
+	return fit(append(offerings, failed), now)
+}
+
+// fit returns the offerings that the status has room for, in the same order. Those that
+// can be chosen again are forgotten first, then messages are left out, and then those
+// are forgotten that can be chosen again soonest.
+func fit(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
+	if len(offerings) <= maxUnavailableOfferings && budget.Size(offerings) <= budget.Unavailable {
+		return offerings
+	}
+	// The last of several with one time is the one that failed last.
+	offerings = slices.Clone(offerings)
+	latest := lo.Map(offerings, func(_ v1alpha1.UnavailableOffering, i int) int { return len(offerings) - 1 - i })
+	slices.SortStableFunc(latest, func(a, b int) int { return offerings[b].Until.Compare(offerings[a].Until.Time) })
+	closed, open := lo.FilterReject(latest, func(at, _ int) bool { return offerings[at].Until.After(now) })
+	kept, messages, room := sets.New[int](), map[int]string{}, budget.Unavailable-2
+	keep := func(at int) bool {
+		if size := budget.Size(offerings[at]) + 1; size <= room && kept.Len() < maxUnavailableOfferings {
+			room -= size
+			kept.Insert(at)
+		}
+		return kept.Has(at)
+	}
+	for _, at := range closed {
+		messages[at], offerings[at].Message = offerings[at].Message, ""
+		if !keep(at) {
+			break
+		}
+	}
+	for _, at := range closed[:kept.Len()] {
+		bare := budget.Size(offerings[at])
+		offerings[at].Message = messages[at]
+		if size := budget.Size(offerings[at]) - bare; size <= room {
+			room -= size
+		} else {
+			offerings[at].Message = ""
+		}
+	}
+	for _, at := range open {
+		if !keep(at) {
+			break
+		}
+	}
+	return lo.Filter(offerings, func(_ v1alpha1.UnavailableOffering, i int) bool { return kept.Has(i) })
 }
 
 // pause returns for how long an offering is left alone after so many failures.
@@ -59,7 +102,7 @@ func pause(failures int32) time.Duration {
 
 // PruneUnavailable returns the offerings whose failure is not forgotten yet.
 func PruneUnavailable(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
-	return lo.Filter(offerings, func(o v1alpha1.UnavailableOffering, _ int) bool { return now.Before(o.Until.Add(memory)) })
+	return lo.Filter(offerings, func(o v1alpha1.UnavailableOffering, _ int) bool { return now.Before(o.Until.Add(remembered)) })
 }
 
 // Unavailable returns the offerings that cannot be chosen now.
@@ -67,9 +110,9 @@ func Unavailable(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1al
 	return lo.Filter(offerings, func(o v1alpha1.UnavailableOffering, _ int) bool { return o.Until.After(now) })
 }
 
-// UnavailableUntil returns until when an offering cannot be chosen; false if it can.
-func UnavailableUntil(offerings []v1alpha1.UnavailableOffering, instanceType, zone, capacityType string, now time.Time) (time.Time, bool) {
-	wanted := v1alpha1.UnavailableOffering{InstanceType: instanceType, Zone: zone, CapacityType: capacityType}
+// until returns until when an offering cannot be chosen; false if it can.
+func until(offerings []v1alpha1.UnavailableOffering, key Key, now time.Time) (time.Time, bool) {
+	wanted := v1alpha1.UnavailableOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType}
 	found, ok := lo.Find(Unavailable(offerings, now), func(o v1alpha1.UnavailableOffering) bool { return sameOffering(o, wanted) })
 	return found.Until.Time, ok
 }
@@ -79,7 +122,7 @@ func UnavailableUntil(offerings []v1alpha1.UnavailableOffering, instanceType, zo
 func ChangesIn(offerings []v1alpha1.UnavailableOffering, now time.Time) time.Duration {
 	var next time.Duration
 	for _, offering := range offerings {
-		for _, at := range []time.Time{offering.Until.Time, offering.Until.Add(memory)} {
+		for _, at := range []time.Time{offering.Until.Time, offering.Until.Add(remembered)} {
 			if left := at.Sub(now); left > 0 && (next == 0 || left < next) {
 				next = left
 			}

@@ -4,13 +4,16 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -38,7 +41,7 @@ func TestMarkUnavailable(t *testing.T) {
 		now = list[0].Until.Time
 	}
 
-	if got := MarkUnavailable(list, failed("m5", "a"), now.Add(memory)); got[0].Failures != 1 {
+	if got := MarkUnavailable(list, failed("m5", "a"), now.Add(remembered)); got[0].Failures != 1 {
 		t.Errorf("a failure long after: got %d in a row, want 1", got[0].Failures)
 	}
 	if got := MarkUnavailable(list, failed("m5", "b"), now); len(got) != 2 || got[1].Failures != 1 || got[0].Failures != 6 {
@@ -46,15 +49,54 @@ func TestMarkUnavailable(t *testing.T) {
 	}
 	long := failed("m5", "b")
 	long.Message = strings.Repeat("ä", 5000)
-	if got := MarkUnavailable(nil, long, now)[0].Message; len([]rune(got)) != maxMessage {
-		t.Errorf("a long message has %d characters, want %d", len([]rune(got)), maxMessage)
+	if got := MarkUnavailable(nil, long, now)[0].Message; got != strings.Repeat("ä", budget.Mark/2) {
+		t.Errorf("a long message has %d bytes, want %d", len(got), budget.Mark)
 	}
 	list = nil
 	for i := range maxUnavailableOfferings + 5 {
-		list = MarkUnavailable(list, failed(fmt.Sprint(i), ""), began)
+		list = MarkUnavailable(list, v1alpha1.UnavailableOffering{InstanceType: fmt.Sprint(i)}, began)
 	}
-	if len(list) != maxUnavailableOfferings || list[0].InstanceType != "5" {
-		t.Errorf("got %d offerings from %s on, want the last %d", len(list), list[0].InstanceType, maxUnavailableOfferings)
+	if first := maxUnavailableOfferings + 5 - len(list); list[0].InstanceType != fmt.Sprint(first) {
+		t.Errorf("got %d offerings from %s on, want the last ones", len(list), list[0].InstanceType)
+	}
+}
+
+// However many offerings fail, the status has room for the marks. What can be chosen again
+// is forgotten first, then messages are, and then what can be chosen again soonest.
+func TestMarksFit(t *testing.T) {
+	message := strings.Repeat("x", 1000)
+	mark := func(list []v1alpha1.UnavailableOffering, from, to int, now time.Time) []v1alpha1.UnavailableOffering {
+		for i := from; i < to; i++ {
+			list = MarkUnavailable(list, v1alpha1.UnavailableOffering{
+				InstanceType: fmt.Sprintf("type-%04d.metal", i), Zone: "us-east-1a", CapacityType: "on-demand", Reason: "InsufficientCapacity", Message: message,
+			}, now)
+		}
+		if size := budget.Size(list); size > budget.Unavailable {
+			t.Errorf("%d marks have %d bytes, want at most %d", len(list), size, budget.Unavailable)
+		}
+		return list
+	}
+	withMessage := func(list []v1alpha1.UnavailableOffering) int {
+		return lo.CountBy(list, func(o v1alpha1.UnavailableOffering) bool { return o.Message != "" })
+	}
+	now := began
+	list := mark(nil, 0, 150, now)
+	if len(list) != 150 || withMessage(list) != 150 {
+		t.Fatalf("got %d marks, %d with a message, want all 150", len(list), withMessage(list))
+	}
+	now = now.Add(minUnavailable)
+	list = mark(list, 150, 500, now)
+	if got := len(Unavailable(list, now)); got != 350 || len(list) >= 500 || withMessage(list) < 50 || list[len(list)-1].Message == "" {
+		t.Fatalf("got %d marks, %d in force, %d with a message, want that all 350 are in force", len(list), got, withMessage(list))
+	}
+	list = mark(list, 500, 1000, now.Add(time.Second))
+	for _, o := range list[len(list)-500:] {
+		if o.InstanceType < "type-0500.metal" {
+			t.Fatalf("%s is kept, want the last 500", o.InstanceType)
+		}
+	}
+	if !slices.IsSortedFunc(list, func(a, b v1alpha1.UnavailableOffering) int { return strings.Compare(a.InstanceType, b.InstanceType) }) {
+		t.Error("the order has changed")
 	}
 }
 
@@ -82,10 +124,10 @@ func TestUnavailable(t *testing.T) {
 			t.Errorf("after %s: changes in %s, want %s", tc.after, got, tc.changesIn)
 		}
 	}
-	if until, ok := UnavailableUntil(list, "m5", "b", "spot", began); !ok || !until.Equal(began.Add(4*time.Minute)) {
-		t.Errorf("m5/b/spot: got %s, %t", until, ok)
+	if at, ok := until(list, Key{"m5", "b", "spot"}, began); !ok || !at.Equal(began.Add(4*time.Minute)) {
+		t.Errorf("m5/b/spot: got %s, %t", at, ok)
 	}
-	if _, ok := UnavailableUntil(list, "m5", "b", "on-demand", began); ok {
+	if _, ok := until(list, Key{"m5", "b", "on-demand"}, began); ok {
 		t.Error("m5/b/on-demand is unavailable, and never failed")
 	}
 }

@@ -85,7 +85,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	switch ready := template.StatusConditions().Get(status.ConditionReady); {
 	case ready.IsFalse():
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s is not ready: %s", template.Name, ready.Message))
-	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation:
+	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation || !c.catalog.Examined(template):
 		// What it offers now was not checked yet.
 		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s was not reconciled yet", template.Name),
 			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,6 +52,7 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
 	}
+	template.Status.AcceptedHash = "accepted"
 	if change != nil {
 		change(template)
 	}
@@ -128,9 +130,6 @@ func TestCreateKeepsToLimits(t *testing.T) {
 		"reserved goes first":   {change: reserve(2), claims: []client.Object{launched("x", "small")}, want: "large"},
 		"a reservation used up": {change: reserve(1), claims: []client.Object{inReservation(launched("x", "large"))}, want: "small"},
 		"a reservation of none": {change: reserve(0), want: "small"},
-		"a status that tells it": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Status.InvalidOfferings = []v1alpha1.InvalidOffering{{InstanceType: "small", Zone: "a", CapacityType: "on-demand"}}
-		}, want: "large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider, _ := newProvider(tc.change, tc.claims...)
@@ -148,6 +147,21 @@ func TestCreateKeepsToLimits(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// What cannot be made is not launched, and nothing is before that is known: after a restart,
+// if something was not accepted, or when the template has changed.
+func TestCreateChoosesWhatWasAccepted(t *testing.T) {
+	var template *v1alpha1.KarpenterMachineTemplate
+	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) { template, t.Status.AcceptedHash = t, "" })
+	if created, err := provider.Create(t.Context(), waiting()); err == nil || cloudprovider.IsInsufficientCapacityError(err) || cloudprovider.IsNodeClassNotReadyError(err) {
+		t.Errorf("got %v and %v before the template was examined: the claim must wait", created, err)
+	}
+	provider.catalog.SetAccepted(template, sets.New(catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"}))
+	created, err := provider.Create(t.Context(), waiting())
+	if err != nil || created.Labels[typeLabel] != "large" {
+		t.Errorf("got %v and %v, want large: small costs less and cannot be made", created, err)
 	}
 }
 

@@ -79,7 +79,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 // newControllers returns this operator's own controllers.
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
 	return []controller.Controller{
-		machinetemplate.NewReconciler(op.Clusters, catalog, op.Clock),
+		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),

@@ -221,12 +221,13 @@ func (w *world) changeTemplate(change func(*v1alpha1.KarpenterMachineTemplateSpe
 	w.server.put(template)
 }
 
-// isReady sets the conditions that Ready depends on.
+// isReady sets the conditions that Ready depends on, and that all offerings were accepted.
 func isReady(template *v1alpha1.KarpenterMachineTemplate, clock clock.Clock) {
 	conditions := template.StatusConditions(status.WithClock(clock))
 	for _, kind := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
 		conditions.SetTrue(kind)
 	}
+	template.Status.AcceptedHash = "accepted"
 }
 
 // existing makes a MachineDeployment that was there before, and lets the template find

@@ -128,7 +128,8 @@ var _ = forEachKind("Patches", func(k kind) {
 			g.Expect(env.get(ctx, f.template)).To(Succeed())
 			g.Expect(f.template.Status.InvalidOfferings).To(HaveLen(1))
 			invalid := f.template.Status.InvalidOfferings[0]
-			g.Expect(invalid.Zone).To(Equal("zone-b"))
+			g.Expect(invalid.Count).To(BeEquivalentTo(1))
+			g.Expect(invalid.Examples).To(ConsistOf(instanceType + "/zone-b/on-demand"))
 			g.Expect(invalid.Message).To(And(ContainSubstring("refuses "+k.madeOf()), ContainSubstring("pdp11")))
 			condition := f.template.StatusConditions().Get(v1alpha1.ConditionOfferingsValid)
 			g.Expect(condition.IsFalse()).To(BeTrue())

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -21,21 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-const (
-	// tolerance is by how much of what is declared a Node may differ.
-	tolerance = 0.05
-	// maxObserved is the CRD's bound of status.observedCapacity.
-	maxObserved = 1000
-)
-
-// learnable are the resources that are learned: those that are hard to know before.
-var learnable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
-
-// report is what one Node reports.
-type report struct {
-	instanceType          string
-	capacity, allocatable corev1.ResourceList
-}
+// tolerance is by how much of what is declared a Node may differ.
+const tolerance = 0.05
 
 // setCapacityAccurate learns from Nodes what their instance types really have, and
 // tells of those that are far from what is declared.
@@ -53,7 +39,7 @@ func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1
 	conditions := template.StatusConditions()
 	if texts := inaccuracies(template.Status.ObservedCapacity, declared); len(texts) > 0 {
 		conditions.SetFalse(v1alpha1.ConditionCapacityAccurate, v1alpha1.ReasonCapacityDiffers,
-			lo.Substring("Karpenter counts with what Nodes report, which is not what is declared: "+strings.Join(texts, "; "), 0, maxMessage))
+			"Karpenter counts with what Nodes report, which is not what is declared: "+strings.Join(texts, "; "))
 	} else {
 		conditions.SetTrue(v1alpha1.ConditionCapacityAccurate)
 	}
@@ -102,49 +88,6 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 	return reports, nil
 }
 
-// learn returns for each instance type the least that is stored of a revision and
-// that Nodes report, where it is not what is declared, by name.
-func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(string) *cloudprovider.InstanceType, revision string) []v1alpha1.ObservedCapacity {
-	known := map[string]v1alpha1.ObservedCapacity{}
-	for _, o := range stored {
-		if o.Revision == revision {
-			known[o.InstanceType] = *o.DeepCopy()
-		}
-	}
-	for _, seen := range reports {
-		o := known[seen.instanceType]
-		known[seen.instanceType] = v1alpha1.ObservedCapacity{
-			InstanceType: seen.instanceType,
-			Revision:     revision,
-			Capacity:     least(o.Capacity, seen.capacity),
-			Allocatable:  least(o.Allocatable, seen.allocatable),
-		}
-	}
-	var learned []v1alpha1.ObservedCapacity
-	for name, o := range known {
-		if t := declared(name); t != nil && (differs(o.Capacity, t.Capacity) || differs(o.Allocatable, t.Allocatable())) {
-			learned = append(learned, o)
-		}
-	}
-	slices.SortFunc(learned, func(a, b v1alpha1.ObservedCapacity) int { return strings.Compare(a.InstanceType, b.InstanceType) })
-	return learned[:min(len(learned), maxObserved)]
-}
-
-// least returns of each resource that can be learned the lesser quantity. One that
-// is not more than 0 tells nothing.
-func least(a, b corev1.ResourceList) corev1.ResourceList {
-	result := corev1.ResourceList{}
-	for _, name := range learnable {
-		for _, list := range []corev1.ResourceList{a, b} {
-			quantity, has := list[name]
-			if known, is := result[name]; has && quantity.Sign() > 0 && (!is || quantity.Cmp(known) < 0) {
-				result[name] = quantity.DeepCopy()
-			}
-		}
-	}
-	return result
-}
-
 // differs tells whether some of what is observed is not as declared. What is not
 // declared does not count: Karpenter cannot ask for it.
 func differs(observed, declared corev1.ResourceList) bool {
@@ -161,7 +104,7 @@ func inaccuracies(observed []v1alpha1.ObservedCapacity, declared func(string) *c
 	var texts []string
 	for _, o := range observed {
 		t := declared(o.InstanceType)
-		if t == nil {
+		if t == nil || o.Nodes == 0 {
 			continue
 		}
 		for _, name := range learnable {

@@ -3,16 +3,21 @@
 package machinetemplate
 
 import (
+	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
+	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 func quantities(pairs ...string) corev1.ResourceList {
@@ -34,15 +39,24 @@ func declaredM5(name string) *cloudprovider.InstanceType {
 	}
 }
 
-func observed(revision, memory, allocatable string) v1alpha1.ObservedCapacity {
-	return v1alpha1.ObservedCapacity{InstanceType: "m5", Revision: revision, Capacity: quantities("cpu", "2", "memory", memory), Allocatable: quantities("cpu", "2", "memory", allocatable)}
+func observed(nodes int32, revision, memory, allocatable string) v1alpha1.ObservedCapacity {
+	return v1alpha1.ObservedCapacity{
+		InstanceType: "m5", Revision: revision, Nodes: nodes,
+		Capacity: quantities("cpu", "2", "memory", memory), Allocatable: quantities("cpu", "2", "memory", allocatable),
+	}
 }
 
+// m5 is what a Node of type m5 reports.
+func m5(memory, allocatable string) report {
+	return report{"m5", quantities("cpu", "2", "memory", memory, "hugepages-2Mi", "0"), quantities("cpu", "2", "memory", allocatable)}
+}
+
+// several are so many Nodes that report the same.
+func several(count int, r report) []report { return slices.Repeat([]report{r}, count) }
+
 func TestLearn(t *testing.T) {
-	m5 := func(memory, allocatable string) report {
-		return report{"m5", quantities("cpu", "2", "memory", memory, "hugepages-2Mi", "0"), quantities("cpu", "2", "memory", allocatable)}
-	}
 	type entries = []v1alpha1.ObservedCapacity
+	broken := m5("4Gi", "3Gi")
 	for name, tc := range map[string]struct {
 		stored  entries
 		reports []report
@@ -50,15 +64,35 @@ func TestLearn(t *testing.T) {
 	}{
 		"nothing":                         {},
 		"what is declared is not stored":  {reports: []report{m5("8Gi", "7Gi")}},
-		"less memory":                     {reports: []report{m5("7Gi", "6Gi")}, want: entries{observed("r", "7Gi", "6Gi")}},
-		"only less allocatable":           {reports: []report{m5("8Gi", "6Gi")}, want: entries{observed("r", "8Gi", "6Gi")}},
-		"the least of several":            {reports: []report{m5("7Gi", "6Gi"), m5("7500Mi", "5Gi")}, want: entries{observed("r", "7Gi", "5Gi")}},
-		"the least of what was and is":    {stored: entries{observed("r", "7Gi", "6Gi")}, reports: []report{m5("7500Mi", "5Gi")}, want: entries{observed("r", "7Gi", "5Gi")}},
-		"it stays without Nodes":          {stored: entries{observed("r", "7Gi", "6Gi")}, want: entries{observed("r", "7Gi", "6Gi")}},
-		"another revision is forgotten":   {stored: entries{observed("old", "7Gi", "6Gi")}},
+		"less memory":                     {reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
+		"only less allocatable":           {reports: []report{m5("8Gi", "6Gi")}, want: entries{observed(1, "r", "8Gi", "6Gi")}},
+		"another revision is forgotten":   {stored: entries{observed(2, "old", "7Gi", "6Gi")}},
 		"a type that is gone":             {reports: []report{{"gone", quantities("memory", "1Gi"), nil}}},
-		"a Node that tells nothing":       {reports: []report{m5("0", "0"), {"m5", nil, nil}}},
+		"a Node that reports nothing":     {reports: []report{m5("0", "0"), {"m5", nil, nil}}},
 		"what is not declared is nothing": {reports: []report{{"m5", quantities("ephemeral-storage", "1Gi"), nil}}},
+		"a Node that reports nothing is none": {
+			reports: []report{m5("7Gi", "6Gi"), {"m5", nil, nil}}, want: entries{observed(1, "r", "7Gi", "6Gi")},
+		},
+
+		"the least of two":       {reports: []report{m5("7Gi", "6Gi"), m5("7500Mi", "5Gi")}, want: entries{observed(2, "r", "7Gi", "5Gi")}},
+		"the least of four":      {reports: append(several(3, m5("8Gi", "7Gi")), broken), want: entries{observed(2, "r", "4Gi", "3Gi")}},
+		"but not one of five":    {reports: append(several(4, m5("8Gi", "7Gi")), broken)},
+		"nor one of ten":         {reports: append(several(9, m5("7Gi", "6Gi")), broken), want: entries{observed(2, "r", "7Gi", "6Gi")}},
+		"nor two of ten":         {reports: append(several(8, m5("7Gi", "6Gi")), broken, m5("2Gi", "1Gi")), want: entries{observed(2, "r", "7Gi", "6Gi")}},
+		"three of ten":           {reports: append(several(7, m5("7Gi", "6Gi")), several(3, broken)...), want: entries{observed(2, "r", "4Gi", "3Gi")}},
+		"one of ten is close by": {reports: append(several(9, m5("7000Mi", "6000Mi")), m5("6800Mi", "5800Mi")), want: entries{observed(2, "r", "6800Mi", "5800Mi")}},
+
+		"it recovers when the broken Node is gone": {stored: entries{observed(2, "r", "4Gi", "3Gi")}, reports: several(3, m5("7Gi", "6Gi")), want: entries{observed(2, "r", "7Gi", "6Gi")}},
+		"and entirely":                                   {stored: entries{observed(2, "r", "4Gi", "3Gi")}, reports: several(3, m5("8Gi", "7Gi"))},
+		"the Nodes that exist decide":                    {stored: entries{observed(2, "r", "6Gi", "5Gi")}, reports: []report{m5("7500Mi", "5500Mi")}, want: entries{observed(1, "r", "7500Mi", "5500Mi")}},
+		"a little more changes nothing":                  {stored: entries{observed(2, "r", "7000Mi", "6000Mi")}, reports: several(2, m5("7010Mi", "6010Mi")), want: entries{observed(2, "r", "7000Mi", "6000Mi")}},
+		"a little less counts":                           {stored: entries{observed(2, "r", "7000Mi", "6000Mi")}, reports: several(2, m5("6990Mi", "5990Mi")), want: entries{observed(2, "r", "6990Mi", "5990Mi")}},
+		"it stays without Nodes":                         {stored: entries{observed(2, "r", "7Gi", "6Gi")}, want: entries{observed(2, "r", "7Gi", "6Gi")}},
+		"what only one Node had is not counted without":  {stored: entries{observed(1, "r", "4Gi", "3Gi")}, want: entries{observed(0, "r", "4Gi", "3Gi")}},
+		"a second Node that reports the same confirms":   {stored: entries{observed(0, "r", "7Gi", "6Gi")}, reports: []report{m5("7100Mi", "6Gi")}, want: entries{observed(2, "r", "7100Mi", "6Gi")}},
+		"a second Node that reports more does not":       {stored: entries{observed(0, "r", "4Gi", "3Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
+		"the same Node does not confirm what it reports": {stored: entries{observed(1, "r", "7Gi", "6Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
+		"one Node of what several had":                   {stored: entries{observed(2, "r", "7Gi", "6Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(2, "r", "7Gi", "6Gi")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := learn(tc.stored, tc.reports, declaredM5, "r")
@@ -76,17 +110,81 @@ func TestLearn(t *testing.T) {
 	}
 }
 
+// Whatever Nodes there are: their order does not matter, nothing changes while they stay,
+// at least four of five Nodes have what is learned, within the tolerance and what is kept
+// steady, and no fewer than the share of rare Nodes have less.
+func TestLearnedIsWhatMostNodesHave(t *testing.T) {
+	check := func(seed int64) bool {
+		random := rand.New(rand.NewSource(seed))
+		var reports []report
+		for range random.Intn(30) {
+			memory := 4000 + 500*random.Intn(7) + random.Intn(20)
+			reports = append(reports, m5(fmt.Sprintf("%dMi", memory), fmt.Sprintf("%dMi", memory-1000)))
+		}
+		var stored []v1alpha1.ObservedCapacity
+		if random.Intn(2) == 0 {
+			stored = []v1alpha1.ObservedCapacity{observed(random.Int31n(3), "r", fmt.Sprintf("%dMi", 4000+500*random.Intn(7)), "3000Mi")}
+		}
+		got := learn(stored, reports, declaredM5, "r")
+		again := learn(got, reports, declaredM5, "r")
+		shuffled := slices.Clone(reports)
+		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		if !cmp.Equal(got, learn(stored, shuffled, declaredM5, "r")) || !cmp.Equal(got, again) {
+			t.Logf("got %v, and then %v", got, again)
+			return false
+		}
+		if len(reports) == 0 || len(got) == 0 {
+			return true
+		}
+		memory := got[0].Capacity[corev1.ResourceMemory]
+		less := lo.CountBy(reports, func(r report) bool { q := r.capacity[corev1.ResourceMemory]; return q.Cmp(memory) < 0 })
+		if less > len(reports)/5 {
+			t.Logf("%d of %d Nodes have less than %s", less, len(reports), memory.String())
+			return false
+		}
+		return true
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 1000}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The status has room for what is learned of very many types. Those that are not planned
+// with are forgotten first.
+func TestLearnedFits(t *testing.T) {
+	var stored []v1alpha1.ObservedCapacity
+	declared := func(name string) *cloudprovider.InstanceType {
+		return &cloudprovider.InstanceType{Name: name, Capacity: quantities("memory", "8Gi"), Overhead: &cloudprovider.InstanceTypeOverhead{}}
+	}
+	for i := range 800 {
+		o := observed(int32(i%2*2), "r", "7Gi", "6Gi")
+		o.InstanceType = fmt.Sprintf("type-%03d", i)
+		stored = append(stored, o)
+	}
+	got := learn(stored, nil, declared, "r")
+	if size := budget.Size(got); size > budget.Observed || size < budget.Observed-1000 {
+		t.Errorf("%d types have %d bytes, want nearly %d", len(got), size, budget.Observed)
+	}
+	for _, o := range got {
+		if o.Nodes == 0 {
+			t.Errorf("%s is kept, which is not planned with", o.InstanceType)
+		}
+	}
+}
+
 func TestInaccuracies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		memory string
+		nodes  int32
 		want   string
 	}{
-		"within the tolerance": {memory: "7800Mi"},
-		"too little":           {memory: "7Gi", want: "memory of m5: declared 8Gi, observed 7Gi"},
-		"too much":             {memory: "9Gi", want: "memory of m5: declared 8Gi, observed 9Gi"},
+		"within the tolerance":              {memory: "7800Mi", nodes: 1},
+		"too little":                        {memory: "7Gi", nodes: 1, want: "memory of m5: declared 8Gi, observed 7Gi"},
+		"too much":                          {memory: "9Gi", nodes: 2, want: "memory of m5: declared 8Gi, observed 9Gi"},
+		"of one Node that no longer exists": {memory: "7Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := strings.Join(inaccuracies([]v1alpha1.ObservedCapacity{observed("r", tc.memory, "6Gi"), {InstanceType: "gone"}}, declaredM5), ";")
+			got := strings.Join(inaccuracies([]v1alpha1.ObservedCapacity{observed(tc.nodes, "r", tc.memory, "6Gi"), {InstanceType: "gone", Nodes: 2}}, declaredM5), ";")
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

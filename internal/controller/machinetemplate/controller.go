@@ -7,6 +7,7 @@ package machinetemplate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,8 +31,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -47,15 +50,18 @@ const (
 	// the time during a scale-out, into one write of the template's status.
 	window = time.Second
 
-	// timeout ends a reconcile that waits for a kind's objects to be listed, which
-	// does not happen while the operator may not read them.
-	timeout = time.Minute
+	// setTimeout ends waiting for a kind's objects to be listed, which does not happen
+	// while the operator may not read them. What is left of timeout is for writing the
+	// status, and for the template's copies.
+	setTimeout = time.Minute
+	timeout    = setTimeout + 30*time.Second
 )
 
 // Reconciler keeps the status of the templates.
 type Reconciler struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
+	recorder events.Recorder
 	clock    clock.PassiveClock
 	watches  *watches
 	// examined is what is known of what each template generates: see generated.go.
@@ -63,8 +69,8 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock}
 }
 
 // Register adds the reconciler to a manager.
@@ -109,14 +115,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
 	stored := template.DeepCopy()
-	var askAgain time.Duration
+	examineAgain, setErr := r.setStatus(ctx, template)
+	patchErr := r.patchStatus(ctx, template, stored)
+	copiesAgain, copiesErr := r.keepCopies(ctx, template.Name, template)
+	if err := errors.Join(setErr, patchErr, copiesErr); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: soonest(copiesAgain, examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
+}
+
+// setStatus sets what can be found out now. A part that fails stays as it is stored, with
+// the generation that it was found for, so that the template does not become Ready in a
+// generation that was not examined in full. It returns after what time to examine again.
+func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, setTimeout)
+	defer cancel()
+	var examineAgain time.Duration
+	var errs []error
 	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
 		r.setClusterReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
-		r.setInstanceTypesReady,
 		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (err error) {
-			askAgain, err = r.setGenerated(ctx, template)
+			examineAgain, err = r.setInstanceTypesReady(ctx, template)
 			return err
 		},
 		r.setReady,
@@ -127,16 +148,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.setCapacityAccurate,
 		r.setNodesTainted,
 		r.setOfferingsValid,
+		r.setAvailable,
 	} {
-		if err := set(ctx, template); err != nil {
-			return reconcile.Result{}, err
-		}
+		errs = append(errs, set(ctx, template))
 	}
-	if err := r.patchStatus(ctx, template, stored); err != nil {
-		return reconcile.Result{}, err
+	// Messages are put together from what others have written, of any length.
+	for i := range template.Status.Conditions {
+		condition := &template.Status.Conditions[i]
+		condition.Message = budget.Text(condition.Message, budget.Message)
 	}
-	again, err := r.keepCopies(ctx, template.Name, template)
-	return reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
+	return examineAgain, errors.Join(errs...)
 }
 
 // patchStatus writes the status if it is another than what is stored.
@@ -150,6 +171,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 		return nil // its event brings the next reconcile
 	}
 	if err != nil {
+		r.recorder.Publish(statusNotWritten(template, err))
 		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return nil

@@ -57,7 +57,7 @@ func TestKeepCopies(t *testing.T) {
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(now))
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, nil, clocktesting.NewFakeClock(now))
 			r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
 			if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, pool,
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 	// Without a catalogue, to make it again would panic.
-	r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+	r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, nil, clocktesting.NewFakeClock(time.Now()))
 	r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
 	if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
 		t.Fatal(err)

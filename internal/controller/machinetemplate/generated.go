@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,8 +34,6 @@ const (
 	// written, too; askAgainSoon is when that goes on.
 	askTimeout   = 40 * time.Second
 	askAgainSoon = 10 * time.Second
-	// maxInvalidOfferings is the CRD's bound of status.invalidOfferings.
-	maxInvalidOfferings = 1000
 )
 
 // answer is what the API server said of one generated template.
@@ -53,31 +53,35 @@ type examined struct {
 	answers map[string]answer
 }
 
-// result tells which offerings of a template can be made.
+// result is which offerings of a template can be made.
 type result struct {
-	invalid []v1alpha1.InvalidOffering
+	// accepted are the offerings that can be made, adopted ones included.
+	accepted sets.Set[catalog.Key]
+	// invalid are the others, as the status shows them.
+	invalid []v1alpha1.InvalidOfferings
 	// all is why no offering can be made.
 	all error
 	// hash identifies what was accepted; empty if something was not.
 	hash string
 }
 
-// setGenerated tells which offerings cannot be made: a patch cannot be applied, or the
-// API server of the management cluster refuses what comes of it. It is asked by a dry
-// run, before any NodeClaim depends on the answer. It returns when to ask again.
-func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+// examineGenerated returns which offerings cannot be made: a patch cannot be applied, or
+// the API server of the management cluster refuses the result. The API server is asked
+// by a dry run, before any NodeClaim depends on the answer. The result of the last time
+// is kept until something changes. It also returns after what time to ask again.
+func (r *Reconciler) examineGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type) (result, time.Duration, error) {
 	bases, err := scalable.ReadBases(ctx, r.clusters, template)
 	if err != nil {
-		return 0, nil //nolint:nilerr // InfrastructureReady or BootstrapReady tell of it.
+		if template.StatusConditions().IsTrue(v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady) {
+			return result{}, 0, err
+		}
+		// These conditions show why; what was found before stays.
+		return result{invalid: template.Status.InvalidOfferings, hash: template.Status.AcceptedHash}, 0, nil
 	}
 	revision := fmt.Sprintf("%s/%d/%s/%s", template.UID, template.Generation, versionOf(bases.Infrastructure), versionOf(bases.Bootstrap))
 	known := examined{}
 	if last, ok := r.examined.Load(template.Name); ok {
 		known = last.(examined)
-	}
-	types, _, err := r.catalog.Types(ctx, template)
-	if err != nil {
-		return 0, err
 	}
 	now := r.clock.Now()
 	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
@@ -94,11 +98,10 @@ func (r *Reconciler) setGenerated(ctx context.Context, template *v1alpha1.Karpen
 		}
 		r.examined.Store(template.Name, known)
 	}
-	template.Status.InvalidOfferings, template.Status.AcceptedHash = known.result.invalid, known.result.hash
-	if known.result.all != nil {
-		template.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(known.result.all), lo.Substring(known.result.all.Error(), 0, maxMessage))
+	if known.result.accepted != nil {
+		r.catalog.SetAccepted(template, known.result.accepted)
 	}
-	return max(0, known.until.Sub(now)), nil
+	return known.result, max(0, known.until.Sub(now)), nil
 }
 
 // identical tells whether types are the same values: the catalogue returns others
@@ -124,14 +127,16 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 	problems := map[catalog.Key]error{}
 	uses := map[string][]catalog.Key{}
 	objects := map[string]*unstructured.Unstructured{}
+	accepted := sets.New[catalog.Key]()
 	var offerings []catalog.Key
 	for i := range types {
 		for j := range types[i].Offerings {
 			offering := &types[i].Offerings[j]
+			key := types[i].KeyOf(offering)
+			accepted.Insert(key)
 			if offering.MachineDeployment != "" {
 				continue
 			}
-			key := types[i].KeyOf(offering)
 			offerings = append(offerings, key)
 			generated, err := generator.Generate(&types[i], offering)
 			if err != nil {
@@ -147,41 +152,24 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	hash := scalable.HashOf(slices.Sorted(maps.Keys(objects)))
 	if len(problems) == 0 && hash == template.Status.AcceptedHash {
-		return result{hash: hash}, before, nil
+		return result{accepted: accepted, hash: hash}, before, nil
 	}
 	answers, err := r.ask(ctx, objects, before)
 	if err != nil {
 		return result{}, answers, err
 	}
-	for content, answer := range answers {
-		if answer.refused != nil {
+	// In order, so that an offering with several problems always shows the same.
+	for _, content := range slices.Sorted(maps.Keys(answers)) {
+		if refused := answers[content].refused; refused != nil {
 			for _, offering := range uses[content] {
-				problems[offering] = answer.refused
+				if problems[offering] == nil {
+					problems[offering] = refused
+				}
 			}
 		}
 	}
-	return summarize(offerings, problems, hash), answers, nil
+	return summarize(offerings, problems, accepted.Difference(sets.KeySet(problems)), hash), answers, nil
 }
-
-// summarize tells which offerings cannot be made, and whether there are others.
-func summarize(offerings []catalog.Key, problems map[catalog.Key]error, hash string) result {
-	if len(problems) == 0 {
-		return result{hash: hash}
-	}
-	bad := lo.Filter(offerings, func(o catalog.Key, _ int) bool { return problems[o] != nil })
-	if len(bad) == len(offerings) || len(bad) > maxInvalidOfferings {
-		return result{all: fmt.Errorf("%d of %d generated offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
-	}
-	return result{invalid: lo.Map(bad, func(o catalog.Key, _ int) v1alpha1.InvalidOffering {
-		return v1alpha1.InvalidOffering{
-			InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType, Reason: reasonOf(problems[o]),
-			Message: lo.Substring(problems[o].Error(), 0, maxInvalidMessage),
-		}
-	})}
-}
-
-// maxInvalidMessage is the CRD's bound of an invalid offering's message.
-const maxInvalidMessage = 1024
 
 // refusedError says that the API server does not accept an object, and
 // unansweredError that it does not say whether it does.
@@ -236,7 +224,9 @@ func (r *Reconciler) dryRun(ctx context.Context, object *unstructured.Unstructur
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil, nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
-		return refusedError{fmt.Errorf("the management cluster refuses %s: %w", object.GetKind(), err)}, nil
+		// Without the name: nobody knows it, and each content has another.
+		said := strings.ReplaceAll(err.Error(), fmt.Sprintf(" %q", object.GetName()), "")
+		return refusedError{fmt.Errorf("the management cluster refuses %s: %s", object.GetKind(), said)}, nil
 	default:
 		return nil, fmt.Errorf("asking about %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 	}

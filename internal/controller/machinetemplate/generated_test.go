@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -42,6 +44,7 @@ type asking struct {
 	template *v1alpha1.KarpenterMachineTemplate
 	bases    scalable.Bases
 	asked    []string
+	last     string // name of the object that was asked about last
 	answer   func(zone string) error
 }
 
@@ -70,12 +73,12 @@ func newAsking() *asking {
 			if len(given.DryRun) == 0 || given.FieldValidation != "Strict" {
 				return errors.New("this is no strict dry run")
 			}
-			a.asked = append(a.asked, zone)
+			a.asked, a.last = append(a.asked, zone), object.GetName()
 			return a.answer(zone)
 		},
 	})
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Management: clusterOf{client: management}}
-	a.Reconciler = NewReconciler(clusters, nil, a.clock)
+	a.Reconciler = NewReconciler(clusters, nil, nil, a.clock)
 	return a
 }
 
@@ -87,6 +90,10 @@ func (a *asking) examine(t *testing.T, before map[string]answer) (result, map[st
 		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: o.Zone, CapacityType: string(o.CapacityType)})
 	}
 	return a.Reconciler.examine(t.Context(), a.template, offered, a.bases, before)
+}
+
+func key(zone string) catalog.Key {
+	return catalog.Key{InstanceType: "m5", Zone: zone, CapacityType: "on-demand"}
 }
 
 func TestExamine(t *testing.T) {
@@ -112,8 +119,11 @@ func TestExamine(t *testing.T) {
 	if err != nil || len(a.asked) != 1 || a.asked[0] != "b" {
 		t.Fatalf("got %v, asked about %v, want zone b only: of the others it is known", err, a.asked)
 	}
-	if len(got.invalid) != 1 || got.invalid[0].Zone != "b" || got.invalid[0].Reason != v1alpha1.ReasonTemplatesRejected || got.hash != "" || got.all != nil {
+	if len(got.invalid) != 1 || got.invalid[0].Count != 1 || got.invalid[0].Examples[0] != "m5/b/on-demand" || got.invalid[0].Reason != v1alpha1.ReasonTemplatesRejected || got.hash != "" || got.all != nil {
 		t.Fatalf("got %+v", got)
+	}
+	if diff := cmp.Diff(sets.New(key("a"), key("c")), got.accepted); diff != "" {
+		t.Fatalf("accepted (-want +got):\n%s", diff)
 	}
 
 	if _, _, err = a.examine(t, answers); err != nil || len(a.asked) != 0 {
@@ -123,7 +133,7 @@ func TestExamine(t *testing.T) {
 	a.clock.Step(askAgainAfter)
 	a.answer = in("", nil)
 	got, _, err = a.examine(t, answers)
-	if err != nil || len(a.asked) != 1 || len(got.invalid) != 0 || got.hash == "" {
+	if err != nil || len(a.asked) != 1 || len(got.invalid) != 0 || got.hash == "" || got.accepted.Len() != 3 {
 		t.Fatalf("got %+v, %v, asked about %v", got, err, a.asked)
 	}
 

@@ -5,6 +5,7 @@ package machinetemplate
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 
@@ -12,45 +13,54 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// maxMessage keeps a condition's message within what the CRD takes.
-const maxMessage = 4096
-
 // setInstanceTypesReady brings the catalogue up to date, counts what is on offer, and
-// tells if nothing is. What is wrong with some of it has a condition of its own.
-func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+// examines what is generated of it. The condition is False if nothing is left. What is
+// wrong with some of it has a condition of its own. It returns after what time to
+// examine again.
+//
+// Nothing is set before all is known: the template must not become Ready in a
+// generation that was not examined.
+func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	kinds, err := r.catalog.Refresh(ctx, template)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, kind := range kinds {
 		if err := r.watches.add(kind, later(r.ofReferenced)); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	types, problems, err := r.catalog.Types(ctx, template)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	result, again, err := r.examineGenerated(ctx, template, types)
+	if err != nil {
+		return 0, err
 	}
 	template.Status.InstanceTypes = int32(len(types))
 	template.Status.Offerings = int32(lo.SumBy(types, func(t catalog.Type) int { return len(t.Offerings) }))
+	template.Status.InvalidOfferings, template.Status.AcceptedHash = result.invalid, result.hash
 	conditions := template.StatusConditions()
 	switch {
+	case result.all != nil:
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(result.all), result.all.Error())
 	case len(types) > 0:
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
 	case len(problems) > 0:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, problems[0].Reason, textOf(problems))
 	case template.Spec.Discovery != nil:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes,
-			"spec.instanceTypes is empty and spec.discovery finds nothing: label what it is to find, or mend its selectors")
+			"spec.instanceTypes is empty and spec.discovery finds nothing: label what it should find, or correct its selectors")
 	default:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes,
 			"spec.instanceTypes is empty: add the instance types that Karpenter may choose from")
 	}
-	return nil
+	return again, nil
 }
 
-// textOf returns the messages of problems, as far as a condition has room.
+// textOf returns the messages of problems.
 func textOf(problems []catalog.Problem) string {
 	messages := lo.Map(problems, func(p catalog.Problem, _ int) string { return p.Message })
-	return lo.Substring(strings.Join(messages, "; "), 0, maxMessage)
+	return strings.Join(messages, "; ")
 }

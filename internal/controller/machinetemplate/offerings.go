@@ -17,11 +17,11 @@ import (
 // maxNamed is the number of offerings that the condition's message names.
 const maxNamed = 5
 
-// setOfferingsAvailable forgets failures of long ago, and tells which offerings
-// cannot be chosen for now.
+// setOfferingsAvailable forgets failures of more than half an hour ago, adds those that
+// could not be written when they happened, and sets which offerings cannot be chosen now.
 func (r *Reconciler) setOfferingsAvailable(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	now := r.clock.Now()
-	template.Status.UnavailableOfferings = catalog.PruneUnavailable(template.Status.UnavailableOfferings, now)
+	template.Status.UnavailableOfferings = r.catalog.Unavailable(template, now)
 	unavailable := catalog.Unavailable(template.Status.UnavailableOfferings, now)
 	conditions := template.StatusConditions()
 	if len(unavailable) == 0 {
@@ -36,6 +36,17 @@ func (r *Reconciler) setOfferingsAvailable(_ context.Context, template *v1alpha1
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	conditions.SetFalse(v1alpha1.ConditionOfferingsAvailable, v1alpha1.ReasonOfferingsUnavailable,
-		lo.Substring("Karpenter chooses other offerings for now: "+strings.Join(texts, "; "), 0, maxMessage))
+		"Karpenter chooses other offerings for now: "+strings.Join(texts, "; "))
+	return nil
+}
+
+// setAvailable sets how many offerings can be chosen now. It comes last, because that
+// depends on the rest of the status. It changes only together with that.
+func (r *Reconciler) setAvailable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	available, err := r.catalog.CountAvailable(ctx, template, r.clock.Now())
+	if err != nil {
+		return err
+	}
+	template.Status.Available = fmt.Sprintf("%d/%d", available, template.Status.Offerings)
 	return nil
 }

@@ -4,12 +4,8 @@ package machinetemplate
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/samber/lo"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 // setOfferingsValid names all that cannot be made of what the template and its
@@ -27,12 +23,4 @@ func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.K
 	}
 	conditions.SetFalse(v1alpha1.ConditionOfferingsValid, problems[0].Reason, textOf(problems))
 	return nil
-}
-
-// invalidOfferings returns the problems of status.invalidOfferings.
-func invalidOfferings(template *v1alpha1.KarpenterMachineTemplate) []catalog.Problem {
-	return lo.Map(template.Status.InvalidOfferings, func(o v1alpha1.InvalidOffering, _ int) catalog.Problem {
-		key := catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}
-		return catalog.Problem{Reason: o.Reason, Message: fmt.Sprintf("offering %s: %s", key, o.Message)}
-	})
 }

@@ -34,6 +34,6 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 	})
 	halt := oldest.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
 	conditions.SetFalse(v1alpha1.ConditionMachinesProgressing, halt.Reason,
-		lo.Substring(fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, halt.Message), 0, maxMessage))
+		fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, halt.Message))
 	return nil
 }

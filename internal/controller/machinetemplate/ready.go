@@ -23,13 +23,14 @@ func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMac
 		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady,
 		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady,
 	} {
-		if condition := conditions.Get(dependent); condition.IsFalse() {
+		// One of an earlier generation could not be found out now.
+		if condition := conditions.Get(dependent); condition.IsFalse() && condition.ObservedGeneration == template.Generation {
 			reason = lo.CoalesceOrEmpty(reason, condition.Reason)
 			messages = append(messages, condition.Message)
 		}
 	}
 	if len(messages) > 0 {
-		conditions.SetFalse(status.ConditionReady, reason, lo.Substring(strings.Join(messages, "; "), 0, maxMessage))
+		conditions.SetFalse(status.ConditionReady, reason, strings.Join(messages, "; "))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -44,8 +45,29 @@ func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha
 			ReadyReplicas: ready,
 		})
 	}
-	slices.SortFunc(resources, func(a, b v1alpha1.ScalableResourceStatus) int { return cmp.Compare(a.Name, b.Name) })
 	template.Status.Machines = machines
-	template.Status.ScalableResources = resources[:min(len(resources), maxScalableResources)]
+	template.Status.ScalableResources = listed(resources)
 	return nil
+}
+
+// listed returns the resources that the status has room for, by name: first those that
+// are paused, whose offerings Karpenter must not choose, then those that need a look.
+func listed(resources []v1alpha1.ScalableResourceStatus) []v1alpha1.ScalableResourceStatus {
+	rank := func(r v1alpha1.ScalableResourceStatus) int {
+		switch {
+		case r.Paused:
+			return 0
+		case r.Replicas != r.ReadyReplicas:
+			return 1
+		default:
+			return 2
+		}
+	}
+	byName := func(a, b v1alpha1.ScalableResourceStatus) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(resources, func(a, b v1alpha1.ScalableResourceStatus) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), byName(a, b))
+	})
+	resources = resources[:min(maxScalableResources, budget.Fit(resources, budget.Resources))]
+	slices.SortFunc(resources, byName)
+	return resources
 }

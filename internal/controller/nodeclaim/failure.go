@@ -84,8 +84,7 @@ func (r *Reconciler) markedUntil(claim *karpv1.NodeClaim, observed *scalable.Obs
 	if observed.Template == nil {
 		return time.Time{}, true
 	}
-	offering := catalog.KeyOf(claim)
-	return catalog.UnavailableUntil(observed.Template.Status.UnavailableOfferings, offering.InstanceType, offering.Zone, offering.CapacityType, observed.Now)
+	return r.catalog.MarkedUntil(observed.Template, catalog.KeyOf(claim), observed.Now)
 }
 
 // markAgainAfter is after what time a mark is tried again that met with a conflict:
@@ -97,22 +96,26 @@ const markAgainAfter = time.Second
 // written.
 func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) (time.Duration, error) {
 	offering := catalog.KeyOf(claim)
-	marked := observed.Template.DeepCopy()
-	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
+	mark := v1alpha1.UnavailableOffering{
 		InstanceType: offering.InstanceType,
 		Zone:         offering.Zone,
 		CapacityType: offering.CapacityType,
 		Reason:       string(failed.Kind),
 		Message:      failed.Message,
-	}, observed.Now)
+	}
+	marked := observed.Template.DeepCopy()
+	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, observed.Now)
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(observed.Template, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return markAgainAfter, nil
 	}
+	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	if err != nil {
+		// If it fails again, the claims are replaced all the same, and their successors get
+		// other offerings.
+		r.catalog.Mark(observed.Template, mark, observed.Now)
 		return 0, fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
 	}
-	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	return 0, nil
 }
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"strings"
+	"testing"
+	"testing/quick"
+	"unicode/utf8"
+)
+
+func TestText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		size int
+		want string
+	}{
+		"short":                     {text: "none left", size: 9, want: "none left"},
+		"long":                      {text: "none left", size: 4, want: "none"},
+		"no room":                   {text: "none left", size: 0, want: ""},
+		"several bytes a character": {text: "äöü", size: 5, want: "äö"},
+		"escaped in JSON":           {text: `a "b" <c>`, size: 8, want: `a "b" `},
+		"no UTF-8":                  {text: "a\xffb", size: 6, want: "ab"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Text(tc.text, tc.size); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A text is never longer than its size, never cut within a character, and not shorter than it must be.
+func TestTextUsesItsSize(t *testing.T) {
+	check := func(text string, size uint8) bool {
+		text = strings.ToValidUTF8(text, "")
+		got := Text(text, int(size))
+		if !strings.HasPrefix(text, got) || !utf8.ValidString(got) || Size(got)-2 > int(size) {
+			return false
+		}
+		_, next := utf8.DecodeRuneInString(text[len(got):])
+		return got == text || Size(text[:len(got)+next])-2 > int(size)
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+}
+
+// As many items fit as their JSON has room for.
+func TestFit(t *testing.T) {
+	check := func(items []string, size uint8) bool {
+		count := Fit(items, int(size))
+		return (count == 0 || Size(items[:count]) <= int(size)) && (count == len(items) || Size(items[:count+1]) > int(size))
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A status fits beside a spec with managed fields of 1.3 MB.
+func TestStatusFits(t *testing.T) {
+	const etcd, spec = 3 << 19, 1_310_000
+	if left := etcd - spec - Status; left < 0 {
+		t.Errorf("the largest status has %d bytes, %d too many", Status, -left)
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// memory is what is known of a template's offerings and is not in its status: what has
+// too little room there, or could not be written.
+type memory struct {
+	// uid is that of the template: another one of its name is not meant.
+	uid types.UID
+	// generation is the one that was examined, and accepted the offerings that can be
+	// made of it; nil before it was.
+	generation int64
+	accepted   sets.Set[Key]
+	// marks are unavailable offerings that could not be written, and unwritable are
+	// those of them that could not be written a second time.
+	marks      []v1alpha1.UnavailableOffering
+	unwritable sets.Set[Key]
+}
+
+// SetAccepted sets which offerings of a template, in its present generation, can be made.
+// All others are closed. The status only counts them: a list of thousands has no room.
+func (c *Catalog) SetAccepted(template *v1alpha1.KarpenterMachineTemplate, accepted sets.Set[Key]) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	known := e.memoryOf(template)
+	if known.accepted != nil && known.generation == template.Generation && known.accepted.Equal(accepted) {
+		return
+	}
+	known.generation, known.accepted = template.Generation, accepted
+	e.resourceVersion = "" // what was offered may be closed now
+}
+
+// Examined reports whether it is known which offerings of a template can be made, in its
+// present generation: this process has examined them, or its status shows that all of
+// them were accepted. Before that, nothing may be launched.
+func (c *Catalog) Examined(template *v1alpha1.KarpenterMachineTemplate) bool {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	return e.acceptedOf(template) != nil || template.Status.AcceptedHash != ""
+}
+
+// Mark makes an offering unavailable that failed, as MarkUnavailable does, where the
+// template's status cannot be written. The next write of the status has the mark, too.
+func (c *Catalog) Mark(template *v1alpha1.KarpenterMachineTemplate, failed v1alpha1.UnavailableOffering, now time.Time) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	known, key := e.memoryOf(template), Key{failed.InstanceType, failed.Zone, failed.CapacityType}
+	if _, again := until(known.marks, key, now); again {
+		known.unwritable = known.unwritable.Union(sets.New(key))
+		return
+	}
+	known.unwritable = known.unwritable.Difference(sets.New(key))
+	same := func(o v1alpha1.UnavailableOffering, _ int) bool { return sameOffering(o, failed) }
+	marked := lo.Filter(MarkUnavailable(e.unavailable(template, now), failed, now), same)
+	known.marks = append(lo.Reject(known.marks, same), marked...)
+	e.resourceVersion = ""
+}
+
+// MarkedUntil returns until when an offering cannot be chosen because it has failed, and
+// whether that is recorded: in the template's status or, if that could not be written
+// twice, in memory.
+func (c *Catalog) MarkedUntil(template *v1alpha1.KarpenterMachineTemplate, key Key, now time.Time) (time.Time, bool) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	if at, marked := until(template.Status.UnavailableOfferings, key, now); marked {
+		return at, true
+	}
+	at, marked := until(e.memoryOf(template).marks, key, now)
+	return at, marked && e.memory.unwritable.Has(key)
+}
+
+// Unavailable returns the offerings of a template that failed, those that can be chosen
+// again included as long as their failure is not forgotten: those of its status, and
+// those that could not be written there.
+func (c *Catalog) Unavailable(template *v1alpha1.KarpenterMachineTemplate, now time.Time) []v1alpha1.UnavailableOffering {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	return e.unavailable(template, now)
+}
+
+func (e *entry) memoryOf(template *v1alpha1.KarpenterMachineTemplate) *memory {
+	if e.memory.uid != template.UID {
+		e.memory = memory{uid: template.UID}
+	}
+	return &e.memory
+}
+
+// acceptedOf returns the offerings that can be made; nil if that is not known.
+func (e *entry) acceptedOf(template *v1alpha1.KarpenterMachineTemplate) sets.Set[Key] {
+	if known := e.memoryOf(template); known.generation == template.Generation {
+		return known.accepted
+	}
+	return nil
+}
+
+func (e *entry) unavailable(template *v1alpha1.KarpenterMachineTemplate, now time.Time) []v1alpha1.UnavailableOffering {
+	known, written := e.memoryOf(template), template.Status.UnavailableOfferings
+	if len(known.marks) == 0 {
+		return PruneUnavailable(written, now)
+	}
+	known.marks = lo.Reject(PruneUnavailable(known.marks, now), func(mark v1alpha1.UnavailableOffering, _ int) bool {
+		return lo.ContainsBy(written, func(o v1alpha1.UnavailableOffering) bool {
+			return sameOffering(o, mark) && !o.Until.Before(&mark.Until)
+		})
+	})
+	overtaken := func(o v1alpha1.UnavailableOffering, _ int) bool {
+		return lo.ContainsBy(known.marks, func(mark v1alpha1.UnavailableOffering) bool { return sameOffering(o, mark) })
+	}
+	return fit(append(lo.Reject(PruneUnavailable(written, now), overtaken), known.marks...), now)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// closed returns the offerings of m5.large that cannot be chosen.
+func closed(t *testing.T, c *Catalog, template *v1alpha1.KarpenterMachineTemplate, now time.Time) []string {
+	t.Helper()
+	instanceTypes, err := c.InstanceTypes(t.Context(), template, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, offering := range instanceTypes[0].Offerings {
+		if !offering.Available {
+			found = append(found, offering.Zone()+"/"+offering.CapacityType())
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func known(template *v1alpha1.KarpenterMachineTemplate, generation int64) *v1alpha1.KarpenterMachineTemplate {
+	template.UID, template.Generation, template.ResourceVersion = "1", generation, "1"
+	return template
+}
+
+// What can be made of a template is known once it was examined in its present generation,
+// or if all of it was accepted before. What was not accepted is closed.
+func TestAccepted(t *testing.T) {
+	c, _ := newWorld(t)
+	input := known(template(m5large()), 1)
+	if c.Examined(input) {
+		t.Error("it counts as examined, and nobody did")
+	}
+	if diff := cmp.Diff([]string(nil), closed(t, c, input, began)); diff != "" {
+		t.Errorf("closed before it was examined (-want +got):\n%s", diff)
+	}
+
+	// The resourceVersion is the same: nobody has written the status yet.
+	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}, Key{"m5.large", "b", "on-demand"}))
+	if !c.Examined(input) {
+		t.Error("it does not count as examined")
+	}
+	if diff := cmp.Diff([]string{"a/spot"}, closed(t, c, input, began)); diff != "" {
+		t.Errorf("closed (-want +got):\n%s", diff)
+	}
+
+	// What discovery finds now was not examined.
+	discovered := known(template(m5large(), v1alpha1.InstanceType{
+		Name: "m5.new", Capacity: list("cpu", "2", "memory", "8Gi"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "spot", Price: "1"}},
+	}), 1)
+	other, _ := newWorld(t)
+	other.SetAccepted(discovered, sets.New(Key{"m5.large", "a", "spot"}))
+	instanceTypes, err := other.InstanceTypes(t.Context(), discovered, began)
+	if err != nil || instanceTypes[1].Offerings[0].Available {
+		t.Errorf("got %v and %+v, want that it is closed", err, instanceTypes[1].Offerings[0])
+	}
+
+	if c.Examined(known(template(m5large()), 2)) {
+		t.Error("it counts as examined in the next generation")
+	}
+	recreated := known(template(m5large()), 1)
+	recreated.UID = "2"
+	if c.Examined(recreated) {
+		t.Error("another template of its name counts as examined")
+	}
+	restarted, _ := newWorld(t)
+	input.Status.AcceptedHash = "x"
+	if !restarted.Examined(input) {
+		t.Error("it does not count as examined after a restart, and all was accepted before")
+	}
+}
+
+// A mark that could not be written has the effect of one that was, until the status has it.
+func TestMarkInMemory(t *testing.T) {
+	c, _ := newWorld(t)
+	input := known(template(m5large()), 1)
+	closed(t, c, input, began)
+	failed := v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Reason: "LaunchTimeout", Message: "none left"}
+	c.Mark(input, failed, began)
+	if diff := cmp.Diff([]string{"a/spot"}, closed(t, c, input, began)); diff != "" {
+		t.Errorf("closed (-want +got):\n%s", diff)
+	}
+	key := Key{"m5.large", "a", "spot"}
+	if _, marked := c.MarkedUntil(input, key, began); marked {
+		t.Error("it counts as recorded after one attempt: it must be written again")
+	}
+	c.Mark(input, failed, began)
+	if at, marked := c.MarkedUntil(input, key, began); !marked || !at.Equal(began.Add(minUnavailable)) {
+		t.Errorf("got %s, %t after two attempts, want that it counts as recorded", at, marked)
+	}
+	marks := c.Unavailable(input, began)
+	want := failed
+	want.Failures, want.Until = 1, metav1.NewTime(began.Add(minUnavailable))
+	if diff := cmp.Diff([]v1alpha1.UnavailableOffering{want}, marks); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+	if got := closed(t, c, input, began.Add(minUnavailable)); len(got) > 0 {
+		t.Errorf("%v are closed when the time is over", got)
+	}
+
+	// It fails once more: this is the second failure in a row.
+	c.Mark(input, failed, began.Add(minUnavailable))
+	again := c.Unavailable(input, began.Add(minUnavailable))
+	if len(again) != 1 || again[0].Failures != 2 {
+		t.Errorf("got %+v, want one with 2 failures", again)
+	}
+	if _, marked := c.MarkedUntil(input, key, began.Add(minUnavailable)); marked {
+		t.Error("the second failure counts as recorded after one attempt")
+	}
+
+	// The status has the mark, and one of another offering, and then a later one.
+	input.Status.UnavailableOfferings = append(again, v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "b", CapacityType: "on-demand", Until: again[0].Until})
+	now := began.Add(minUnavailable)
+	if diff := cmp.Diff(input.Status.UnavailableOfferings, c.Unavailable(input, now)); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+	input.Status.UnavailableOfferings[0].Until = metav1.NewTime(now.Add(time.Hour))
+	if diff := cmp.Diff(input.Status.UnavailableOfferings, c.Unavailable(input, now)); diff != "" {
+		t.Errorf("written later (-want +got):\n%s", diff)
+	}
+	if lo.SomeBy(c.Unavailable(input, now.Add(2*time.Hour)), func(v1alpha1.UnavailableOffering) bool { return true }) {
+		t.Error("marks are never forgotten")
+	}
+}

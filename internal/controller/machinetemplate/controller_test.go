@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// unwatched is a controller that watches nothing: the tests reconcile.
+type unwatched struct{ controller.Controller }
+
+func (unwatched) Watch(source.Source) error { return nil }
+
+// cell is a served Cluster in an API server for both clusters, in which requests can be
+// made to fail.
+type cell struct {
+	*Reconciler
+	client.Client
+	clock *clocktesting.FakeClock
+	// published are the reasons of events.
+	published []string
+	// fails returns the error of a request; nil lets it pass.
+	fails func(verb string, object any, name string) error
+}
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (c *cell) Publish(published ...events.Event) {
+	for _, event := range published {
+		c.published = append(c.published, event.Reason)
+	}
+}
+
+var infrastructureKind = schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1beta2", Kind: "TestMachineTemplate"}
+
+func named(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace("fleet")
+	object.SetName(name)
+	return object
+}
+
+func newCell(objects ...client.Object) *cell {
+	c := &cell{clock: clocktesting.NewFakeClock(began)}
+	crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "testmachinetemplates.infrastructure.test")
+	crd.SetNamespace("")
+	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
+	cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: new(true), ControlPlaneInitialized: new(true)}
+	fail := func(verb string, object any, name string) error {
+		if c.fails == nil {
+			return nil
+		}
+		return c.fails(verb, object, name)
+	}
+	c.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, crd, cluster, named(infrastructureKind, "workers"))...).
+		WithStatusSubresource(&v1alpha1.KarpenterMachineTemplate{}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				return errors.Join(fail("get", o, key.Name), w.Get(ctx, key, o, opts...))
+			},
+			List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				return errors.Join(fail("list", list, ""), w.List(ctx, list, opts...))
+			},
+			SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if err := fail("patch", o, o.GetName()); err != nil {
+					return err
+				}
+				return w.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		}).Build()
+	both := clusterOf{client: c.Client}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
+	c.watches = &watches{controller: unwatched{}}
+	return c
+}
+
+// newTemplate returns a template with one offering, whose base exists in a cell.
+func newTemplate() *v1alpha1.KarpenterMachineTemplate {
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
+	template.Spec.Template.Spec.Bootstrap.DataSecretName = new("bootstrap")
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
+		Name: "m5", Capacity: quantities("cpu", "2", "memory", "8Gi"),
+		Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "1"}},
+	}}
+	return template
+}
+
+// reconcile reconciles the template and returns it as it is stored then.
+func (c *cell) reconcile(t *testing.T, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
+	t.Helper()
+	_, failed := c.Reconcile(t.Context(), requestOf(name))
+	c.fails = nil
+	stored := &v1alpha1.KarpenterMachineTemplate{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, stored); err != nil {
+		t.Fatal(err)
+	}
+	return stored, failed
+}
+
+// What can be found out is written, whatever else fails, and copies are kept.
+func TestOneFailureHidesNothingElse(t *testing.T) {
+	broken := errors.New("etcdserver: leader changed")
+	for name, tc := range map[string]struct {
+		fails func(verb string, object any, name string) error
+		// unknown is the condition that cannot be set; the others are True.
+		unknown string
+	}{
+		"the Cluster cannot be read": {unknown: v1alpha1.ConditionClusterReady, fails: func(_ string, object any, _ string) error {
+			// keepCopies reads it, too, later.
+			if _, is := object.(*clusterv1.Cluster); is {
+				return broken
+			}
+			return nil
+		}},
+		"the infrastructure template cannot be read": {unknown: v1alpha1.ConditionInfrastructureReady, fails: func(verb string, _ any, name string) error {
+			if verb == "get" && name == "workers" {
+				return broken
+			}
+			return nil
+		}},
+		"NodeClaims cannot be listed": {unknown: v1alpha1.ConditionInstanceTypesReady, fails: func(_ string, object any, _ string) error {
+			if _, is := object.(*karpv1.NodeClaimList); is {
+				return broken
+			}
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			unused := named(infrastructureKind, "unused")
+			unused.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general"})
+			c := newCell(newTemplate(), unused)
+			c.watches.known = map[schema.GroupVersionKind]bool{infrastructureKind: true}
+			c.fails = tc.fails
+			stored, err := c.reconcile(t, "general")
+			if err == nil || !strings.Contains(err.Error(), broken.Error()) {
+				t.Errorf("got error %v, want %v", err, broken)
+			}
+			for _, condition := range []string{
+				v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady,
+				v1alpha1.ConditionInstanceTypesReady, v1alpha1.ConditionOfferingsAvailable,
+			} {
+				if got := stored.StatusConditions().Get(condition); (condition == tc.unknown) == got.IsTrue() {
+					t.Errorf("%s: got %+v", condition, got)
+				}
+			}
+			if stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
+				t.Error("the template is Ready, and not all is known")
+			}
+			if tc.unknown == v1alpha1.ConditionClusterReady {
+				return // copies are not touched while it is unknown whether the Cluster is paused
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(unused), unused); client.IgnoreNotFound(err) != nil || err == nil {
+				t.Errorf("getting the unused copy: %v, want that it is deleted", err)
+			}
+
+			if stored, err = c.reconcile(t, "general"); err != nil || !stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
+				t.Errorf("when nothing fails any more: got %v and %+v", err, stored.Status.Conditions)
+			}
+		})
+	}
+}
+
+// A condition of an earlier generation, which cannot be found out now, does not decide.
+func TestAnEarlierConditionDoesNotDecide(t *testing.T) {
+	template := newTemplate()
+	template.Spec.Template.Spec.InfrastructureRef.Name = "missing"
+	c := newCell(template)
+	stored, err := c.reconcile(t, "general")
+	if err != nil || !stored.StatusConditions().Get(status.ConditionReady).IsFalse() {
+		t.Fatalf("got %v and %+v", err, stored.Status.Conditions)
+	}
+	stored.Spec.Template.Spec.InfrastructureRef.Name, stored.Generation = "workers", 2
+	if err := c.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	c.fails = func(_ string, _ any, name string) error {
+		if name == "workers" {
+			return errors.New("timeout")
+		}
+		return nil
+	}
+	stored, err = c.reconcile(t, "general")
+	if ready := stored.StatusConditions().Get(status.ConditionReady); err == nil || !ready.IsUnknown() {
+		t.Errorf("got %v and %+v, want that it is unknown", err, ready)
+	}
+}
+
+// If the status cannot be written, that is reported, and invalid offerings are closed all
+// the same. A mark that could not be written is written with the next status.
+func TestAStatusThatCannotBeWritten(t *testing.T) {
+	template := newTemplate()
+	c := newCell(template)
+	stored, err := c.reconcile(t, "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.Spec.InstanceTypes[0].Offerings = append(stored.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zone: "b", CapacityType: "on-demand", Price: "0.1"})
+	stored.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ eq .zone "b" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
+	stored.Generation = 2
+	if err := c.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	c.fails = func(verb string, _ any, _ string) error {
+		if verb == "patch" {
+			return errors.New("etcdserver: request is too large")
+		}
+		return nil
+	}
+	if stored, err = c.reconcile(t, "general"); err == nil || !strings.Contains(err.Error(), "request is too large") {
+		t.Errorf("got %v, want that the status cannot be written", err)
+	}
+	if diff := cmp.Diff([]string{"StatusNotWritten"}, c.published); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	available := func() map[string]bool {
+		instanceTypes, err := c.catalog.InstanceTypes(t.Context(), stored, c.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lo.SliceToMap(instanceTypes[0].Offerings, func(o *cloudprovider.Offering) (string, bool) { return o.Zone(), o.Available })
+	}
+	if diff := cmp.Diff(map[string]bool{"a": true, "b": false}, available()); diff != "" {
+		t.Errorf("available (-want +got):\n%s", diff)
+	}
+
+	c.catalog.Mark(stored, v1alpha1.UnavailableOffering{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Reason: "MachineFailed"}, c.clock.Now())
+	if diff := cmp.Diff(map[string]bool{"a": false, "b": false}, available()); diff != "" {
+		t.Errorf("available (-want +got):\n%s", diff)
+	}
+	if stored, err = c.reconcile(t, "general"); err != nil || len(stored.Status.UnavailableOfferings) != 1 || stored.Status.UnavailableOfferings[0].Zone != "a" {
+		t.Errorf("got %v and %+v, want the mark", err, stored.Status.UnavailableOfferings)
+	}
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// statusNotWritten shows that a template's status is out of date.
+func statusNotWritten(template *v1alpha1.KarpenterMachineTemplate, err error) events.Event {
+	return events.Event{
+		InvolvedObject: template,
+		Type:           corev1.EventTypeWarning,
+		Reason:         "StatusNotWritten",
+		Message:        fmt.Sprintf("The status is out of date, because it cannot be written. If the template is too large, divide it: %s", err),
+		DedupeValues:   []string{string(template.UID)},
+	}
+}

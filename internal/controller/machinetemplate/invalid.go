@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+)
+
+const (
+	// maxGroups is the CRD's bound of status.invalidOfferings.
+	maxGroups = 32
+	// maxExamples is how many offerings each of them names.
+	maxExamples = 5
+)
+
+// summarize returns what the answers mean for a template with the given generated
+// offerings. As long as some can be made, the others do not keep it from being Ready,
+// however many they are.
+func summarize(offerings []catalog.Key, problems map[catalog.Key]error, accepted sets.Set[catalog.Key], hash string) result {
+	if len(problems) == 0 {
+		return result{accepted: accepted, hash: hash}
+	}
+	bad := lo.Filter(offerings, func(o catalog.Key, _ int) bool { return problems[o] != nil })
+	if len(bad) == len(offerings) {
+		return result{accepted: accepted, all: fmt.Errorf("%d of %d generated offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
+	}
+	return result{accepted: accepted, invalid: fitting(groupsOf(bad, problems))}
+}
+
+// groupsOf returns offerings by what is wrong with them: the largest group first, of
+// equal ones that of the first offering.
+func groupsOf(offerings []catalog.Key, problems map[catalog.Key]error) []v1alpha1.InvalidOfferings {
+	type problem struct{ reason, message string }
+	index := map[problem]int{}
+	var groups []v1alpha1.InvalidOfferings
+	for _, offering := range offerings {
+		p := problem{reasonOf(problems[offering]), budget.Text(problems[offering].Error(), budget.Group)}
+		at, known := index[p]
+		if !known {
+			at = len(groups)
+			index[p] = at
+			groups = append(groups, v1alpha1.InvalidOfferings{Reason: p.reason, Message: p.message})
+		}
+		add(&groups[at], 1, offering.String())
+	}
+	slices.SortStableFunc(groups, func(a, b v1alpha1.InvalidOfferings) int { return cmp.Compare(b.Count, a.Count) })
+	return groups
+}
+
+// fitting returns as many groups as the status has room for. The last one then stands for
+// all others, so that every offering is counted.
+func fitting(groups []v1alpha1.InvalidOfferings) []v1alpha1.InvalidOfferings {
+	if len(groups) <= maxGroups && budget.Size(groups) <= budget.Invalid {
+		return groups
+	}
+	const largest = 1 << 10 // a group for the others
+	kept := groups[:min(maxGroups-1, budget.Fit(groups, budget.Invalid-largest))]
+	others := v1alpha1.InvalidOfferings{Reason: groups[len(kept)].Reason, Message: fmt.Sprintf("%d other messages", len(groups)-len(kept))}
+	for _, group := range groups[len(kept):] {
+		add(&others, group.Count, group.Examples[0])
+	}
+	return append(slices.Clip(kept), others)
+}
+
+func add(group *v1alpha1.InvalidOfferings, count int32, example string) {
+	group.Count += count
+	if len(group.Examples) < maxExamples {
+		group.Examples = append(group.Examples, example)
+	}
+}
+
+// invalidOfferings returns the problems of status.invalidOfferings.
+func invalidOfferings(template *v1alpha1.KarpenterMachineTemplate) []catalog.Problem {
+	return lo.Map(template.Status.InvalidOfferings, func(group v1alpha1.InvalidOfferings, _ int) catalog.Problem {
+		which := "offering " + strings.Join(group.Examples, ", ")
+		if group.Count > 1 {
+			which = fmt.Sprintf("%d offerings, such as %s", group.Count, strings.Join(group.Examples, ", "))
+		}
+		return catalog.Problem{Reason: group.Reason, Message: which + ": " + group.Message}
+	})
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+)
+
+// manyOfferings are those of 800 instance types in 6 zones.
+func manyOfferings() []catalog.Key {
+	var offerings []catalog.Key
+	for i := range 800 {
+		for zone := range 6 {
+			offerings = append(offerings, catalog.Key{InstanceType: fmt.Sprintf("type-%d", i), Zone: fmt.Sprintf("zone-%d", zone), CapacityType: "spot"})
+		}
+	}
+	return offerings
+}
+
+// As long as one offering can be made, the others do not disable it, and the status has
+// room for what is wrong with them, and counts them all.
+func TestInvalidOfferingsAreGrouped(t *testing.T) {
+	group := func(message string, count int32, examples ...string) v1alpha1.InvalidOfferings {
+		return v1alpha1.InvalidOfferings{Reason: v1alpha1.ReasonPatchesFailed, Message: message, Count: count, Examples: examples}
+	}
+	for name, tc := range map[string]struct {
+		problem    func(i int, key catalog.Key) error
+		want       []v1alpha1.InvalidOfferings // nil: not compared
+		wantGroups int
+	}{
+		"with one message": {problem: func(int, catalog.Key) error { return errors.New("no such field") }, wantGroups: 1, want: []v1alpha1.InvalidOfferings{
+			group("no such field", 4799, "type-0/zone-0/spot", "type-0/zone-1/spot", "type-0/zone-2/spot", "type-0/zone-3/spot", "type-0/zone-4/spot"),
+		}},
+		"the most frequent first": {problem: func(_ int, key catalog.Key) error {
+			return lo.Ternary(key.Zone == "zone-0" && key.InstanceType < "type-2", errors.New("rare"), errors.New("frequent"))
+		}, wantGroups: 2},
+		"with a few messages": {problem: func(i int, _ catalog.Key) error { return fmt.Errorf("message %d", i%20) }, wantGroups: 20},
+		"with a long message each": {problem: func(i int, _ catalog.Key) error { return fmt.Errorf("message %d: %s", i, strings.Repeat("<é>", 2000)) },
+			wantGroups: 26},
+		"with a short message each": {problem: func(i int, _ catalog.Key) error { return fmt.Errorf("message %d", i) }, wantGroups: maxGroups},
+	} {
+		t.Run(name, func(t *testing.T) {
+			offerings := manyOfferings()
+			problems := map[catalog.Key]error{}
+			for i, key := range offerings[:len(offerings)-1] {
+				problems[key] = tc.problem(i, key)
+			}
+			good := sets.New(offerings[len(offerings)-1])
+			got := summarize(offerings, problems, good, "hash")
+			if got.all != nil || got.hash != "" || !got.accepted.Equal(good) {
+				t.Errorf("got %v, hash %q, %d accepted: want that one offering can be made", got.all, got.hash, got.accepted.Len())
+			}
+			if len(got.invalid) != tc.wantGroups {
+				t.Errorf("got %d groups, want %d", len(got.invalid), tc.wantGroups)
+			}
+			if tc.want != nil {
+				if diff := cmp.Diff(tc.want, got.invalid); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+			counted, last := int32(0), int32(0)
+			for i, g := range got.invalid {
+				counted += g.Count
+				if others := i == len(got.invalid)-1 && strings.HasSuffix(g.Message, "other messages"); i > 0 && !others && g.Count > last {
+					t.Errorf("a group of %d follows one of %d", g.Count, last)
+				}
+				last = g.Count
+			}
+			if counted != 4799 {
+				t.Errorf("%d offerings are counted, want 4799", counted)
+			}
+			if size := budget.Size(got.invalid); size > budget.Invalid {
+				t.Errorf("they have %d bytes, want at most %d", size, budget.Invalid)
+			}
+		})
+	}
+}
+
+// What is refused of several copies for one reason is one group: their names do not count.
+func TestRefusalsAreGroupedWithoutNames(t *testing.T) {
+	a := newAsking()
+	a.answer = func(zone string) error {
+		if zone == "a" {
+			return nil
+		}
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "TestMachineTemplate"}, a.last, nil)
+	}
+	got, _, err := a.examine(t, nil)
+	if err != nil || len(got.invalid) != 1 || got.invalid[0].Count != 2 {
+		t.Fatalf("got %+v and %v, want one group of two", got.invalid, err)
+	}
+	if want := "the management cluster refuses TestMachineTemplate: TestMachineTemplate is invalid"; got.invalid[0].Message != want {
+		t.Errorf("got %q, want %q", got.invalid[0].Message, want)
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+)
+
+const (
+	// maxObserved is the CRD's bound of status.observedCapacity.
+	maxObserved = 1000
+	// rare is the share of the Nodes of a type that may have less than what is learned: one
+	// of five. Karpenter must not plan Pods that do not fit on most Nodes, and one broken
+	// memory module among many must not shrink the type.
+	rare = 5
+	// steady is by how much of itself a value may be lower than what Nodes report now
+	// without being replaced: each change rebuilds the catalogue.
+	steady = 0.01
+)
+
+// learnable are the resources that are learned: those that are hard to know before.
+var learnable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
+
+// report is what one Node reports.
+type report struct {
+	instanceType          string
+	capacity, allocatable corev1.ResourceList
+}
+
+// learn returns what is known of each instance type from the Nodes that exist and, for
+// types without Nodes, from what is stored of a revision, where it is not what is
+// declared, by name. The order of the reports does not matter.
+func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(string) *cloudprovider.InstanceType, revision string) []v1alpha1.ObservedCapacity {
+	known := map[string]v1alpha1.ObservedCapacity{}
+	for _, o := range stored {
+		if o.Revision == revision {
+			known[o.InstanceType] = o
+		}
+	}
+	reports = lo.Filter(reports, func(r report, _ int) bool {
+		return len(typical(nil, []corev1.ResourceList{r.capacity, r.allocatable})) > 0
+	})
+	seen := lo.GroupBy(reports, func(r report) string { return r.instanceType })
+	var learned []v1alpha1.ObservedCapacity
+	for _, name := range lo.Union(lo.Keys(known), lo.Keys(seen)) {
+		o := observe(known[name], seen[name])
+		o.InstanceType, o.Revision = name, revision
+		if t := declared(name); t != nil && (differs(o.Capacity, t.Capacity) || differs(o.Allocatable, t.Allocatable())) {
+			learned = append(learned, o)
+		}
+	}
+	// If there are too many, those that are not planned with are forgotten first.
+	byName := func(a, b v1alpha1.ObservedCapacity) int { return cmp.Compare(a.InstanceType, b.InstanceType) }
+	slices.SortFunc(learned, func(a, b v1alpha1.ObservedCapacity) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), byName(a, b)) })
+	learned = learned[:min(maxObserved, budget.Fit(learned, budget.Observed))]
+	slices.SortFunc(learned, byName)
+	return learned
+}
+
+// observe returns what is known of one type. What only one Node has reported is not
+// planned with after that Node, which may have been broken. If it were forgotten, each
+// next Node of a type that is mostly scaled to zero would be planned too large, so it
+// counts again, and for good, when a second Node reports the same.
+func observe(known v1alpha1.ObservedCapacity, reports []report) v1alpha1.ObservedCapacity {
+	if len(reports) == 0 {
+		if known.Nodes == 1 {
+			known.Nodes = 0
+		}
+		return known
+	}
+	capacity := typical(known.Capacity, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.capacity }))
+	allocatable := typical(known.Allocatable, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.allocatable }))
+	now := v1alpha1.ObservedCapacity{Capacity: capacity, Allocatable: allocatable, Nodes: 1}
+	if len(reports) > 1 || known.Nodes != 1 && alike(known.Capacity, capacity) && alike(known.Allocatable, allocatable) {
+		now.Nodes = 2
+	}
+	return now
+}
+
+// typical returns of each resource that can be learned what most Nodes have.
+func typical(known corev1.ResourceList, lists []corev1.ResourceList) corev1.ResourceList {
+	result := corev1.ResourceList{}
+	for _, name := range learnable {
+		// A Node that has nothing of it, yet, reports nothing.
+		values := lo.FilterMap(lists, func(list corev1.ResourceList, _ int) (resource.Quantity, bool) {
+			quantity := list[name]
+			return quantity, quantity.Sign() > 0
+		})
+		if len(values) == 0 {
+			continue
+		}
+		most := ofMost(values)
+		if before, is := known[name]; is && before.Cmp(most) <= 0 && within(before, most, steady) {
+			most = before
+		}
+		result[name] = most.DeepCopy()
+	}
+	return result
+}
+
+// ofMost returns the least of the quantities without those that are rare and far below.
+func ofMost(quantities []resource.Quantity) resource.Quantity {
+	slices.SortFunc(quantities, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	reference := quantities[len(quantities)/rare]
+	least, _ := lo.Find(quantities, func(q resource.Quantity) bool { return within(q, reference, tolerance) })
+	return least
+}
+
+// within reports whether a quantity is below another one by no more than a share of that.
+func within(quantity, other resource.Quantity, share float64) bool {
+	return quantity.AsApproximateFloat64() >= (1-share)*other.AsApproximateFloat64()
+}
+
+// alike reports whether two lists have the same resources, and about as much of each.
+func alike(a, b corev1.ResourceList) bool {
+	return len(a) == len(b) && lo.EveryBy(lo.Keys(a), func(name corev1.ResourceName) bool {
+		other, is := b[name]
+		return is && within(a[name], other, tolerance) && within(other, a[name], tolerance)
+	})
+}

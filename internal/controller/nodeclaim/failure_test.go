@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// published are the reasons of events.
+type published []string
+
+func (p *published) Publish(all ...events.Event) {
+	for _, event := range all {
+		*p = append(*p, event.Reason)
+	}
+}
+
+// The claim of a Machine that has failed is replaced also if the template's status cannot
+// take the mark, and no other claim gets the same offering.
+func TestAFailureThatCannotBeRecorded(t *testing.T) {
+	const resource = "workers"
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "spot", Price: "1"}}}}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "claim", UID: "c", CreationTimestamp: metav1.NewTime(now), Finalizers: []string{karpv1.TerminationFinalizer},
+		Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: resource},
+		Labels: map[string]string{
+			karpv1.NodePoolLabelKey: "pool", "node.kubernetes.io/instance-type": "m5", "topology.kubernetes.io/zone": "a", karpv1.CapacityTypeLabelKey: "spot",
+		},
+	}}
+	claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: template.Name}
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	labels := map[string]string{clusterv1.ClusterNameLabel: "served", v1alpha1.TemplateLabel: template.Name}
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: resource, Labels: labels}}
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: "machine", UID: "m", CreationTimestamp: metav1.NewTime(now),
+		Labels: map[string]string{v1alpha1.NodeClaimUIDLabel: "c", clusterv1.MachineDeploymentNameLabel: resource},
+	}}
+	machine.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "InsufficientInstanceCapacity: none left"}}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
+
+	byLabel := func(label string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{o.GetLabels()[label]} }
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, claim, deployment, machine, cluster).
+		WithStatusSubresource(template, claim).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
+			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
+		}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
+		}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Status.ProviderID}
+		}).
+		WithIndex(&clusterv1.Machine{}, operator.ResourceField, byLabel(clusterv1.MachineDeploymentNameLabel)).
+		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, byLabel(v1alpha1.NodeClaimUIDLabel)).
+		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, byLabel(clusterv1.MachineDeploymentNameLabel)).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if _, isTemplate := o.(*v1alpha1.KarpenterMachineTemplate); isTemplate {
+				return apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
+			}
+			return w.SubResource(sub).Patch(ctx, o, p, opts...)
+		}}).Build()
+	both := clientOnly{client: c}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	offered, told := catalog.New(clusters), &published{}
+	r := NewReconciler(clusters, offered, nil, told, clocktesting.NewFakeClock(now.Add(time.Minute)), func(string) []types.NamespacedName { return nil })
+
+	var failed int
+	for range 4 {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}}); err != nil {
+			failed++
+		}
+	}
+	if failed != 2 {
+		t.Errorf("%d reconciles failed, want two that cannot write the mark", failed)
+	}
+	if len(*told) == 0 || (*told)[0] != "InsufficientCapacity" {
+		t.Errorf("got events %v, want one of the failure", *told)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.DeletionTimestamp.IsZero() {
+		t.Errorf("got %v and %+v, want that the claim is being deleted", err, claim.ObjectMeta)
+	}
+	instanceTypes, err := offered.InstanceTypes(t.Context(), template, now.Add(time.Minute))
+	if err != nil || instanceTypes[0].Offerings[0].Available {
+		t.Errorf("got %v, available %t: the next claim would get the same offering", err, instanceTypes[0].Offerings[0].Available)
+	}
+}

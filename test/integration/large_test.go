@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+)
+
+const (
+	manyTypes = 800
+	// etcdLimit is the size of the largest object that etcd takes, by default.
+	etcdLimit = 3 << 19
+)
+
+// withManyTypes gives the template 800 instance types with 6 offerings each; the first is
+// the fixture's own.
+func (f *fixture) withManyTypes() *fixture {
+	first := f.template.Spec.InstanceTypes[0]
+	first.Labels = map[string]v1alpha1.LabelValue{
+		"kubernetes.io/arch": "arm64", "topology.kubernetes.io/region": "us-east-1", v1alpha1.InstanceFamilyLabel: "m7", "large.example.com/generation": "7",
+	}
+	first.Offerings = nil
+	for _, zone := range []string{zone, "us-east-1b", "us-east-1c"} {
+		for _, capacityType := range []v1alpha1.CapacityType{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot} {
+			first.Offerings = append(first.Offerings, v1alpha1.Offering{Zone: zone, CapacityType: capacityType, Price: "1.2345"})
+		}
+	}
+	f.template.Spec.InstanceTypes = nil
+	for i := range manyTypes {
+		instanceType := *first.DeepCopy()
+		if i > 0 {
+			instanceType.Name = fmt.Sprintf("m%d-metal.%dxlarge", i, i%48)
+		}
+		f.template.Spec.InstanceTypes = append(f.template.Spec.InstanceTypes, instanceType)
+	}
+	return f
+}
+
+// apply applies the template on the server side, as a user does.
+func (f *fixture) apply(ctx context.Context) {
+	GinkgoHelper()
+	applied := &v1alpha1.KarpenterMachineTemplate{Spec: f.template.Spec}
+	applied.Name = f.name
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied)
+	Expect(err).NotTo(HaveOccurred())
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	unstructured.RemoveNestedField(object.Object, "status")
+	// It costs the API server much work, and the machine may be busy.
+	Eventually(ctx, func() error {
+		return env.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("user"), client.ForceOwnership)
+	}).Should(Succeed())
+}
+
+// mark marks the first offering of many instance types as unavailable, as a reconciler does.
+func (f *fixture) mark(ctx context.Context, count int) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(env.get(ctx, f.template)).To(Succeed())
+		before := f.template.DeepCopy()
+		for i := range count {
+			marked := f.template.Spec.InstanceTypes[1+i%(manyTypes-1)]
+			offering := marked.Offerings[i/manyTypes]
+			f.template.Status.UnavailableOfferings = catalog.MarkUnavailable(f.template.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
+				InstanceType: marked.Name, Zone: offering.Zone, CapacityType: string(offering.CapacityType), Reason: "InsufficientCapacity",
+				Message: strings.Repeat("none left ", 100),
+			}, env.clock.Now())
+		}
+		g.Expect(env.client.Status().Patch(ctx, f.template, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))).To(Succeed())
+	}).Should(Succeed())
+}
+
+// sizes returns how large the template and its status are, as the API server stores them.
+func (f *fixture) sizes(ctx context.Context) (all, status int) {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	Expect(env.client.Get(ctx, client.ObjectKey{Name: f.name}, object)).To(Succeed())
+	return budget.Size(object.Object), budget.Size(object.Object["status"])
+}
+
+var _ = Describe("A template that is nearly too large", func() {
+	It("has room for all that can be wrong with it, and goes on with what is right", func(ctx SpecContext) {
+		f := machineDeployments.newFixture("large").withManyTypes().delays(0, 0, never)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(env.client.DeleteAllOf(ctx, &karpv1.NodeClaim{}, client.MatchingLabels{karpv1.NodePoolLabelKey: f.name})).To(Succeed())
+			Expect(client.IgnoreNotFound(env.client.Delete(ctx, f.template))).To(Succeed())
+		})
+		for _, object := range []client.Object{f.infrastructure, f.pool} {
+			Expect(env.client.Create(ctx, object)).To(Succeed())
+		}
+		f.apply(ctx)
+		f.waitReady(ctx)
+		all, status := f.sizes(ctx)
+		Expect(etcdLimit-all).To(And(BeNumerically(">", budget.Status-status), BeNumerically("<", 300_000)), "bytes that are left")
+
+		By("marking 1000 offerings, each with a long message")
+		f.mark(ctx, 1000)
+		Expect(len(f.template.Status.UnavailableOfferings)).To(BeNumerically(">", 400))
+
+		By("changing the spec, so that nearly all offerings are invalid")
+		bad := patch("add", "architecture", "pdp11")
+		bad.EnabledIf = fmt.Sprintf("{{ ne .instanceType %q }}", instanceType)
+		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x"), bad}
+		f.apply(ctx)
+		const invalid = 6 * (manyTypes - 1)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, f.template)).To(Succeed())
+			ready := f.template.StatusConditions().Root()
+			g.Expect(ready.IsTrue()).To(BeTrue(), ready.Message)
+			g.Expect(ready.ObservedGeneration).To(Equal(f.template.Generation))
+			g.Expect(lo.SumBy(f.template.Status.InvalidOfferings, func(o v1alpha1.InvalidOfferings) int32 { return o.Count })).To(BeEquivalentTo(invalid))
+		}).Should(Succeed())
+		Expect(f.template.Status.InvalidOfferings).To(HaveLen(1), "all of them are refused for one reason")
+		Expect(f.template.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).Message).To(And(ContainSubstring(fmt.Sprint(invalid)), ContainSubstring("pdp11")))
+		Expect(len(f.template.Status.UnavailableOfferings)).To(BeNumerically(">", 400))
+		all, status = f.sizes(ctx)
+		Expect(status).To(And(BeNumerically(">", budget.Unavailable/2), BeNumerically("<", budget.Status)))
+		Expect(all).To(BeNumerically("<", etcdLimit))
+
+		By("launching what can be made")
+		claim := f.launchOne(ctx)
+		env.waitMachine(ctx, claim)
+		Expect(f.template.Status.Available).To(Equal(fmt.Sprintf("6/%d", 6*manyTypes)))
+
+		By("changing the spec again")
+		f.template.Spec.InstanceTypes[0].Offerings[0].Price = "0.0001"
+		f.apply(ctx)
+		f.mark(ctx, 1000)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, f.template)).To(Succeed())
+			g.Expect(f.template.StatusConditions().Root().ObservedGeneration).To(Equal(f.template.Generation))
+		}).Should(Succeed())
+		Expect(env.events(ctx, v1alpha1.Kind, f.name, "StatusNotWritten")).To(BeEmpty())
+	})
+})
