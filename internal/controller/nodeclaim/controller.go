@@ -6,7 +6,10 @@
 // serves which claim is decided from the order of their creation, see
 // internal/link. A link is written on the Machine, with its resourceVersion as
 // precondition, and nowhere else, so that no two writers can give one Machine to
-// two claims. The provider ID follows whenever the Machine has it; should
+// two claims. A link that cannot be written stops nothing but the claim of that
+// link. Machines that were linked here are known in the version that the API
+// server returned until the cache has it, see recent.go, so that no claim is given
+// a second one. The provider ID follows whenever the Machine has it; should
 // Karpenter core put the provisional ID back (its launch cache can, on a stale
 // read), it is replaced again.
 //
@@ -18,17 +21,19 @@ package nodeclaim
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -59,9 +64,8 @@ type Reconciler struct {
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
 
-	// written has, for each resource, the versions of the Machines that links were
-	// last written on.
-	written sync.Map
+	// recent has the Machines whose links were written and may not be in the cache yet.
+	recent recent
 }
 
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the
@@ -92,14 +96,12 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile works on the scalable resource of the given name. One claim's
 // failure does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now())
+	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
-	linked, err := r.link(ctx, observed)
-	if !linked {
-		return reconcile.Result{}, err // the cache is behind: its next event brings the next reconcile
-	}
+	uncertain, err := r.link(ctx, observed)
+	observed.Claims = slices.DeleteFunc(observed.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
 	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.reportHalts(ctx, observed))
 	again, failed := r.fail(ctx, observed)
 	due := observed.DueIn()
@@ -110,4 +112,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: due}, nil
+}
+
+// newest returns the Machines of a resource in the latest version that is known here.
+func (r *Reconciler) newest(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
+	return r.recent.newest(ctx, r.clusters.Management.GetAPIReader(), resource, cached)
 }

@@ -3,6 +3,7 @@
 package nodeclaim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
+	marking := false
 	for i := range observed.Claims {
 		claim := &observed.Claims[i]
 		failed := observed.Failure(claim)
@@ -48,9 +50,12 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 			_, err := r.tell(ctx, claim, failed)
 			errs = append(errs, err)
 		case !marked && (pooled || !wasTold(claim)):
-			// One mark is enough for all claims of the offering.
+			if marking {
+				continue // one mark is enough for all claims of the offering
+			}
 			retry, err := r.mark(ctx, claim, failed, observed)
-			return retry, errors.Join(append(errs, err)...)
+			marking, again = true, cmp.Or(retry, again) // sooner than any mark ends
+			errs = append(errs, err)
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:

@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now())
+	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
