@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 const (
@@ -77,15 +78,11 @@ func UnavailableUntil(offerings []v1alpha1.UnavailableOffering, instanceType, zo
 // ChangesIn returns after what time one of the offerings becomes available, or is
 // forgotten; zero if there is none.
 func ChangesIn(offerings []v1alpha1.UnavailableOffering, now time.Time) time.Duration {
-	var next time.Duration
+	var left []time.Duration
 	for _, offering := range offerings {
-		for _, at := range []time.Time{offering.Until.Time, offering.Until.Add(memory)} {
-			if left := at.Sub(now); left > 0 && (next == 0 || left < next) {
-				next = left
-			}
-		}
+		left = append(left, offering.Until.Sub(now), offering.Until.Add(memory).Sub(now))
 	}
-	return next
+	return requeue.Soonest(left...)
 }
 
 func sameOffering(a, b v1alpha1.UnavailableOffering) bool {

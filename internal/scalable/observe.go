@@ -21,6 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // Observed is one scalable resource with its claims and Machines, as the caches
@@ -316,11 +317,5 @@ func (o *Observed) DueIn() time.Duration {
 			due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
 		}
 	}
-	var next time.Duration
-	for _, at := range due {
-		if left := at.Sub(o.Now); left > 0 && (next == 0 || left < next) {
-			next = left
-		}
-	}
-	return next
+	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(o.Now) })...)
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -136,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	again, err := r.keepCopies(ctx, template.Name, template)
-	return reconcile.Result{RequeueAfter: soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
+	return reconcile.Result{RequeueAfter: requeue.Soonest(again, askAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, err
 }
 
 // patchStatus writes the status if it is another than what is stored.
@@ -153,11 +154,6 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return nil
-}
-
-// soonest returns the least of the durations that are not zero; zero if all are.
-func soonest(durations ...time.Duration) time.Duration {
-	return lo.Min(lo.Compact(durations))
 }
 
 // everyTemplate enqueues all templates; there are few of them.

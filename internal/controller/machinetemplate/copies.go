@@ -22,6 +22,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -72,9 +73,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 			}
 			left, err := r.keepCopy(ctx, object, referring, grace)
 			errs = append(errs, err)
-			if left > 0 && (next == 0 || left < next) {
-				next = left
-			}
+			next = requeue.Soonest(next, left)
 		}
 	}
 	if template != nil {

@@ -41,6 +41,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -104,14 +105,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	observed.Claims = slices.DeleteFunc(observed.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
 	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.reportHalts(ctx, observed))
 	again, failed := r.fail(ctx, observed)
-	due := observed.DueIn()
-	if again > 0 && (due == 0 || again < due) {
-		due = again
-	}
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: due}, nil
+	return reconcile.Result{RequeueAfter: requeue.Soonest(again, observed.DueIn())}, nil
 }
 
 // newest returns the Machines of a resource in the latest version that is known here.

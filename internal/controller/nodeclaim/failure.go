@@ -3,7 +3,6 @@
 package nodeclaim
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -54,15 +54,15 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 				continue // one mark is enough for all claims of the offering
 			}
 			retry, err := r.mark(ctx, claim, failed, observed)
-			marking, again = true, cmp.Or(retry, again) // sooner than any mark ends
+			marking, again = true, requeue.Soonest(retry, again)
 			errs = append(errs, err)
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:
 			moved, err := r.move(ctx, claim, failed, observed)
 			errs = append(errs, err)
-			if left := until.Sub(observed.Now); !moved && left > 0 && (again == 0 || left < again) {
-				again = left
+			if !moved {
+				again = requeue.Soonest(again, until.Sub(observed.Now))
 			}
 		}
 	}

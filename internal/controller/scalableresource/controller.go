@@ -29,6 +29,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -105,11 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := errors.Join(removed, left, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	for _, due := range []time.Duration{waits, observed.DueIn()} {
-		if due > 0 && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
-			result.RequeueAfter = due
-		}
-	}
+	result.RequeueAfter = requeue.Soonest(result.RequeueAfter, waits, observed.DueIn())
 	return result, nil
 }
 
