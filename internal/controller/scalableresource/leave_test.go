@@ -26,7 +26,8 @@ type clusterOf struct {
 	client client.Client
 }
 
-func (c clusterOf) GetClient() client.Client { return c.client }
+func (c clusterOf) GetClient() client.Client    { return c.client }
+func (c clusterOf) GetAPIReader() client.Reader { return c.client }
 
 // A Machine that somebody deletes waits with its hook for Karpenter to drain its Node,
 // but not while the whole Cluster is being deleted: Cluster API honours a pre-terminate
