@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,9 +33,6 @@ import (
 )
 
 const (
-	// concurrency is the number of scalable resources that are worked on at once.
-	concurrency = 10
-
 	// Replicas of one resource are raised once in minPace at most, for Cluster API
 	// reconciles a MachineDeployment once a second (util/controller/controller.go).
 	// While they go on being raised the pace slows down, to once in maxPace, so that
@@ -77,7 +73,6 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		// A template's times, or its being gone, decide how long its resources and their
 		// spare Machines are kept.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(r)
 }
 
