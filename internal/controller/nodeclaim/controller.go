@@ -7,9 +7,8 @@
 // internal/link. A link is written on the Machine, with its resourceVersion as
 // precondition, and nowhere else, so that no two writers can give one Machine to
 // two claims. A link that cannot be written stops nothing but the claim of that
-// link. Machines that were linked here are known in the version that the API
-// server returned until the cache has it, see recent.go, so that no claim is given
-// a second one. The provider ID follows whenever the Machine has it; should
+// link. Linked Machines are known in the version that the API server returned
+// until the cache has it, see recent.go, so that no claim is given a second one. The provider ID follows whenever the Machine has it; should
 // Karpenter core put the provisional ID back (its launch cache can, on a stale
 // read), it is replaced again.
 //
@@ -51,7 +50,7 @@ type Reconciler struct {
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
 
-	// recent has the Machines whose links were written and may not be in the cache yet.
+	// recent has the Machines whose links may not be in the cache yet.
 	recent recent
 }
 
@@ -95,5 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // newest returns the Machines of a resource in the latest version that is known here.
 func (r *Reconciler) newest(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
-	return r.recent.newest(ctx, r.clusters.Management.GetAPIReader(), resource, cached)
+	live := r.clusters.Management.GetAPIReader()
+	if err := r.recent.fill(ctx, live, r.clusters.Cluster); err != nil {
+		return nil, err
+	}
+	return r.recent.newest(ctx, live, resource, cached)
 }

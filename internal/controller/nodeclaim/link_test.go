@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -183,6 +184,62 @@ func TestDeletedMachineIsForgotten(t *testing.T) {
 	}
 	if uid := scalable.ClaimUID(w.machine(t, "m2")); uid != "a" {
 		t.Errorf("Machine m2 is linked to claim %q, want a", uid)
+	}
+}
+
+// A process that has just become the leader may have had its caches for long, as a warm
+// standby has, and these may lack what the leader before it has written.
+func TestNewLeaderKnowsTheLinksThatItsCacheLacks(t *testing.T) {
+	old := func(c *karpv1.NodeClaim) {
+		c.CreationTimestamp = metav1.NewTime(now.Add(-2 * v1alpha1.DefaultLaunchTimeout))
+		conditions := c.GetConditions()
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.NewTime(c.CreationTimestamp.Time)
+		}
+		c.SetConditions(conditions)
+	}
+	for name, tc := range map[string]struct {
+		// cached are the Machines that the cache has, as they were before m2 was linked.
+		cached []string
+	}{
+		"the link":                           {cached: []string{"m1", "m2"}},
+		"the Machine":                        {cached: []string{"m1"}},
+		"the Machine, and there is no other": {cached: []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(launched("a", old), machine("m1"), machine("m2"))
+			w.machines = []clusterv1.Machine{}
+			for _, name := range tc.cached {
+				w.machines = append(w.machines, *w.machine(t, name))
+			}
+			w.setMachine(t, "m2", func(m *clusterv1.Machine) { linkedTo("a")(m); withID("real://m2")(m) })
+			r := w.newProcess()
+			for range 2 {
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" {
+				t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
+			}
+			if id := w.claim(t, "a").Status.ProviderID; id != "real://m2" {
+				t.Errorf("claim a has provider ID %s, want real://m2", id)
+			}
+			if marks := w.marks(t); len(marks) > 0 || !w.claim(t, "a").DeletionTimestamp.IsZero() {
+				t.Errorf("claim a has Machine m2 and counts as failed: marks %v", marks)
+			}
+			// Once the cache has it, the API server is not read again.
+			w.machines = nil
+			for range 2 {
+				w.reads = 0
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.reads > 0 {
+				t.Errorf("with a cache that has caught up, the API server is read %d times", w.reads)
+			}
+		})
 	}
 }
 

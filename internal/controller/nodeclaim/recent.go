@@ -14,13 +14,24 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // recent has Machines as the API server returned them, until the cache has the same
 // version or a later one. With them, a claim whose link was written does not seem to
 // wait for a Machine. The zero value is ready to use.
+//
+// These are the Machines that were linked here and, from the first reconcile on, all that
+// were linked before. A process has its caches before it becomes the leader, and they may
+// lack what the leader before it wrote last; while it is the leader, nobody else writes
+// links. What the leader before it sends later still is not known here: a claim can then
+// be given a second Machine, which is released again.
 type recent struct {
+	// filling is locked while the Machines that were linked before are read.
+	filling sync.Mutex
+	filled  bool
+
 	mu sync.Mutex
 	// machines has them by scalable resource and UID.
 	machines map[string]map[types.UID]seen
@@ -42,6 +53,27 @@ func (r *recent) add(resource string, machine *clusterv1.Machine) {
 // doubt stores that a write to a Machine failed, which may have been applied all the same.
 func (r *recent) doubt(resource string, machine *clusterv1.Machine) {
 	r.set(resource, machine.UID, seen{machine: machine, doubtful: true})
+}
+
+// fill reads the Machines that are linked, once in the life of a process.
+func (r *recent) fill(ctx context.Context, live client.Reader, served types.NamespacedName) error {
+	r.filling.Lock()
+	defer r.filling.Unlock()
+	if r.filled {
+		return nil
+	}
+	linked := &clusterv1.MachineList{}
+	if err := live.List(ctx, linked, client.InNamespace(served.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: served.Name}, client.HasLabels{v1alpha1.NodeClaimUIDLabel}); err != nil {
+		return fmt.Errorf("listing the Machines of Cluster %s that serve NodeClaims: %w", served, err)
+	}
+	for i := range linked.Items {
+		machine := &linked.Items[i]
+		machine.ManagedFields = nil // as in the cache
+		r.add(operator.ResourceOf(machine), machine)
+	}
+	r.filled = true
+	return nil
 }
 
 func (r *recent) set(resource string, uid types.UID, as seen) {
