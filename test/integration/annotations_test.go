@@ -21,14 +21,16 @@ var _ = forEachKind("A claim that loses the annotations of this operator", func(
 			machine := env.waitMachine(ctx, claim)
 			env.waitFor(ctx, claim, until)
 			before := claim.GetAnnotations()
-			Expect(before).To(And(HaveKey(v1alpha1.ScalableResourceAnnotation), HaveKey(v1alpha1.TemplateHashAnnotation)))
+			keys := []string{v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.PriceAnnotation}
 			env.change(ctx, claim, func() {
-				delete(claim.Annotations, v1alpha1.ScalableResourceAnnotation)
-				delete(claim.Annotations, v1alpha1.TemplateHashAnnotation)
+				for _, key := range keys {
+					Expect(claim.Annotations).To(HaveKey(key))
+					delete(claim.Annotations, key)
+				}
 			})
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(env.get(ctx, claim)).To(Succeed())
-				for _, key := range []string{v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation} {
+				for _, key := range keys {
 					g.Expect(claim.Annotations).To(HaveKeyWithValue(key, before[key]))
 				}
 			}).Should(Succeed())

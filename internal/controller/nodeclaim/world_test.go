@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -46,13 +48,40 @@ type world struct {
 	reads int
 }
 
-func newWorld(objects ...client.Object) *world {
+// newTemplate returns a template that is Ready, with a small and a large type.
+func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
-		Name:      "small",
-		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
-		Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
-	}}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	for name, price := range map[string]string{"small": "0.2", "large": "0.8"} {
+		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, v1alpha1.InstanceType{
+			Name:      name,
+			Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+			Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
+		})
+	}
+	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+		template.StatusConditions().SetTrue(condition)
+	}
+	return template
+}
+
+// bases are the base template and its definition.
+func bases() []client.Object {
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("testmachinetemplates.infrastructure.test")
+	definition.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1"})
+	base := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	base.SetAPIVersion("infrastructure.test/v1")
+	base.SetKind("TestMachineTemplate")
+	base.SetNamespace("fleet")
+	base.SetName("workers")
+	return []client.Object{definition, base}
+}
+
+func newWorld(objects ...client.Object) *world {
+	template := newTemplate()
 	resource := &clusterv1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: resourceName, Labels: labels()},
 		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "served", Replicas: new(int32(9))},
@@ -60,6 +89,7 @@ func newWorld(objects ...client.Object) *world {
 	served := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
 	return &world{api: fake.NewClientBuilder().WithScheme(scheme.Scheme).
 		WithObjects(append(objects, template, resource, served)...).
+		WithObjects(bases()...).
 		WithStatusSubresource(&karpv1.NodeClaim{}, template).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
 			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
@@ -105,13 +135,19 @@ func (w *world) newProcess() *Reconciler {
 	})
 	both := clusterOf{client: cached, live: live}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
-	return NewReconciler(clusters, catalog.New(clusters), nil, silent{}, clocktesting.NewFakePassiveClock(now),
+	catalog, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(now)
+	return NewReconciler(clusters, catalog, cloudprovider.New(clusters, catalog, clock), silent{}, clock,
 		func(string) []types.NamespacedName { return nil })
 }
 
 func reconcileOnce(t *testing.T, r *Reconciler) error {
 	t.Helper()
-	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
+	return reconcileNamed(t, r, resourceName)
+}
+
+func reconcileNamed(t *testing.T, r *Reconciler, resource string) error {
+	t.Helper()
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}})
 	return err
 }
 
@@ -143,6 +179,19 @@ func (w *world) marks(t *testing.T) []v1alpha1.UnavailableOffering {
 		t.Fatal(err)
 	}
 	return template.Status.UnavailableOfferings
+}
+
+// setTemplate changes the status of the template.
+func (w *world) setTemplate(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
+	t.Helper()
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Name: "general"}, template); err != nil {
+		t.Fatal(err)
+	}
+	change(template)
+	if err := w.api.Status().Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // setMachine changes a Machine in the API server.

@@ -3,7 +3,6 @@
 package scalableresource
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -34,10 +33,13 @@ func isOwn(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 // event of a claim without these annotations brings the next reconcile.
 func (r *Reconciler) restore(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
 	restored := claim.DeepCopy()
-	restored.Annotations = lo.Assign(claim.Annotations, map[string]string{v1alpha1.ScalableResourceAnnotation: observed.Name})
-	if hash := cmp.Or(claim.Annotations[v1alpha1.TemplateHashAnnotation], machine.Labels[v1alpha1.TemplateHashLabel]); hash != "" {
-		restored.Annotations[v1alpha1.TemplateHashAnnotation] = hash
+	lost := map[string]string{v1alpha1.TemplateHashAnnotation: machine.Labels[v1alpha1.TemplateHashLabel]}
+	// Price and revision are known if the template still leads to this resource.
+	if launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == observed.Name {
+		lost = launch.Annotate(nil)
 	}
+	restored.Annotations = lo.Assign(lo.OmitByValues(lost, []string{""}), claim.Annotations,
+		map[string]string{v1alpha1.ScalableResourceAnnotation: observed.Name})
 	if err := r.clusters.Workload.GetClient().Patch(ctx, restored, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("restoring the annotations of NodeClaim %s: %w", claim.Name, err))
 	}

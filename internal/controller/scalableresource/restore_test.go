@@ -18,6 +18,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -78,7 +79,8 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, machine).Build()
 			both := clusterOf{client: c}
-			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
+			clusters := &operator.Clusters{Workload: both, Management: both}
+			r := &Reconciler{clusters: clusters, catalog: catalog.New(clusters)}
 			read := &clusterv1.Machine{}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
