@@ -12,6 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 const (
@@ -120,15 +121,11 @@ func until(offerings []v1alpha1.UnavailableOffering, key Key, now time.Time) (ti
 // ChangesIn returns after what time one of the offerings becomes available, or is
 // forgotten; zero if there is none.
 func ChangesIn(offerings []v1alpha1.UnavailableOffering, now time.Time) time.Duration {
-	var next time.Duration
+	var left []time.Duration
 	for _, offering := range offerings {
-		for _, at := range []time.Time{offering.Until.Time, offering.Until.Add(remembered)} {
-			if left := at.Sub(now); left > 0 && (next == 0 || left < next) {
-				next = left
-			}
-		}
+		left = append(left, offering.Until.Sub(now), offering.Until.Add(remembered).Sub(now))
 	}
-	return next
+	return requeue.Soonest(left...)
 }
 
 func sameOffering(a, b v1alpha1.UnavailableOffering) bool {

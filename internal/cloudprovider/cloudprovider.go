@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -102,19 +101,15 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
 	}
-	instanceType, offering, err := c.catalog.Find(ctx, template, decision.key())
-	if err != nil {
+	launch, err := scalable.LaunchOf(ctx, c.clusters, c.catalog, template, decision.key())
+	if catalog.IsNotOffered(err) {
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
-	annotations, err := c.resource(ctx, template, instanceType, offering)
 	if err != nil {
 		return nil, cloudprovider.NewCreateError(err, "TemplateUnusable", err.Error())
 	}
 	created := decision.nodeClaim(claim)
-	created.Annotations = lo.Assign(created.Annotations, annotations, map[string]string{
-		v1alpha1.PriceAnnotation:    strconv.FormatFloat(offering.Price, 'f', -1, 64),
-		v1alpha1.RevisionAnnotation: catalog.RevisionOf(template),
-	})
+	created.Annotations = launch.Annotate(created.Annotations)
 	return created, nil
 }
 

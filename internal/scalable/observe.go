@@ -21,6 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // Observed is one scalable resource with its claims and Machines, as the caches
@@ -67,11 +68,18 @@ type Observed struct {
 	due            []time.Time
 }
 
+// Newest returns the Machines of a scalable resource, each in the latest version that is
+// known, given those of the cache.
+type Newest func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
+
 // Observe reads a scalable resource from the caches and decides what is to be
 // done now. It returns nil if nothing may be: the Cluster or the resource is
 // paused, the Cluster does not exist, the resource was neither generated nor adopted
 // by this operator, whatever claim names it, or it was adopted and is rolling out.
-func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time) (*Observed, error) {
+//
+// newest replaces Machines that the caller knows in a later version than the cache; nil
+// if it knows none.
+func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest) (*Observed, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -94,7 +102,7 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 		}
 		observed.Resource = resource
 	}
-	if err := observed.read(ctx, clusters); err != nil {
+	if err := observed.read(ctx, clusters, newest); err != nil {
 		return nil, err
 	}
 	if err := observed.readLimits(ctx, clusters, catalog); err != nil {
@@ -105,26 +113,21 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 }
 
 // read reads what belongs to the resource.
-func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error {
+func (o *Observed) read(ctx context.Context, clusters *operator.Clusters, newest Newest) error {
 	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
 	claims := &karpv1.NodeClaimList{}
 	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: o.Name}); err != nil {
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", o.Name, err)
 	}
 	o.Claims = claims.Items
-	machines := &clusterv1.MachineList{}
-	options := []client.ListOption{client.MatchingFields{operator.ResourceField: o.Name}}
-	if o.Resource == nil {
-		// The label is there also if the resource is gone, and its Machines are still going.
-		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
-	}
-	if err := management.List(ctx, machines, options...); err != nil {
-		return fmt.Errorf("listing the Machines of scalable resource %s: %w", o.Name, err)
+	machines, err := o.listMachines(ctx, management, newest)
+	if err != nil {
+		return err
 	}
 	o.Machines, o.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
 	o.fresh, o.gone, o.halts = map[string]bool{}, map[string]bool{}, map[string]*Halt{}
-	for i := range machines.Items {
-		machine := &machines.Items[i]
+	for i := range machines {
+		machine := &machines[i]
 		if o.Resource != nil && kindOf(machine) != o.Resource.kind {
 			continue // of another resource of that name
 		}
@@ -138,7 +141,6 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		}
 		o.fresh[machine.Name] = fresh
 	}
-	var err error
 	if o.Template, err = GetTemplate(ctx, workload, o.templateName()); err != nil {
 		return err
 	}
@@ -154,6 +156,23 @@ func (o *Observed) read(ctx context.Context, clusters *operator.Clusters) error 
 		return err
 	}
 	return o.kind().observe(ctx, clusters, o)
+}
+
+// listMachines returns the Machines of the resource, each in the latest version that is known.
+func (o *Observed) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
+	machines := &clusterv1.MachineList{}
+	options := []client.ListOption{client.MatchingFields{operator.ResourceField: o.Name}}
+	if o.Resource == nil {
+		// The label is there also if the resource is gone, and its Machines are still going.
+		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
+	}
+	if err := management.List(ctx, machines, options...); err != nil {
+		return nil, fmt.Errorf("listing the Machines of scalable resource %s: %w", o.Name, err)
+	}
+	if newest == nil {
+		return machines.Items, nil
+	}
+	return newest(ctx, o.Name, machines.Items)
 }
 
 // kind returns the kind of the resource, also if there is none yet.
@@ -298,11 +317,5 @@ func (o *Observed) DueIn() time.Duration {
 			due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
 		}
 	}
-	var next time.Duration
-	for _, at := range due {
-		if left := at.Sub(o.Now); left > 0 && (next == 0 || left < next) {
-			next = left
-		}
-	}
-	return next
+	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(o.Now) })...)
 }

@@ -87,6 +87,11 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 		w.fail("Machine %s serves live claim %s and is parted from it", c.name, uid)
 	}
 	if after != nil && claimUID(after) != claimUID(before) && claimUID(after) != "" {
+		for _, other := range w.machines() {
+			if other.Name != after.Name && claimUID(other) == claimUID(after) && !leaving(other) {
+				w.fail("Machine %s gets claim %s, which has Machine %s", c.name, claimUID(after), other.Name)
+			}
+		}
 		if leaving(before) {
 			w.fail("Machine %s is leaving and gets claim %s", c.name, claimUID(after))
 		}

@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -51,6 +52,7 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		Expect(env.get(ctx, claim)).To(Succeed())
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.GetLabels()[v1alpha1.TemplateHashLabel]))
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.RevisionAnnotation, catalog.RevisionOf(f.template)), "its Node teaches what the type has")
 		Expect(env.machinesOf(ctx, claim)).To(HaveLen(1))
 	})
 

@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -33,14 +34,31 @@ import (
 // claims at once, and a MachineSet many Machines.
 const window = 100 * time.Millisecond
 
+const (
+	// concurrency is the number of scalable resources that a reconciler works on at once.
+	concurrency = 10
+
+	// Errors are retried after minRetry, and after twice as long each time, but never
+	// after more than maxRetry. For some causes no event of the resource follows when they
+	// end: a webhook that refused a write, a missing right, or a provider ID that a claim of
+	// another resource has. controller-runtime's default is up to 1,000 s.
+	minRetry = 5 * time.Millisecond
+	maxRetry = 30 * time.Second
+)
+
 // Resources adds the watches for everything that a scalable resource's state
-// depends on: its claims, its Machines and MachineSet, itself, and its Cluster.
+// depends on: its claims, its Machines and MachineSet, itself, and its Cluster. It also
+// sets how many resources are worked on at once, and when errors are retried.
 func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder {
 	management := clusters.Management.GetCache()
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), named(client.Object.GetName)))
 	}
 	return b.
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+		}).
 		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf))).

@@ -39,6 +39,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -121,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := errors.Join(setErr, patchErr, copiesErr); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: soonest(copiesAgain, examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
+	return reconcile.Result{RequeueAfter: requeue.Soonest(copiesAgain, examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
 }
 
 // setStatus sets what can be found out now. A part that fails stays as it is stored, with
@@ -175,11 +176,6 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return nil
-}
-
-// soonest returns the least of the durations that are not zero; zero if all are.
-func soonest(durations ...time.Duration) time.Duration {
-	return lo.Min(lo.Compact(durations))
 }
 
 // everyTemplate enqueues all templates; there are few of them.

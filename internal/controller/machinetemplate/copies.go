@@ -22,6 +22,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -75,9 +76,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 			}
 			left, err := r.keepCopy(ctx, object, referring, grace)
 			errs = append(errs, err)
-			if left > 0 && (next == 0 || left < next) {
-				next = left
-			}
+			next = requeue.Soonest(next, left)
 		}
 	}
 	if template != nil {
@@ -168,13 +167,9 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 	if len(missing) == 0 {
 		return nil
 	}
-	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
-	if err != nil {
-		return nil //nolint:nilerr // The conditions say what is wrong with the template.
-	}
 	var errs []error
 	for _, users := range missing {
-		generated := r.generated(ctx, template, generator, users[0])
+		generated := r.generated(ctx, template, users[0])
 		if generated == nil {
 			continue
 		}
@@ -189,18 +184,15 @@ func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMa
 	return errors.Join(errs...)
 }
 
-// generated returns what a template generates for a scalable resource now; nil if that is
-// of another revision.
-func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, generator *scalable.Generator, resource *scalable.Resource) *scalable.Generated {
-	instanceType, offering, err := r.catalog.Find(ctx, template, scalable.OfferingOf(resource))
-	if err != nil {
-		return nil // it is not offered any more
-	}
-	generated, err := generator.Generate(instanceType, offering)
-	if err != nil || generated.Resource.GetName() != resource.GetName() {
+// generated returns what a template generates for a scalable resource now; nil if it does
+// not, or what it generates is another resource. The conditions report what is wrong with
+// a template.
+func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *scalable.Generated {
+	launch, err := scalable.LaunchOf(ctx, r.clusters, r.catalog, template, scalable.OfferingOf(resource))
+	if err != nil || launch.Resource != resource.GetName() {
 		return nil
 	}
-	return generated
+	return launch.Generated
 }
 
 // ignoreGone drops the errors of an object that is gone or has changed.

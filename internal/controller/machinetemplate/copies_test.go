@@ -122,7 +122,7 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 			deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "copy"}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, deployment,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, nil, clocktesting.NewFakeClock(time.Now()))
 			r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
 			if _, err := r.keepCopies(t.Context(), "general", nil); err != nil {
 				t.Fatal(err)
@@ -147,7 +147,7 @@ func TestTemplatesOfReferencedObjects(t *testing.T) {
 	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
 		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "batch"}},
 		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}).Build()
-	r := NewReconciler(&operator.Clusters{Cluster: served, Workload: clusterOf{client: workload}}, nil, clocktesting.NewFakeClock(time.Now()))
+	r := NewReconciler(&operator.Clusters{Cluster: served, Workload: clusterOf{client: workload}}, nil, nil, clocktesting.NewFakeClock(time.Now()))
 	neighbour := types.NamespacedName{Namespace: served.Namespace, Name: "neighbour"}
 	for name, tc := range map[string]struct {
 		labels                map[string]string

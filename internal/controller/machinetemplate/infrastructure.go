@@ -78,14 +78,7 @@ func (r *Reconciler) unusable(ctx context.Context, template *v1alpha1.KarpenterM
 		if err != nil {
 			return "", err
 		}
-		if why == "" {
-			continue
-		}
-		generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
-		if err != nil {
-			return "", nil //nolint:nilerr // Other conditions tell of it.
-		}
-		if r.generated(ctx, template, generator, resource) != nil {
+		if why != "" && r.generated(ctx, template, resource) != nil {
 			return why, nil
 		}
 	}

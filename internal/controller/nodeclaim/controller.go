@@ -6,7 +6,9 @@
 // serves which claim is decided from the order of their creation, see
 // internal/link. A link is written on the Machine, with its resourceVersion as
 // precondition, and nowhere else, so that no two writers can give one Machine to
-// two claims. The provider ID follows whenever the Machine has it; should
+// two claims. A link that cannot be written stops nothing but the claim of that
+// link. Linked Machines are known in the version that the API server returned
+// until the cache has it, see recent.go, so that no claim is given a second one. The provider ID follows whenever the Machine has it; should
 // Karpenter core put the provisional ID back (its launch cache can, on a stale
 // read), it is replaced again.
 //
@@ -18,17 +20,16 @@ package nodeclaim
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -36,18 +37,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-)
-
-const (
-	// concurrency is the number of scalable resources that are worked on at once.
-	concurrency = 10
-
-	// Errors are tried again after minRetry, and after twice as long each time, but never
-	// after more than maxRetry: some come from what no event of this resource tells of,
-	// such as a provider ID that a claim of another one has.
-	minRetry = 5 * time.Millisecond
-	maxRetry = 30 * time.Second
 )
 
 // Reconciler links the claims of one scalable resource to its Machines.
@@ -59,9 +50,8 @@ type Reconciler struct {
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
 
-	// written has, for each resource, the versions of the Machines that links were
-	// last written on.
-	written sync.Map
+	// recent has the Machines whose links may not be in the cache yet.
+	recent recent
 }
 
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the
@@ -75,10 +65,6 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters).
 		// A failure is told on the template first, and handled once that is seen here.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: concurrency,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
-		}).
 		Complete(r)
 }
 
@@ -92,22 +78,25 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile works on the scalable resource of the given name. One claim's
 // failure does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now())
+	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
-	linked, err := r.link(ctx, observed)
-	if !linked {
-		return reconcile.Result{}, err // the cache is behind: its next event brings the next reconcile
-	}
+	uncertain, err := r.link(ctx, observed)
+	observed.Claims = slices.DeleteFunc(observed.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
 	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.reportHalts(ctx, observed))
 	again, failed := r.fail(ctx, observed)
-	due := observed.DueIn()
-	if again > 0 && (due == 0 || again < due) {
-		due = again
-	}
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: due}, nil
+	return reconcile.Result{RequeueAfter: requeue.Soonest(again, observed.DueIn())}, nil
+}
+
+// newest returns the Machines of a resource in the latest version that is known here.
+func (r *Reconciler) newest(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
+	live := r.clusters.Management.GetAPIReader()
+	if err := r.recent.fill(ctx, live, r.clusters.Cluster); err != nil {
+		return nil, err
+	}
+	return r.recent.newest(ctx, live, resource, cached)
 }

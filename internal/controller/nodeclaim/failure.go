@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -31,6 +32,7 @@ import (
 func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
+	marking := false
 	for i := range observed.Claims {
 		claim := &observed.Claims[i]
 		failed := observed.Failure(claim)
@@ -48,16 +50,19 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 			_, err := r.tell(ctx, claim, failed)
 			errs = append(errs, err)
 		case !marked && (pooled || !wasTold(claim)):
-			// One mark is enough for all claims of the offering.
+			if marking {
+				continue // one mark is enough for all claims of the offering
+			}
 			retry, err := r.mark(ctx, claim, failed, observed)
-			return retry, errors.Join(append(errs, err)...)
+			marking, again = true, requeue.Soonest(retry, again)
+			errs = append(errs, err)
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:
 			moved, err := r.move(ctx, claim, failed, observed)
 			errs = append(errs, err)
-			if left := until.Sub(observed.Now); !moved && left > 0 && (again == 0 || left < again) {
-				again = left
+			if !moved {
+				again = requeue.Soonest(again, until.Sub(observed.Now))
 			}
 		}
 	}

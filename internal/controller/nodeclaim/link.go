@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -18,31 +19,41 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// link writes the links of the plan on the Machines. It returns false if a Machine
-// or a claim is not what it was: the plan was made from a cache that is behind, and
-// nothing else is to be concluded from it.
-func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (bool, error) {
-	if r.behind(observed) {
-		return false, nil
-	}
-	written := map[types.UID]string{}
-	current := true
+// link writes the links of the plan on the Machines. It returns the claims whose state is
+// not what the plan says, because a link could not be written: the claim of that link,
+// and the claim that another writer has linked the Machine to. What the plan says of
+// other claims does not depend on these links.
+func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (sets.Set[types.UID], error) {
+	uncertain := sets.New[types.UID]()
 	var errs []error
 	for _, link := range observed.Plan.Links {
 		machine := observed.Machines[link.Machine]
 		linked, err := r.linkOne(ctx, observed, machine, link.Claim)
-		if linked == nil {
-			current = false
-			errs = append(errs, err)
+		if linked != nil {
+			r.recent.add(observed.Name, linked)
+			observed.Machines[machine.Name] = linked
 			continue
 		}
-		written[machine.UID] = machine.ResourceVersion
-		observed.Machines[machine.Name] = linked
+		uncertain.Insert(link.Claim.UID, r.claimOf(ctx, observed.Name, machine))
+		errs = append(errs, err)
 	}
-	if len(written) > 0 {
-		r.written.Store(observed.Name, written)
+	return uncertain, errors.Join(errs...)
+}
+
+// claimOf returns the claim that a Machine is linked to by the API server. It is called
+// after a link could not be written: the cache may be behind another writer, and after an
+// error the write may have been applied all the same.
+func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clusterv1.Machine) types.UID {
+	live, err := readMachine(ctx, r.clusters.Management.GetAPIReader(), machine)
+	switch {
+	case err != nil:
+		r.recent.doubt(resource, machine) // it is read again before the next decision
+		return ""
+	case live == nil:
+		return ""
 	}
-	return current, errors.Join(errs...)
+	r.recent.add(resource, live)
+	return scalable.ClaimUID(live)
 }
 
 // linkOne writes a link and returns the Machine with it; nil if there was an error,
@@ -68,23 +79,4 @@ func (r *Reconciler) linkOne(ctx context.Context, observed *scalable.Observed, m
 	}
 	log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", to.Name)
 	return linked, nil
-}
-
-// behind tells whether the cache still lacks a link that was written here: then a
-// claim that has its Machine seems to wait, and could be given another one. That
-// would be undone, but a Machine made in vain. The event of the write brings the
-// next reconcile. Only the version that each link was written on is remembered; a
-// process that starts anew has caches that are filled anew.
-func (r *Reconciler) behind(observed *scalable.Observed) bool {
-	written, found := r.written.Load(observed.Name)
-	if !found {
-		return false
-	}
-	for _, machine := range observed.Machines {
-		if written.(map[types.UID]string)[machine.UID] == machine.ResourceVersion {
-			return true
-		}
-	}
-	r.written.Delete(observed.Name)
-	return false
 }

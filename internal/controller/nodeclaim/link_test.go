@@ -3,100 +3,261 @@
 package nodeclaim
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// clientOnly is a cluster of which only the client is used.
-type clientOnly struct {
-	cluster.Cluster
-	client client.Client
+var machinesResource = schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
+
+// What is known of one claim does not wait for the link of another, whatever keeps that
+// from being written.
+func TestOneLinkThatIsNotWrittenHoldsUpNoOtherClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer    error
+		wantError bool
+	}{
+		"refused by a webhook": {answer: apierrors.NewForbidden(machinesResource, "spare", errors.New("denied the request")), wantError: true},
+		"no answer":            {answer: apierrors.NewTimeoutError("no answer", 0), wantError: true},
+		"a conflict":           {answer: apierrors.NewConflict(machinesResource, "spare", errors.New("somebody else has written"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registered := func(c *karpv1.NodeClaim) {
+				c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+				c.Status.ProviderID = "real://lost"
+			}
+			w := newWorld(
+				launched("refused"), machine("spare"),
+				launched("other"), machine("spare-too"),
+				launched("booted"), machine("booted", linkedTo("booted"), withID("real://booted")),
+				launched("lost", registered), machine("lost", linkedTo("lost"), withID("real://lost"), func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(now)) }),
+				launched("failed"), machine("failed", linkedTo("failed"), func(m *clusterv1.Machine) {
+					conditions.Set(m, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "InsufficientInstanceCapacity", Message: "none left"})
+				}),
+			)
+			refused := ""
+			w.patch = func(machine string, do func() error) error {
+				// Which of the two claims gets the Machine is not the point.
+				if machine == "spare" {
+					refused = machine
+					return tc.answer
+				}
+				return do()
+			}
+			r := w.newProcess()
+			if err := reconcileOnce(t, r); (err != nil) != tc.wantError {
+				t.Errorf("got error %v, want one: %t", err, tc.wantError)
+			}
+			if refused == "" {
+				t.Fatal("no link was refused")
+			}
+			if uid := scalable.ClaimUID(w.machine(t, "spare-too")); uid == "" {
+				t.Error("the other claim that waits has no Machine")
+			}
+			if id := w.claim(t, "booted").Status.ProviderID; id != "real://booted" {
+				t.Errorf("the claim whose Machine has a provider ID has %s", id)
+			}
+			if w.claim(t, "lost").DeletionTimestamp.IsZero() {
+				t.Error("the claim whose Machine is being deleted is not deleted")
+			}
+			if marks := w.marks(t); len(marks) != 1 || marks[0].Reason != "InsufficientCapacity" {
+				t.Errorf("the offering of the claim whose Machine has failed has marks %v", marks)
+			}
+		})
+	}
 }
 
-func (c clientOnly) GetClient() client.Client    { return c.client }
-func (c clientOnly) GetAPIReader() client.Reader { return c.client }
+// If another writer has linked the Machine, neither that claim nor the one that the
+// Machine was meant for is judged by a cache that lacks the link.
+func TestNothingIsConcludedFromALinkThatTheCacheLacks(t *testing.T) {
+	w := newWorld(launched("waits"), machine("taken", withID("real://taken")),
+		launched("younger", func(c *karpv1.NodeClaim) {
+			c.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
+			c.Status.ProviderID = "real://taken"
+		}))
+	before := w.machine(t, "taken")
+	before.Spec.ProviderID = ""
+	w.machines = []clusterv1.Machine{*before}
+	w.setMachine(t, "taken", linkedTo("younger"))
+	if err := reconcileOnce(t, w.newProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if id := w.claim(t, "waits").Status.ProviderID; id != link.ProvisionalID("waits") {
+		t.Errorf("the claim that waits has provider ID %s of another claim's Machine", id)
+	}
+	if id := w.claim(t, "younger").Status.ProviderID; id != "real://taken" {
+		t.Errorf("the claim that has the Machine has provider ID %s, want real://taken", id)
+	}
+}
 
 // A Machine that comes late and is the first by name is not given to a claim whose
 // link to another one was written and is not in the cache yet.
 func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := clusterv1.AddToScheme(scheme); err != nil {
+	for name, tc := range map[string]struct {
+		// answer of the API server to the first link, which it writes.
+		answer error
+	}{
+		"answered":  {},
+		"no answer": {answer: apierrors.NewTimeoutError("no answer", 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(launched("a"), machine("m2"))
+			r := w.newProcess()
+			stale := w.machine(t, "m2")
+			w.patch = func(_ string, do func() error) error {
+				if err := do(); err != nil {
+					return err
+				}
+				return tc.answer
+			}
+			if err := reconcileOnce(t, r); !errors.Is(err, tc.answer) {
+				t.Fatalf("got error %v, want %v", err, tc.answer)
+			}
+			w.patch = nil
+			if uid := scalable.ClaimUID(w.machine(t, "m2")); uid != "a" {
+				t.Fatalf("Machine m2 is linked to claim %q, want a", uid)
+			}
+
+			late, booted := machine("m1"), machine("m3", linkedTo("b"), withID("real://m3"))
+			for _, m := range []*clusterv1.Machine{late, booted} {
+				if err := w.api.Create(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.api.Create(t.Context(), launched("b")); err != nil {
+				t.Fatal(err)
+			}
+			w.machines = []clusterv1.Machine{*w.machine(t, "m1"), *stale, *w.machine(t, "m3")}
+			if err := reconcileOnce(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" {
+				t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
+			}
+			// What is known of another claim does not wait for the cache.
+			if id := w.claim(t, "b").Status.ProviderID; id != "real://m3" {
+				t.Errorf("claim b, whose Machine has a provider ID, has %s", id)
+			}
+
+			w.machines = nil
+			before := w.reads
+			if err := reconcileOnce(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" || w.reads != before {
+				t.Errorf("with a cache that has caught up, Machine m1 is linked to claim %q, and the API server is read %d times", uid, w.reads-before)
+			}
+		})
+	}
+}
+
+// A link that was written is no reason to remember a Machine that was deleted before the
+// cache had the link: its claim gets another.
+func TestDeletedMachineIsForgotten(t *testing.T) {
+	w := newWorld(launched("a"), machine("m1"))
+	r := w.newProcess()
+	w.machines = []clusterv1.Machine{*w.machine(t, "m1")}
+	if err := reconcileOnce(t, r); err != nil {
 		t.Fatal(err)
 	}
-	scheme.AddKnownTypes(schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}, &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})
-	machine := func(name string) *clusterv1.Machine {
-		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name}}
+	w.setMachine(t, "m1", func(m *clusterv1.Machine) { m.Finalizers = nil })
+	if err := w.api.Delete(t.Context(), w.machine(t, "m1")); err != nil {
+		t.Fatal(err)
 	}
-	first, late := machine("m2"), machine("m1")
-	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}}
-	first.UID, late.UID = "2", "1"
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(first, late, claim).Build()
-	read := func(m *clusterv1.Machine) *clusterv1.Machine {
-		fresh := &clusterv1.Machine{}
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), fresh); err != nil {
-			t.Fatal(err)
-		}
-		return fresh
+	if err := w.api.Create(t.Context(), machine("m2")); err != nil {
+		t.Fatal(err)
 	}
-	r := &Reconciler{clusters: &operator.Clusters{Management: clientOnly{client: c}, Workload: clientOnly{client: c}}}
-	observe := func(machines ...*clusterv1.Machine) *scalable.Observed {
-		observed := &scalable.Observed{Name: "resource", Machines: map[string]*clusterv1.Machine{}}
-		state := link.State{Claims: []link.Claim{{UID: "a", Name: "a", Created: time.Unix(1, 0), NeedsMachine: true}}}
-		for _, m := range machines {
-			observed.Machines[m.Name] = m
-			state.Machines = append(state.Machines, link.Machine{Name: m.Name, Claim: scalable.ClaimUID(m)})
-		}
-		observed.Plan = link.Decide(state)
-		return observed
+	w.machines = []clusterv1.Machine{*w.machine(t, "m2")}
+	if err := reconcileOnce(t, r); err != nil {
+		t.Fatal(err)
 	}
+	if uid := scalable.ClaimUID(w.machine(t, "m2")); uid != "a" {
+		t.Errorf("Machine m2 is linked to claim %q, want a", uid)
+	}
+}
 
-	stale := read(first)
-	if current, err := r.link(t.Context(), observe(stale)); err != nil || !current {
-		t.Fatalf("the first link: got %t, %v", current, err)
+// A process that has just become the leader may have had its caches for long, as a warm
+// standby has, and these may lack what the leader before it has written.
+func TestNewLeaderKnowsTheLinksThatItsCacheLacks(t *testing.T) {
+	old := func(c *karpv1.NodeClaim) {
+		c.CreationTimestamp = metav1.NewTime(now.Add(-2 * v1alpha1.DefaultLaunchTimeout))
+		conditions := c.GetConditions()
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.NewTime(c.CreationTimestamp.Time)
+		}
+		c.SetConditions(conditions)
 	}
-	if current, err := r.link(t.Context(), observe(stale, read(late))); err != nil || current {
-		t.Errorf("with a cache that is behind: got %t, %v, want that it is noticed", current, err)
-	}
-	if uid := scalable.ClaimUID(read(late)); uid != "" {
-		t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
-	}
-	if current, err := r.link(t.Context(), observe(read(first), read(late))); err != nil || !current {
-		t.Errorf("with a cache that has caught up: got %t, %v", current, err)
+	for name, tc := range map[string]struct {
+		// cached are the Machines that the cache has, as they were before m2 was linked.
+		cached []string
+	}{
+		"the link":                           {cached: []string{"m1", "m2"}},
+		"the Machine":                        {cached: []string{"m1"}},
+		"the Machine, and there is no other": {cached: []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(launched("a", old), machine("m1"), machine("m2"))
+			w.machines = []clusterv1.Machine{}
+			for _, name := range tc.cached {
+				w.machines = append(w.machines, *w.machine(t, name))
+			}
+			w.setMachine(t, "m2", func(m *clusterv1.Machine) { linkedTo("a")(m); withID("real://m2")(m) })
+			r := w.newProcess()
+			for range 2 {
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" {
+				t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
+			}
+			if id := w.claim(t, "a").Status.ProviderID; id != "real://m2" {
+				t.Errorf("claim a has provider ID %s, want real://m2", id)
+			}
+			if marks := w.marks(t); len(marks) > 0 || !w.claim(t, "a").DeletionTimestamp.IsZero() {
+				t.Errorf("claim a has Machine m2 and counts as failed: marks %v", marks)
+			}
+			// Once the cache has it, the API server is not read again.
+			w.machines = nil
+			for range 2 {
+				w.reads = 0
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.reads > 0 {
+				t.Errorf("with a cache that has caught up, the API server is read %d times", w.reads)
+			}
+		})
 	}
 }
 
 // A claim that is going is not linked, whatever the cache says: it may be gone before.
 func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := clusterv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	scheme.AddKnownTypes(schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}, &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})
 	for name, live := range map[string]*karpv1.NodeClaim{
-		"is being deleted":              {ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Finalizers: []string{"f"}, DeletionTimestamp: new(metav1.Now())}},
-		"is another one of that name":   {ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "b"}},
-		"has another name, it was gone": {ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "b"}},
+		"is being deleted":              launched("a", func(c *karpv1.NodeClaim) { c.DeletionTimestamp = new(metav1.Now()) }),
+		"is another one of that name":   launched("a", func(c *karpv1.NodeClaim) { c.UID = "b" }),
+		"has another name, it was gone": launched("b"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m", UID: "m"}}
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(machine, live).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Management: clientOnly{client: c}, Workload: clientOnly{client: c}}}
-			linked, err := r.linkOne(t.Context(), &scalable.Observed{}, machine, link.Claim{UID: "a", Name: "a"})
+			w := newWorld(machine("m"), live)
+			linked, err := w.newProcess().linkOne(t.Context(), &scalable.Observed{}, w.machine(t, "m"), link.Claim{UID: "a", Name: "a"})
 			if err != nil || linked != nil {
 				t.Errorf("got %v, %v, want no link", linked, err)
+			}
+			if uid := scalable.ClaimUID(w.machine(t, "m")); uid != "" {
+				t.Errorf("Machine m is linked to claim %s", uid)
 			}
 		})
 	}

@@ -45,13 +45,11 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *
 	if done, err := r.patchStatus(ctx, changed, claim); err != nil || !done {
 		return done, err
 	}
-	if resource := next.Annotations[v1alpha1.ScalableResourceAnnotation]; resource == observed.Name {
+	moved := changed.DeepCopy()
+	moved.Labels, moved.Annotations = lo.Assign(before.Labels, next.Labels), next.Annotations
+	err = r.clusters.Workload.GetClient().Patch(ctx, moved, client.MergeFromWithOptions(changed, client.MergeFromWithOptimisticLock{}))
+	if err == nil && next.Annotations[v1alpha1.ScalableResourceAnnotation] == observed.Name {
 		err = r.retry(ctx, claim, observed)
-	} else {
-		moved := changed.DeepCopy()
-		moved.Labels = lo.Assign(before.Labels, next.Labels)
-		moved.Annotations = lo.Assign(claim.Annotations, next.Annotations)
-		err = r.clusters.Workload.GetClient().Patch(ctx, moved, client.MergeFromWithOptions(changed, client.MergeFromWithOptimisticLock{}))
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return true, nil // its event brings the next reconcile

@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -29,13 +28,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 const (
-	// concurrency is the number of scalable resources that are worked on at once.
-	concurrency = 10
-
 	// Replicas of one resource are raised once in minPace at most, for Cluster API
 	// reconciles a MachineDeployment once a second (util/controller/controller.go).
 	// While they go on being raised the pace slows down, to once in maxPace, so that
@@ -76,7 +73,6 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		// A template's times, or its being gone, decide how long its resources and their
 		// spare Machines are kept.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		Complete(r)
 }
 
@@ -92,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now())
+	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
@@ -105,11 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := errors.Join(removed, left, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	for _, due := range []time.Duration{waits, observed.DueIn()} {
-		if due > 0 && (result.RequeueAfter == 0 || due < result.RequeueAfter) {
-			result.RequeueAfter = due
-		}
-	}
+	result.RequeueAfter = requeue.Soonest(result.RequeueAfter, waits, observed.DueIn())
 	return result, nil
 }
 

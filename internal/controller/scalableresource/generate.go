@@ -15,7 +15,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -32,22 +31,22 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 		if !observed.Waits(claim) {
 			continue
 		}
-		generated, err := r.generatedFor(ctx, claim)
+		launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
-		case generated.resource == observed.Name && generated.Resource == nil:
+		case launch.Resource == observed.Name && launch.Generated == nil:
 			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", observed.Name, claim.Name))
-		case generated.resource != observed.Name:
-			errs = append(errs, r.move(ctx, claim, generated))
+		case launch.Resource != observed.Name:
+			errs = append(errs, r.move(ctx, claim, launch))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			observed.Scale(generated.Resource)
-			err := r.create(ctx, generated.Generated)
+			observed.Scale(launch.Generated.Resource)
+			err := r.create(ctx, launch.Generated)
 			if err == nil {
 				return 0, errors.Join(errs...)
 			}
-			r.recorder.Publish(notGenerated(claim, generated.Resource, err))
+			r.recorder.Publish(notGenerated(claim, launch.Generated.Resource, err))
 			log.FromContext(ctx).Error(err, "cannot create scalable resource")
 			if isRefusal(err) {
 				errs = append(errs, r.refuseAll(ctx, observed, err))
@@ -96,52 +95,6 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, reason
 // maxMessage bounds a condition's message.
 const maxMessage = 1024
 
-// made is what a claim's offering has: something that is generated or, without a
-// Resource, a MachineDeployment that is adopted.
-type made struct {
-	*scalable.Generated
-	// resource is the name of the scalable resource, and hash the template hash.
-	resource, hash string
-}
-
-// generatedFor returns what a claim's offering has now. A notOffered error says that
-// there is nothing.
-func (r *Reconciler) generatedFor(ctx context.Context, claim *karpv1.NodeClaim) (*made, error) {
-	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
-	template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), name)
-	if err != nil {
-		return nil, err
-	}
-	if template == nil {
-		return nil, notOffered{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
-	}
-	instanceType, offering, err := r.catalog.Find(ctx, template, catalog.KeyOf(claim))
-	if catalog.IsNotOffered(err) {
-		return nil, notOffered{err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if offering.MachineDeployment != "" {
-		return &made{Generated: &scalable.Generated{}, resource: offering.MachineDeployment}, nil
-	}
-	generator, err := scalable.GeneratorFor(ctx, r.clusters, template)
-	if err != nil {
-		return nil, err
-	}
-	generated, err := generator.Generate(instanceType, offering)
-	if errors.As(err, &scalable.UnreadError{}) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, notOffered{err}
-	}
-	return &made{Generated: generated, resource: generated.Resource.GetName(), hash: generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]}, nil
-}
-
-// notOffered says that a claim can get no Machine.
-type notOffered struct{ error }
-
 // create makes a scalable resource, and before it the objects it refers to, without
 // which Cluster API could make nothing of it.
 func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) error {
@@ -160,14 +113,13 @@ func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) 
 }
 
 // move makes a claim name another scalable resource.
-func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *made) error {
+func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *scalable.Launch) error {
 	changed := claim.DeepCopy()
-	changed.Annotations[v1alpha1.ScalableResourceAnnotation] = to.resource
-	changed.Annotations[v1alpha1.TemplateHashAnnotation] = to.hash
+	changed.Annotations = to.Annotate(claim.Annotations)
 	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("moving NodeClaim %s to scalable resource %s: %w", claim.Name, to.resource, err)))
+		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("moving NodeClaim %s to scalable resource %s: %w", claim.Name, to.Resource, err)))
 	}
-	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "resource", to.resource)
+	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "resource", to.Resource)
 	return nil
 }
 
@@ -176,8 +128,7 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *made
 // launchTimeout for its offering to come back, and then moves to another (see
 // package nodeclaim).
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
-	var gone notOffered
-	if !errors.As(reason, &gone) {
+	if !errors.As(reason, &scalable.UnlaunchableError{}) {
 		return reason
 	}
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -64,7 +65,7 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 		}
 		ready := current && slices.Contains(observed.Plan.LetGo, machine.Name)
 		if left := r.patienceLeft(observed, machine); !ready && left > 0 {
-			again = max(left, again)
+			again = requeue.Soonest(left, again)
 			continue
 		}
 		errs = append(errs, client.IgnoreNotFound(r.letGo(ctx, machine)))

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +26,8 @@ type clusterOf struct {
 	client client.Client
 }
 
-func (c clusterOf) GetClient() client.Client { return c.client }
+func (c clusterOf) GetClient() client.Client    { return c.client }
+func (c clusterOf) GetAPIReader() client.Reader { return c.client }
 
 // A Machine that somebody deletes waits with its hook for Karpenter to drain its Node,
 // but not while the whole Cluster is being deleted: Cluster API honours a pre-terminate
@@ -70,6 +73,41 @@ func TestLeaveWithCluster(t *testing.T) {
 			}
 			if held := scalable.HeldUp(after); held != tc.held || scalable.Chosen(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
 				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, scalable.Chosen(after), after.DeletionTimestamp)
+			}
+		})
+	}
+}
+
+// Of several chosen Machines, the next reconcile is due when the first has waited for
+// long enough.
+func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	chosen := func(name string, ago time.Duration) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: name, UID: types.UID(name),
+			Annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: scalable.Timestamp(now.Add(-ago))},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		machines []*clusterv1.Machine
+		want     time.Duration
+	}{
+		"none": {},
+		"one":  {machines: []*clusterv1.Machine{chosen("a", time.Minute)}, want: patience - time.Minute},
+		"two":  {machines: []*clusterv1.Machine{chosen("a", time.Second), chosen("b", time.Minute)}, want: patience - time.Minute},
+		"three, and one has waited for long enough": {
+			machines: []*clusterv1.Machine{chosen("a", time.Minute), chosen("b", 2*time.Minute), chosen("c", patience)},
+			want:     patience - 2*time.Minute,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := lo.Map(tc.machines, func(m *clusterv1.Machine, _ int) client.Object { return m.DeepCopy() })
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
+			r := &Reconciler{clusters: &operator.Clusters{Management: clusterOf{client: management}}}
+			observed := &scalable.Observed{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
+			again, err := r.leave(t.Context(), observed)
+			if err != nil || again != tc.want {
+				t.Errorf("the next reconcile is due in %s, want %s; error: %v", again, tc.want, err)
 			}
 		})
 	}

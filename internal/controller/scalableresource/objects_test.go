@@ -19,8 +19,8 @@ import (
 // user has of that name is not used.
 func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
-	copied := object("infrastructure.test/v1", "TestMachineTemplate", "copy", scalable.GeneratedLabels(served, "general"))
-	theirs := object("infrastructure.test/v1", "TestMachineTemplate", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
+	copied := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
+	theirs := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(theirs).Build()
 	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: live{clusterOf{client: management}}}}
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
@@ -28,14 +28,4 @@ func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) || !isRefusal(err) {
 		t.Errorf("got %v, want a refusal with %q in it", err, want)
 	}
-}
-
-func object(apiVersion, kind, name string, labels map[string]string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(apiVersion)
-	object.SetKind(kind)
-	object.SetNamespace("fleet")
-	object.SetName(name)
-	object.SetLabels(labels)
-	return object
 }

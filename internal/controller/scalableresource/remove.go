@@ -71,7 +71,8 @@ func unmarked(observed *scalable.Observed) []string {
 //
 // If the claim exists, the Machine goes only if it is the claim's second one: it
 // is not the one the claim knows by provider ID, and the API server says that the
-// other is linked to the claim and is to stay.
+// other is linked to the claim and is to stay. If the claim names no scalable resource, a
+// user or a tool has removed the annotation: it gets that back and keeps its Machine.
 func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine) (bool, error) {
 	uid, name := scalable.ClaimUID(machine), machine.Annotations[v1alpha1.NodeClaimAnnotation]
 	if uid == "" || name == "" {
@@ -84,8 +85,14 @@ func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Obse
 		}
 		return false, fmt.Errorf("getting NodeClaim %s of Machine %s: %w", name, client.ObjectKeyFromObject(machine), err)
 	}
-	if claim.UID != uid || claim.Annotations[v1alpha1.ScalableResourceAnnotation] != observed.Name {
-		return false, nil // another of that name, or it has moved to another resource
+	if claim.UID != uid {
+		return false, nil // another of that name
+	}
+	switch named := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; {
+	case named == "" && isOwn(machine, claim):
+		return true, r.restore(ctx, observed, machine, claim)
+	case named != observed.Name:
+		return false, nil // it has moved to another resource
 	}
 	other, served := observed.Plan.Served[uid]
 	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) {

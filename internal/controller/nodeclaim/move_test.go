@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// A claim without a NodePool that has failed moves to what fits now, and its annotations
+// are what a claim gets that is launched with that.
+func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unavailable bool // whether the offering that failed still is
+		want        string
+		price       string
+	}{
+		"to another offering": {unavailable: true, want: "large", price: "0.8"},
+		"to its own again, of a template that has changed for others": {want: "small", price: "0.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			r := w.newProcess()
+			key := catalog.Key{InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand}
+			before, err := scalable.LaunchOf(t.Context(), r.clusters, r.catalog, newTemplate(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: before.Resource, Labels: labels()}, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "served"}}
+			alone := launched("alone", func(c *karpv1.NodeClaim) {
+				delete(c.Labels, karpv1.NodePoolLabelKey)
+				c.Annotations = map[string]string{
+					"user": "own", v1alpha1.ScalableResourceAnnotation: before.Resource, v1alpha1.TemplateHashAnnotation: "old",
+					v1alpha1.RevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
+				}
+				c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "InsufficientCapacity", "none left")
+			})
+			failed := machine("failed", linkedTo("alone"), func(m *clusterv1.Machine) {
+				m.Labels[clusterv1.MachineDeploymentNameLabel] = before.Resource
+				conditions.Set(m, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "InsufficientInstanceCapacity", Message: "none left"})
+			})
+			if err := w.api.Create(t.Context(), own); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.api.Create(t.Context(), failed); err != nil {
+				t.Fatal(err)
+			}
+			status := alone.Status.DeepCopy()
+			if err := w.api.Create(t.Context(), alone); err != nil {
+				t.Fatal(err)
+			}
+			alone.Status = *status
+			if err := w.api.Status().Update(t.Context(), alone); err != nil {
+				t.Fatal(err)
+			}
+			if tc.unavailable {
+				w.setTemplate(t, func(template *v1alpha1.KarpenterMachineTemplate) {
+					template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{
+						InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Reason: "InsufficientCapacity", Failures: 1, Until: metav1.NewTime(now.Add(time.Minute)),
+					}}
+				})
+			}
+			if err := reconcileNamed(t, r, before.Resource); err != nil {
+				t.Fatal(err)
+			}
+
+			key.InstanceType = tc.want
+			launch, err := scalable.LaunchOf(t.Context(), r.clusters, r.catalog, newTemplate(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim := w.claim(t, "alone")
+			want := map[string]string{
+				"user": "own", v1alpha1.ScalableResourceAnnotation: launch.Resource, v1alpha1.PriceAnnotation: tc.price,
+				v1alpha1.TemplateHashAnnotation: launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
+				v1alpha1.RevisionAnnotation:     catalog.RevisionOf(newTemplate()),
+			}
+			if diff := cmp.Diff(want, claim.Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			if got := claim.Labels[corev1.LabelInstanceTypeStable]; got != tc.want {
+				t.Errorf("it is of type %s, want %s", got, tc.want)
+			}
+			if retried := scalable.Chosen(w.machine(t, "failed")); retried != !tc.unavailable {
+				t.Errorf("the failed Machine makes room for another: %t, want %t", retried, !tc.unavailable)
+			}
+			if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); lo.FromPtr(condition).Reason != v1alpha1.ReasonMoved {
+				t.Errorf("got condition %v", condition)
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// recent has Machines as the API server returned them, until the cache has the same
+// version or a later one. With them, a claim whose link was written does not seem to
+// wait for a Machine. The zero value is ready to use.
+//
+// These are the Machines that were linked here and, from the first reconcile on, all that
+// were linked before. A process has its caches before it becomes the leader, and they may
+// lack what the leader before it wrote last; while it is the leader, nobody else writes
+// links. What the leader before it sends later still is not known here: a claim can then
+// be given a second Machine, which is released again.
+type recent struct {
+	// filling is locked while the Machines that were linked before are read.
+	filling sync.Mutex
+	filled  bool
+
+	mu sync.Mutex
+	// machines has them by scalable resource and UID.
+	machines map[string]map[types.UID]seen
+}
+
+// seen is a Machine as the API server returned it.
+type seen struct {
+	machine *clusterv1.Machine
+	// doubtful reports whether a later write may have been applied: then the Machine is
+	// read before anything is concluded from it.
+	doubtful bool
+}
+
+// add stores a version of a Machine.
+func (r *recent) add(resource string, machine *clusterv1.Machine) {
+	r.set(resource, machine.UID, seen{machine: machine})
+}
+
+// doubt stores that a write to a Machine failed, which may have been applied all the same.
+func (r *recent) doubt(resource string, machine *clusterv1.Machine) {
+	r.set(resource, machine.UID, seen{machine: machine, doubtful: true})
+}
+
+// fill reads the Machines that are linked, once in the life of a process.
+func (r *recent) fill(ctx context.Context, live client.Reader, served types.NamespacedName) error {
+	r.filling.Lock()
+	defer r.filling.Unlock()
+	if r.filled {
+		return nil
+	}
+	linked := &clusterv1.MachineList{}
+	if err := live.List(ctx, linked, client.InNamespace(served.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: served.Name}, client.HasLabels{v1alpha1.NodeClaimUIDLabel}); err != nil {
+		return fmt.Errorf("listing the Machines of Cluster %s that serve NodeClaims: %w", served, err)
+	}
+	for i := range linked.Items {
+		machine := &linked.Items[i]
+		machine.ManagedFields = nil // as in the cache
+		r.add(operator.ResourceOf(machine), machine)
+	}
+	r.filled = true
+	return nil
+}
+
+func (r *recent) set(resource string, uid types.UID, as seen) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.machines == nil {
+		r.machines = map[string]map[types.UID]seen{}
+	}
+	if r.machines[resource] == nil {
+		r.machines[resource] = map[types.UID]seen{}
+	}
+	r.machines[resource][uid] = as
+}
+
+func (r *recent) forget(resource string, uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.machines[resource], uid)
+	if len(r.machines[resource]) == 0 {
+		delete(r.machines, resource)
+	}
+}
+
+// of returns the Machines of a resource.
+func (r *recent) of(resource string) []seen {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []seen
+	for _, s := range r.machines[resource] {
+		all = append(all, s)
+	}
+	return all
+}
+
+// newest returns the Machines of a resource, each in the latest version that is known.
+// The API server is read only for a Machine that is doubtful, or that the cache lacks: it
+// was deleted, or the cache does not have it yet.
+func (r *recent) newest(ctx context.Context, live client.Reader, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
+	for _, known := range r.of(resource) {
+		uid := known.machine.UID
+		i := slices.IndexFunc(cached, func(m clusterv1.Machine) bool { return m.UID == uid })
+		if i < 0 || known.doubtful {
+			machine, err := readMachine(ctx, live, known.machine)
+			if err != nil {
+				return nil, err
+			}
+			if machine == nil || operator.ResourceOf(machine) != resource {
+				r.forget(resource, uid)
+				continue
+			}
+			known = seen{machine: machine}
+			r.add(resource, machine)
+		}
+		switch {
+		case i < 0:
+			cached = append(cached, *known.machine)
+		case isLater(known.machine, &cached[i]):
+			cached[i] = *known.machine
+		default:
+			r.forget(resource, uid)
+		}
+	}
+	return cached, nil
+}
+
+// isLater reports whether a is a later version than b of one object.
+func isLater(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// readMachine returns a Machine from the API server; nil if it no longer exists.
+func readMachine(ctx context.Context, live client.Reader, machine *clusterv1.Machine) (*clusterv1.Machine, error) {
+	read := &clusterv1.Machine{}
+	if err := live.Get(ctx, client.ObjectKeyFromObject(machine), read); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("getting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	if read.UID != machine.UID {
+		return nil, nil
+	}
+	return read, nil
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+const resourceName = "general-small"
+
+// now is when the reconciler runs; all objects are older than that.
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// world is a management and a workload cluster with one template of one offering, and
+// the MachineDeployment of that offering.
+type world struct {
+	// api has the objects as the API server has them.
+	api client.WithWatch
+	// machines are the Machines as the cache has them; nil if the cache is up to date.
+	machines []clusterv1.Machine
+	// patch answers the patches of Machines; nil if the API server does.
+	patch func(machine string, do func() error) error
+	// reads counts the requests of the reconciler to the API server that are no writes.
+	reads int
+}
+
+// newTemplate returns a template that is Ready, with a small and a large type.
+func newTemplate() *v1alpha1.KarpenterMachineTemplate {
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	for name, price := range map[string]string{"small": "0.2", "large": "0.8"} {
+		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, v1alpha1.InstanceType{
+			Name:      name,
+			Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+			Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
+		})
+	}
+	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+		template.StatusConditions().SetTrue(condition)
+	}
+	template.Status.AcceptedHash = "accepted" // by the API server of the management cluster
+	return template
+}
+
+// bases are the base template and its definition.
+func bases() []client.Object {
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("testmachinetemplates.infrastructure.test")
+	definition.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1"})
+	base := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	base.SetAPIVersion("infrastructure.test/v1")
+	base.SetKind("TestMachineTemplate")
+	base.SetNamespace("fleet")
+	base.SetName("workers")
+	return []client.Object{definition, base}
+}
+
+func newWorld(objects ...client.Object) *world {
+	template := newTemplate()
+	resource := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: resourceName, Labels: labels()},
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "served", Replicas: new(int32(9))},
+	}
+	served := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
+	return &world{api: fake.NewClientBuilder().WithScheme(scheme.Scheme).
+		WithObjects(append(objects, template, resource, served)...).
+		WithObjects(bases()...).
+		WithStatusSubresource(&karpv1.NodeClaim{}, template).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
+			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
+		}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Status.ProviderID}
+		}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
+		}).
+		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+		Build()}
+}
+
+// newProcess returns a reconciler as a process that has just started has it.
+func (w *world) newProcess() *Reconciler {
+	cached := interceptor.NewClient(w.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if machines, is := list.(*clusterv1.MachineList); is && w.machines != nil {
+				(&clusterv1.MachineList{Items: w.machines}).DeepCopyInto(machines)
+				return nil
+			}
+			return c.List(ctx, list, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			do := func() error { return c.Patch(ctx, object, patch, options...) }
+			if _, is := object.(*clusterv1.Machine); is && w.patch != nil {
+				return w.patch(object.GetName(), do)
+			}
+			return do()
+		},
+	})
+	live := interceptor.NewClient(w.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			w.reads++
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			w.reads++
+			return c.List(ctx, list, options...)
+		},
+	})
+	both := clusterOf{client: cached, live: live}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	catalog, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(now)
+	return NewReconciler(clusters, catalog, cloudprovider.New(clusters, catalog, clock), silent{}, clock,
+		func(string) []types.NamespacedName { return nil })
+}
+
+func reconcileOnce(t *testing.T, r *Reconciler) error {
+	t.Helper()
+	return reconcileNamed(t, r, resourceName)
+}
+
+func reconcileNamed(t *testing.T, r *Reconciler, resource string) error {
+	t.Helper()
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}})
+	return err
+}
+
+// claim returns a NodeClaim as the API server has it.
+func (w *world) claim(t *testing.T, name string) *karpv1.NodeClaim {
+	t.Helper()
+	claim := &karpv1.NodeClaim{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Name: name}, claim); err != nil {
+		t.Fatal(err)
+	}
+	return claim
+}
+
+// machine returns a Machine as the API server has it.
+func (w *world) machine(t *testing.T, name string) *clusterv1.Machine {
+	t.Helper()
+	machine := &clusterv1.Machine{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: name}, machine); err != nil {
+		t.Fatal(err)
+	}
+	return machine
+}
+
+// marks returns the offerings that are marked as unavailable.
+func (w *world) marks(t *testing.T) []v1alpha1.UnavailableOffering {
+	t.Helper()
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Name: "general"}, template); err != nil {
+		t.Fatal(err)
+	}
+	return template.Status.UnavailableOfferings
+}
+
+// setTemplate changes the status of the template.
+func (w *world) setTemplate(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
+	t.Helper()
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Name: "general"}, template); err != nil {
+		t.Fatal(err)
+	}
+	change(template)
+	if err := w.api.Status().Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setMachine changes a Machine in the API server.
+func (w *world) setMachine(t *testing.T, name string, change func(*clusterv1.Machine)) {
+	t.Helper()
+	machine := w.machine(t, name)
+	change(machine)
+	if err := w.api.Update(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func labels() map[string]string {
+	return map[string]string{
+		clusterv1.ClusterNameLabel: "served", v1alpha1.TemplateLabel: "general",
+		v1alpha1.InstanceTypeLabel: "small", v1alpha1.ZoneLabel: "a", v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand,
+	}
+}
+
+// launched returns a claim that waits for a Machine since a minute ago. Its UID is its name.
+func launched(name string, change ...func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Minute)), Finalizers: []string{"karpenter.sh/termination"},
+			Labels: map[string]string{
+				karpv1.NodePoolLabelKey: "pool", corev1.LabelInstanceTypeStable: "small",
+				corev1.LabelTopologyZone: "a", karpv1.CapacityTypeLabelKey: karpv1.CapacityTypeOnDemand,
+			},
+			Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: resourceName},
+		},
+		Spec:   karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}},
+		Status: karpv1.NodeClaimStatus{ProviderID: link.ProvisionalID(types.UID(name))},
+	}
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	for _, f := range change {
+		f(claim)
+	}
+	return claim
+}
+
+// machine returns a Machine of the MachineDeployment that was created half a minute ago.
+func machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-30 * time.Second)),
+		Finalizers: []string{clusterv1.MachineFinalizer}, Labels: labels(),
+	}}
+	machine.Labels[clusterv1.MachineDeploymentNameLabel] = resourceName
+	for _, f := range change {
+		f(machine)
+	}
+	return machine
+}
+
+func linkedTo(claim string) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) {
+		m.Labels[v1alpha1.NodeClaimUIDLabel] = claim
+		if m.Annotations == nil {
+			m.Annotations = map[string]string{}
+		}
+		m.Annotations[v1alpha1.NodeClaimAnnotation] = claim
+	}
+}
+
+func withID(id string) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) { m.Spec.ProviderID = id }
+}
+
+// clusterOf is a cluster of which only the clients are used.
+type clusterOf struct {
+	cluster.Cluster
+	client client.Client
+	live   client.Reader
+}
+
+func (c clusterOf) GetClient() client.Client    { return c.client }
+func (c clusterOf) GetAPIReader() client.Reader { return c.live }
+
+// silent drops events.
+type silent struct{}
+
+func (silent) Publish(...events.Event) {}

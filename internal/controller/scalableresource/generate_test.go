@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// If the template changes before its scalable resource is created, the claim gets all that
+// a claim gets from the template as it is now.
+func TestClaimMovesWithItsTemplate(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
+		Name:      "small",
+		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+		Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
+	}}
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "c", UID: "c",
+			Labels: map[string]string{corev1.LabelInstanceTypeStable: "small", corev1.LabelTopologyZone: "a", karpv1.CapacityTypeLabelKey: karpv1.CapacityTypeOnDemand},
+			Annotations: map[string]string{
+				"user": "own", v1alpha1.ScalableResourceAnnotation: "old", v1alpha1.TemplateHashAnnotation: "old",
+				v1alpha1.RevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
+			},
+		},
+		Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}},
+	}
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, template,
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.test", map[string]string{clusterv1.GroupVersion.String(): "v1"}),
+		object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "workers", nil)).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
+		Build()
+	both := clusterOf{client: c}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	r := &Reconciler{clusters: clusters, catalog: catalog.New(clusters)}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Fatal(err)
+	}
+	observed := &scalable.Observed{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
+	observed.Plan = link.Decide(link.State{Claims: []link.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
+	if _, err := r.generate(t.Context(), observed); err != nil {
+		t.Fatal(err)
+	}
+
+	launch, err := scalable.LaunchOfClaim(t.Context(), clusters, r.catalog, claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"user": "own", v1alpha1.ScalableResourceAnnotation: launch.Resource, v1alpha1.PriceAnnotation: "0.2",
+		v1alpha1.TemplateHashAnnotation: launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
+		v1alpha1.RevisionAnnotation:     catalog.RevisionOf(template),
+	}
+	if diff := cmp.Diff(want, claim.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+func object(apiVersion, kind, namespace, name string, labels map[string]string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetLabels(labels)
+	return o
+}
