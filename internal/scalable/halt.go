@@ -55,6 +55,23 @@ func (o *Observed) Halt(claim *karpv1.NodeClaim) *Halt {
 	return o.halt
 }
 
+// claimDue returns when the passing of time alone changes what a claim waits for.
+func (o *Observed) claimDue(claim *karpv1.NodeClaim) (due []time.Time) {
+	if o.Waits(claim) {
+		due = append(due, o.waitsSince(claim).Add(o.patience()), o.waitsSince(claim).Add(o.Settings.LaunchTimeout))
+	}
+	machine := o.Machines[o.Plan.Served[claim.UID]]
+	switch {
+	case !NeedsMachine(claim):
+	case Halted(claim):
+		// No event shows that a provider acts on an object again.
+		due = append(due, o.Now.Add(noProgressAfter))
+	case machine != nil && machine.Spec.ProviderID == "":
+		due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
+	}
+	return due
+}
+
 // Halted reports whether a claim was told that nothing works on what it waits for.
 func Halted(claim *karpv1.NodeClaim) bool {
 	return slices.Contains([]string{v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress}, unknownReason(claim))
@@ -129,7 +146,7 @@ func creationProblem(set *clusterv1.MachineSet) string {
 	if set.Status.Deprecated == nil || set.Status.Deprecated.V1Beta1 == nil {
 		return ""
 	}
-	created, found := lo.Find(set.Status.Deprecated.V1Beta1.Conditions, func(c clusterv1.Condition) bool {
+	created, found := lo.Find(set.Status.Deprecated.V1Beta1.Conditions, func(c clusterv1.Condition) bool { //nolint:staticcheck // No other field has it.
 		return c.Type == clusterv1.MachinesCreatedV1Beta1Condition
 	})
 	if !found || created.Status == "True" {

@@ -35,7 +35,7 @@ func notCreated(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet
 	set.Status.ObservedGeneration--
 	if message != "" {
 		set.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{
-			Conditions: clusterv1.Conditions{{Type: clusterv1.MachinesCreatedV1Beta1Condition, Status: "False", Reason: "x", Message: message}},
+			Conditions: clusterv1.Conditions{{Type: clusterv1.MachinesCreatedV1Beta1Condition, Status: "False", Reason: "x", Message: message}}, //nolint:staticcheck // No other field has it.
 		}}
 	}
 	return set

@@ -306,16 +306,7 @@ func (o *Observed) DueIn() time.Duration {
 		due = append(due, o.Now.Add(limitPoll))
 	}
 	for i := range o.Claims {
-		claim := &o.Claims[i]
-		if o.Waits(claim) {
-			due = append(due, o.waitsSince(claim).Add(o.patience()), o.waitsSince(claim).Add(o.Settings.LaunchTimeout))
-		}
-		if Halted(claim) {
-			// No event tells that a provider acts on an object again.
-			due = append(due, o.Now.Add(noProgressAfter))
-		} else if machine := o.Machines[o.Plan.Served[claim.UID]]; machine != nil && machine.Spec.ProviderID == "" {
-			due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
-		}
+		due = append(due, o.claimDue(&o.Claims[i])...)
 	}
 	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(o.Now) })...)
 }
