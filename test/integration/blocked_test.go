@@ -48,7 +48,8 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", fun
 			env.waitGone(ctx, claim)
 		}
 		Expect(machines.everDeleted()).To(ConsistOf(removed))
-		env.waitReplicas(ctx, f, 2) // the one that stays, and the one that a claim waits for
+		// The one that stays, and the one that a claim waits for.
+		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
 		// Nothing is to happen when launchTimeout is over, so there is no event to wait for.
 		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 20*time.Second))
 		env.nudge(ctx, waiting)
@@ -67,18 +68,18 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", fun
 	})
 
 	It("serves the claim that Karpenter creates when it gives up, with one Machine", func(ctx SpecContext) {
-		f := machineDeployments.newFixture("blockedretry").withCheap(ctx, nil).createReady(ctx)
+		f := machineDeployments.newFixture("blockedretry").createReady(ctx)
 		finish := env.upgradeControlPlane(ctx)
 		machines := f.watchMachines(ctx)
 		first := f.launchOne(ctx)
 		Eventually(ctx, func() []clusterv1.MachineSet { return f.machineSets(ctx) }).Should(HaveLen(1))
 		resource := f.resource(ctx).GetName()
 		env.later(ctx, registrationTimeout+time.Minute, first, func(g Gomega) { g.Expect(env.exists(ctx, first)).To(BeFalse()) })
-		Expect(f.failures(ctx, cheap)).To(BeEmpty())
+		Expect(f.failures(ctx, instanceType)).To(BeEmpty())
 
 		second := f.launchOne(ctx)
-		env.waitReplicas(ctx, f, 1)
-		Expect(f.resources(ctx)).To(HaveLen(1))
+		env.waitFor(ctx, second, karpv1.ConditionTypeLaunched)
+		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(1))
 		Expect(f.resource(ctx).GetName()).To(Equal(resource))
 		finish(ctx)
 		machine := env.waitMachine(ctx, second)

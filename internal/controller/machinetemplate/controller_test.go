@@ -161,7 +161,7 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			unused := named(infrastructureKind, "unused")
-			unused.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general"})
+			unused.SetLabels(scalable.GeneratedLabels(served, "general"))
 			c := newCell(newTemplate(), unused)
 			c.watches.known = map[schema.GroupVersionKind]bool{infrastructureKind: true}
 			c.fails = tc.fails
