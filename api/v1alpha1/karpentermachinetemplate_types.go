@@ -174,6 +174,25 @@ type MachineTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !self.annotations.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k == 'cluster.x-k8s.io/delete-machine')",message="annotations in the domain karpenter.cluster.x-k8s.io and cluster.x-k8s.io/delete-machine are set by this operator"
 	Metadata clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
+	// scalableResourceAnnotations are the annotations of every MachineDeployment or
+	// MachinePool that the operator generates from this template; Cluster API copies those
+	// of a MachineDeployment to its MachineSets. They do not shape Machines: a change
+	// reaches existing MachineDeployments and MachinePools within seconds and replaces
+	// nothing. MachineDeployments that discovery finds do not get them. Annotations in the
+	// domains karpenter.cluster.x-k8s.io, karpenter.sh and machinedeployment.clusters.x-k8s.io
+	// cannot be set here, nor can those with which others pause or scale the resource.
+	// A value has at most 1024 characters. With the example, MachineSets create Machines
+	// while the control plane is upgraded.
+	// Default: none. Example: {machineset.cluster.x-k8s.io/skip-preflight-checks: ControlPlaneIsStable}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be an annotation key: an optional domain and a slash, then letters, digits, '-', '_' and '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 1024)",message="each value must have at most 1024 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/') || k.startsWith('machinedeployment.clusters.x-k8s.io/'))",message="annotations in the domains karpenter.cluster.x-k8s.io, karpenter.sh and machinedeployment.clusters.x-k8s.io are set by this operator, Karpenter and Cluster API"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['cluster.x-k8s.io/paused', 'cluster.x-k8s.io/disable-machine-create', 'cluster.x-k8s.io/replicas-managed-by', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size'])",message="annotations that pause a MachineDeployment or MachinePool, or let others set its replicas, cannot be set in a template: set cluster.x-k8s.io/paused on the object itself"
+	// +kubebuilder:validation:XValidation:rule="!('machineset.cluster.x-k8s.io/skip-preflight-checks' in self) || (self['machineset.cluster.x-k8s.io/skip-preflight-checks'] + ',').matches('^( *(All|KubeadmVersionSkew|KubernetesVersionSkew|ControlPlaneIsStable|ControlPlaneVersionSkew) *,)+$')",message="machineset.cluster.x-k8s.io/skip-preflight-checks must be a list of All, KubeadmVersionSkew, KubernetesVersionSkew, ControlPlaneIsStable and ControlPlaneVersionSkew, separated by commas"
+	ScalableResourceAnnotations map[string]string `json:"scalableResourceAnnotations,omitempty"`
+
 	// spec is the part of Cluster API's MachineSpec that a template can set.
 	// +required
 	Spec MachineTemplateSpec `json:"spec,omitzero"`
