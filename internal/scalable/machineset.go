@@ -52,6 +52,9 @@ func (machineDeployments) observe(ctx context.Context, clusters *operator.Cluste
 		observed.due = append(observed.due, at.Add(probeAfter))
 	}
 	observed.scaling = scaling
+	if several, ok := severalSets(sets, observed); ok {
+		observed.scaling, observed.machineSets = several, sets
+	}
 	return nil
 }
 
@@ -92,8 +95,8 @@ func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clust
 
 // rollingOut tells whether Cluster API is replacing the Machines of an adopted
 // resource, which its owner has changed: then it has Machines in several MachineSets,
-// and which of them goes when replicas are lowered is not for us to say. What is
-// generated is never rolled out.
+// and which of them goes when replicas are lowered is not for us to say. Of what is
+// generated, each MachineSet gets its own replicas, see link.MachineSets.
 func rollingOut(sets []clusterv1.MachineSet) bool {
 	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
 		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
@@ -113,6 +116,9 @@ func rollingOut(sets []clusterv1.MachineSet) bool {
 // only saves time: if it does not come to be, the MachineDeployment controller
 // gets there.
 func (machineDeployments) passOn(ctx context.Context, clusters *operator.Clusters, observed *Observed, replicas int32) error {
+	if observed.Plan.Sets != nil {
+		return distribute(ctx, clusters, observed)
+	}
 	if !lo.SomeBy(lo.Values(observed.Machines), Leaving) {
 		return nil
 	}
