@@ -92,7 +92,8 @@ const (
 	// Cluster API contract label, or is not a template.
 	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
 	// ReasonScalableResourceUnusable: a MachinePool's infrastructure cannot make or
-	// remove single Machines as Karpenter needs it, or somebody else sets replicas.
+	// remove single Machines as Karpenter needs it, or another controller sets the
+	// replicas of it or of a discovered MachineDeployment.
 	ReasonScalableResourceUnusable = "ScalableResourceUnusable"
 	// ReasonNoInstanceTypes: there is nothing to offer.
 	ReasonNoInstanceTypes = "NoInstanceTypes"

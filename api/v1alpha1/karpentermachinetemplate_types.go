@@ -361,7 +361,7 @@ type ScalableResourceStatus struct {
 	CapacityType string `json:"capacityType"`
 
 	// paused tells that the object is paused in Cluster API, or was there before and is
-	// being rolled out by its owner, or that somebody else sets its replicas: it is not
+	// being rolled out by its owner, or that another controller sets its replicas: it is not
 	// touched, and its offering is unavailable.
 	// +optional
 	Paused bool `json:"paused,omitempty"`

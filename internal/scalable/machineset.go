@@ -84,13 +84,27 @@ func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string
 	return sets.Items, nil
 }
 
-// handsOff tells whether a MachineDeployment is paused, or was adopted and is rolling out.
+// handsOff reports whether a MachineDeployment is paused, or was adopted and is rolling out
+// or has its replicas from someone else.
 func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
-	if paused := lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused); paused || !Adopted(resource) {
+	deployment := resource.API().(*clusterv1.MachineDeployment)
+	if paused := lo.FromPtr(deployment.Spec.Paused); paused || !Adopted(resource) {
 		return paused, nil
+	}
+	if contested, err := replicasContested(ctx, clusters, deployment); err != nil || contested {
+		return contested, err
 	}
 	sets, err := machineSetsOf(ctx, clusters, resource.GetName())
 	return rollingOut(sets), err
+}
+
+// replicasContested reports whether someone else sets the replicas of a MachineDeployment.
+func replicasContested(ctx context.Context, clusters *operator.Clusters, deployment *clusterv1.MachineDeployment) (bool, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err))
+	}
+	return operator.ReplicasSetBy(deployment, cluster) != nil, nil
 }
 
 // rollingOut tells whether Cluster API is replacing the Machines of an adopted
