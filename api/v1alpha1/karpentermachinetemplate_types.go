@@ -51,8 +51,9 @@ type KarpenterMachineTemplateSpec struct {
 	ScalableResource ScalableResource `json:"scalableResource,omitempty,omitzero"`
 
 	// template is Cluster API's own machine template: the metadata and spec that
-	// every generated Machine gets. A change of it makes new scalable resources;
-	// Karpenter then replaces the old Machines within its disruption budgets.
+	// every generated Machine gets. After a change of it, new NodeClaims get Machines of
+	// new scalable resources. Machines that exist stay as they are until their NodeClaims
+	// are deleted: a change replaces none.
 	// +required
 	Template MachineTemplate `json:"template,omitzero"`
 
@@ -202,8 +203,9 @@ type MachineTemplate struct {
 // can set. The others are not for templates: clusterName is the served Cluster,
 // failureDomain is the offering's zone, providerID belongs to the Machine.
 type MachineTemplateSpec struct {
-	// version is the Kubernetes version of the machines. Example: v1.36.3.
-	// Default: none, for providers that find it elsewhere.
+	// version is the Kubernetes version of the machines. A KubeadmConfigTemplate needs
+	// it: without it the template is not Ready.
+	// Default: none, for providers that find it elsewhere. Example: v1.36.3.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -244,7 +246,12 @@ type MachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	ReadinessGates []clusterv1.MachineReadinessGate `json:"readinessGates,omitempty"`
 
-	// deletion holds Cluster API's own timeouts for Machines that go, in seconds.
+	// deletion holds Cluster API's own timeouts for the deletion of Machines, in seconds.
+	// nodeDrainTimeoutSeconds and nodeVolumeDetachTimeoutSeconds have no effect on a
+	// Machine whose Node Karpenter has drained, which is every Machine of a NodeClaim:
+	// Cluster API then neither drains nor waits for volumes, and the NodePool's
+	// terminationGracePeriod limits Karpenter's drain. They only count for Machines that
+	// Cluster API drains itself, because no NodeClaim is left.
 	// Default: Cluster API's defaults. Example: {nodeDeletionTimeoutSeconds: 60}.
 	// +optional
 	Deletion *clusterv1.MachineDeletionSpec `json:"deletion,omitempty"`
