@@ -16,7 +16,8 @@ const (
 	// MachinePools whether the infrastructure does what Karpenter needs of it.
 	ConditionInfrastructureReady = "InfrastructureReady"
 
-	// ConditionBootstrapReady tells whether the bootstrap template or secret exists.
+	// ConditionBootstrapReady reports whether the bootstrap template exists, and has what
+	// its kind needs. A Secret is not looked up.
 	ConditionBootstrapReady = "BootstrapReady"
 
 	// ConditionInstanceTypesReady tells whether there is at least one instance
@@ -91,8 +92,12 @@ const (
 	// ReasonReferenceKindUnusable: the kind of a reference is unknown, has no
 	// Cluster API contract label, or is not a template.
 	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
+	// ReasonVersionMissing: the bootstrap template's kind needs spec.template.spec.version,
+	// which is not set.
+	ReasonVersionMissing = "VersionMissing"
 	// ReasonScalableResourceUnusable: a MachinePool's infrastructure cannot make or
-	// remove single Machines as Karpenter needs it, or somebody else sets replicas.
+	// remove single Machines as Karpenter needs it, or another controller sets the
+	// replicas of it or of a discovered MachineDeployment.
 	ReasonScalableResourceUnusable = "ScalableResourceUnusable"
 	// ReasonNoInstanceTypes: there is nothing to offer.
 	ReasonNoInstanceTypes = "NoInstanceTypes"

@@ -22,7 +22,9 @@ type InstanceType struct {
 
 	// capacity is all that such a machine has, as its node reports it in
 	// status.capacity: cpu and memory at least, and what else it has, in Kubernetes
-	// quantities. pods defaults to kubelet.maxPods or 110.
+	// quantities. pods is what Karpenter counts with, and is not given to the kubelet: if
+	// it is not 110, set the same number as kubelet.maxPods or in the bootstrap
+	// configuration. kubelet.maxPods wins over it. Without both it is 110.
 	// Example: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi, nvidia.com/gpu: "1"}.
 	// +required
 	// +kubebuilder:validation:MinProperties=1

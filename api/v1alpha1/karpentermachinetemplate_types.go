@@ -51,8 +51,9 @@ type KarpenterMachineTemplateSpec struct {
 	ScalableResource ScalableResource `json:"scalableResource,omitempty,omitzero"`
 
 	// template is Cluster API's own machine template: the metadata and spec that
-	// every generated Machine gets. A change of it makes new scalable resources;
-	// Karpenter then replaces the old Machines within its disruption budgets.
+	// every generated Machine gets. After a change of it, new NodeClaims get Machines of
+	// new scalable resources. Machines that exist stay as they are until their NodeClaims
+	// are deleted: a change replaces none.
 	// +required
 	Template MachineTemplate `json:"template,omitzero"`
 
@@ -174,6 +175,25 @@ type MachineTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !self.annotations.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k == 'cluster.x-k8s.io/delete-machine')",message="annotations in the domain karpenter.cluster.x-k8s.io and cluster.x-k8s.io/delete-machine are set by this operator"
 	Metadata clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
+	// scalableResourceAnnotations are the annotations of every MachineDeployment or
+	// MachinePool that the operator generates from this template; Cluster API copies those
+	// of a MachineDeployment to its MachineSets. They do not shape Machines: a change
+	// reaches existing MachineDeployments and MachinePools within seconds and replaces
+	// nothing. MachineDeployments that discovery finds do not get them. Annotations in the
+	// domains karpenter.cluster.x-k8s.io, karpenter.sh and machinedeployment.clusters.x-k8s.io
+	// cannot be set here, nor can those with which others pause or scale the resource.
+	// A value has at most 1024 characters. With the example, MachineSets create Machines
+	// while the control plane is upgraded.
+	// Default: none. Example: {machineset.cluster.x-k8s.io/skip-preflight-checks: ControlPlaneIsStable}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be an annotation key: an optional domain and a slash, then letters, digits, '-', '_' and '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 1024)",message="each value must have at most 1024 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/') || k.startsWith('machinedeployment.clusters.x-k8s.io/'))",message="annotations in the domains karpenter.cluster.x-k8s.io, karpenter.sh and machinedeployment.clusters.x-k8s.io are set by this operator, Karpenter and Cluster API"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['cluster.x-k8s.io/paused', 'cluster.x-k8s.io/disable-machine-create', 'cluster.x-k8s.io/replicas-managed-by', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size'])",message="annotations that pause a MachineDeployment or MachinePool, or let others set its replicas, cannot be set in a template: set cluster.x-k8s.io/paused on the object itself"
+	// +kubebuilder:validation:XValidation:rule="!('machineset.cluster.x-k8s.io/skip-preflight-checks' in self) || (self['machineset.cluster.x-k8s.io/skip-preflight-checks'] + ',').matches('^( *(All|KubeadmVersionSkew|KubernetesVersionSkew|ControlPlaneIsStable|ControlPlaneVersionSkew) *,)+$')",message="machineset.cluster.x-k8s.io/skip-preflight-checks must be a list of All, KubeadmVersionSkew, KubernetesVersionSkew, ControlPlaneIsStable and ControlPlaneVersionSkew, separated by commas"
+	ScalableResourceAnnotations map[string]string `json:"scalableResourceAnnotations,omitempty"`
+
 	// spec is the part of Cluster API's MachineSpec that a template can set.
 	// +required
 	Spec MachineTemplateSpec `json:"spec,omitzero"`
@@ -183,8 +203,9 @@ type MachineTemplate struct {
 // can set. The others are not for templates: clusterName is the served Cluster,
 // failureDomain is the offering's zone, providerID belongs to the Machine.
 type MachineTemplateSpec struct {
-	// version is the Kubernetes version of the machines. Example: v1.36.3.
-	// Default: none, for providers that find it elsewhere.
+	// version is the Kubernetes version of the machines. A KubeadmConfigTemplate needs
+	// it: without it the template is not Ready.
+	// Default: none, for providers that find it elsewhere. Example: v1.36.3.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -225,7 +246,12 @@ type MachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	ReadinessGates []clusterv1.MachineReadinessGate `json:"readinessGates,omitempty"`
 
-	// deletion holds Cluster API's own timeouts for Machines that go, in seconds.
+	// deletion holds Cluster API's own timeouts for the deletion of Machines, in seconds.
+	// nodeDrainTimeoutSeconds and nodeVolumeDetachTimeoutSeconds have no effect on a
+	// Machine whose Node Karpenter has drained, which is every Machine of a NodeClaim:
+	// Cluster API then neither drains nor waits for volumes, and the NodePool's
+	// terminationGracePeriod limits Karpenter's drain. They only count for Machines that
+	// Cluster API drains itself, because no NodeClaim is left.
 	// Default: Cluster API's defaults. Example: {nodeDeletionTimeoutSeconds: 60}.
 	// +optional
 	Deletion *clusterv1.MachineDeletionSpec `json:"deletion,omitempty"`
@@ -342,7 +368,7 @@ type ScalableResourceStatus struct {
 	CapacityType string `json:"capacityType"`
 
 	// paused tells that the object is paused in Cluster API, or was there before and is
-	// being rolled out by its owner, or that somebody else sets its replicas: it is not
+	// being rolled out by its owner, or that another controller sets its replicas: it is not
 	// touched, and its offering is unavailable.
 	// +optional
 	Paused bool `json:"paused,omitempty"`

@@ -11,8 +11,9 @@ import (
 // how much of a node's capacity Pods can use. The fields have the names and the
 // meaning of kubelet.config.k8s.io/v1beta1.
 type KubeletConfiguration struct {
-	// maxPods is the number of Pods that can run on one node.
-	// Default: capacity.pods of the instance type, or 110. Example: 58.
+	// maxPods is the number of Pods that can run on one node, whatever capacity.pods of
+	// its instance type says. Default: the kubelet's own, which is 110 unless its bootstrap
+	// configuration says otherwise; Karpenter then counts with capacity.pods. Example: 58.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096

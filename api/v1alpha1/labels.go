@@ -48,6 +48,11 @@ const (
 	// which it has had neither claims nor Machines.
 	EmptySinceAnnotation = Group + "/empty-since"
 
+	// TemplateAnnotationsAnnotation lists, on a generated scalable resource, the keys of
+	// the annotations that it has from spec.template.scalableResourceAnnotations, sorted
+	// and separated by commas. Those that the template no longer has are removed.
+	TemplateAnnotationsAnnotation = Group + "/annotations-from-template"
+
 	// SpareSinceAnnotation is, on a Machine without a link, the time (RFC 3339) since
 	// which it has been spare. A Machine that was never linked is spare since it
 	// was created.

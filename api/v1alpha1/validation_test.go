@@ -127,6 +127,20 @@ func offering(zone, capacityType, price string) map[string]any {
 	return map[string]any{"zone": zone, "capacityType": capacityType, "price": price}
 }
 
+const (
+	scalableResourceAnnotations      = "spec/template/scalableResourceAnnotations"
+	scalableResourceAnnotationsField = "spec.template.scalableResourceAnnotations"
+	skipChecks                       = "machineset.cluster.x-k8s.io/skip-preflight-checks"
+)
+
+func annotations(count int) map[string]any {
+	annotations := map[string]any{}
+	for i := range count {
+		annotations[fmt.Sprintf("example.com/%d", i)] = "x"
+	}
+	return annotations
+}
+
 func TestAccepted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path  string
@@ -148,6 +162,8 @@ func TestAccepted(t *testing.T) {
 		"eviction by quantity":                {"spec/kubelet/evictionHard", map[string]any{"memory.available": "500Mi", "nodefs.available": "10%"}},
 		"deletion timeouts":                   {"spec/template/spec/deletion", map[string]any{"nodeDeletionTimeoutSeconds": int64(60)}},
 		"the same zone in two capacity types": {"spec/instanceTypes/0/offerings", []any{offering("a", "on-demand", "1"), offering("a", "spot", "1")}},
+		"a skipped check":                     {scalableResourceAnnotations, map[string]any{skipChecks: "ControlPlaneIsStable"}},
+		"skipped checks":                      {scalableResourceAnnotations, map[string]any{skipChecks: "All, KubeadmVersionSkew", "note": "", "example.com/a-b.c_d": "{}"}},
 		"as many as fit": {"spec/instanceTypes", func() (types []any) {
 			for i := range 1000 {
 				types = append(types, instanceType(fmt.Sprintf("type-%d", i), offering("a", "spot", "1")))
@@ -180,6 +196,16 @@ func TestRefused(t *testing.T) {
 		"a version without v":               {"spec/template/spec/version", "1.36.3", []string{"spec.template.spec.version"}},
 		"our labels on Machines":            {"spec/template/metadata/labels", map[string]any{"karpenter.cluster.x-k8s.io/template": "x"}, []string{"spec.template.metadata", "set by Karpenter and this operator"}},
 		"our annotations on Machines":       {"spec/template/metadata/annotations", map[string]any{"cluster.x-k8s.io/delete-machine": "x"}, []string{"spec.template.metadata", "set by this operator"}},
+		"no annotation key":                 {scalableResourceAnnotations, map[string]any{"a b": "x"}, []string{scalableResourceAnnotationsField, "each key must be an annotation key"}},
+		"an annotation without an end":      {scalableResourceAnnotations, map[string]any{"a": strings.Repeat("x", 1025)}, []string{scalableResourceAnnotationsField, "at most 1024 characters"}},
+		"annotations without an end":        {scalableResourceAnnotations, annotations(33), []string{scalableResourceAnnotationsField, "at most 32"}},
+		"our annotations on resources":      {scalableResourceAnnotations, map[string]any{"karpenter.cluster.x-k8s.io/empty-since": "x"}, []string{scalableResourceAnnotationsField, "are set by this operator"}},
+		"Karpenter's annotations":           {scalableResourceAnnotations, map[string]any{"karpenter.sh/x": "x"}, []string{scalableResourceAnnotationsField, "are set by this operator"}},
+		"Cluster API's annotations":         {scalableResourceAnnotations, map[string]any{"machinedeployment.clusters.x-k8s.io/revision": "1"}, []string{scalableResourceAnnotationsField, "are set by this operator"}},
+		"a paused resource":                 {scalableResourceAnnotations, map[string]any{"cluster.x-k8s.io/paused": ""}, []string{scalableResourceAnnotationsField, "set cluster.x-k8s.io/paused on the object itself"}},
+		"replicas of cluster-autoscaler":    {scalableResourceAnnotations, map[string]any{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "3"}, []string{scalableResourceAnnotationsField, "let others set its replicas"}},
+		"replicas of others":                {scalableResourceAnnotations, map[string]any{"cluster.x-k8s.io/replicas-managed-by": "x"}, []string{scalableResourceAnnotationsField, "let others set its replicas"}},
+		"a check that does not exist":       {scalableResourceAnnotations, map[string]any{skipChecks: "All,Everything"}, []string{scalableResourceAnnotationsField, "must be a list of All"}},
 		"duplicate instance types":          {"spec/instanceTypes", []any{instanceType("a", offering("z", "spot", "1")), instanceType("a", offering("z", "spot", "1"))}, []string{"spec.instanceTypes[1]", "Duplicate value"}},
 		"duplicate offerings":               {"spec/instanceTypes/0/offerings", []any{offering("z", "spot", "1"), offering("z", "spot", "2")}, []string{"spec.instanceTypes[0].offerings[1]", "Duplicate value"}},
 		"duplicate offerings by default":    {"spec/instanceTypes/0/offerings", []any{offering("", "on-demand", "1"), map[string]any{"price": "2"}}, []string{"spec.instanceTypes[0].offerings[1]", "Duplicate value"}},

@@ -402,6 +402,13 @@ func (in *MachineDeploymentDiscovery) DeepCopy() *MachineDeploymentDiscovery {
 func (in *MachineTemplate) DeepCopyInto(out *MachineTemplate) {
 	*out = *in
 	in.Metadata.DeepCopyInto(&out.Metadata)
+	if in.ScalableResourceAnnotations != nil {
+		in, out := &in.ScalableResourceAnnotations, &out.ScalableResourceAnnotations
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	in.Spec.DeepCopyInto(&out.Spec)
 }
 

@@ -119,6 +119,10 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 	if !ok {
 		return nil
 	}
+	cluster, err := r.cluster(ctx)
+	if err != nil {
+		return err
+	}
 	list := &clusterv1.MachineDeploymentList{}
 	if err := r.clusters.Management.GetClient().List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the MachineDeployments of Cluster %s: %w", r.clusters.Cluster, err)
@@ -134,10 +138,31 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 			errs = append(errs, err)
 			return
 		}
+		name := nameOf("MachineDeployment", deployment)
 		found, err := fromMachineDeployment(deployment, infrastructure, r.template.Name)
-		r.add(nameOf("MachineDeployment", deployment), found, err)
+		if contested := operator.ReplicasSetBy(deployment, cluster); contested != nil {
+			r.problem(v1alpha1.ReasonScalableResourceUnusable, name, contested)
+			if !adopted || err != nil {
+				return
+			}
+			// What NodeClaims have of it is known, as while it is paused.
+			found.Offerings[0].Paused = true
+		}
+		r.add(name, found, err)
 	})
 	return errors.Join(errs...)
+}
+
+// cluster returns the served Cluster; nil if it does not exist.
+func (r *reader) cluster(ctx context.Context) (*clusterv1.Cluster, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := r.clusters.Management.GetClient().Get(ctx, r.clusters.Cluster, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
+	}
+	return cluster, nil
 }
 
 // infrastructureOf returns the infrastructure template of a MachineDeployment; nil

@@ -133,6 +133,9 @@ func TestRevision(t *testing.T) {
 		"a price":        {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "9" }, true},
 		"a type is gone": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
 		"a time":         {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTL = &metav1.Duration{} }, true},
+		"an annotation of MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Template.ScalableResourceAnnotations = map[string]string{"a": "b"}
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()

@@ -18,8 +18,10 @@ const revisionLength = 16
 // whatever instance type. What nodes of one revision report tells nothing of those of
 // another: they may run other software with other settings.
 func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
+	machine := template.Spec.Template
+	machine.ScalableResourceAnnotations = nil
 	hash := sha256.New()
-	for _, part := range []any{template.Spec.Template, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind} {
+	for _, part := range []any{machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind} {
 		// Encoding these types cannot fail, and writing to a hash never does.
 		lo.Must0(json.NewEncoder(hash).Encode(part))
 	}

@@ -96,6 +96,8 @@ type Plan struct {
 	Own []string
 	// Replicas the resource is to have.
 	Replicas int32
+	// Sets are the replicas that each MachineSet should have, of several.
+	Sets map[string]int32
 	// LetGo are Machines that were chosen, and can be deleted now.
 	LetGo []string
 	// Served maps each claim that has a live Machine, with Links done, to its name.
@@ -154,6 +156,9 @@ func Decide(state State) Plan {
 	// Own Machines that are gone or going come again, as for a claim that waits.
 	waiting += max(0, int(state.Own)-len(own))
 	plan.Replicas = scaling.replicas(state, waiting)
+	if sets, several := scaling.(MachineSets); several {
+		plan.Sets = sets.targets(state, waiting)
+	}
 	for _, machine := range machines {
 		if machine.Chosen && scaling.mayGo(machine, state, waiting) {
 			plan.LetGo = append(plan.LetGo, machine.Name)

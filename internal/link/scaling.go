@@ -5,7 +5,7 @@ package link
 import "slices"
 
 // Scaling is how a kind of scalable resource gets from its replicas to its Machines.
-// It is MachineSet, which is also what no Scaling at all stands for, or Pool.
+// It is MachineSet, which is also what no Scaling at all stands for, MachineSets or Pool.
 type Scaling interface {
 	// appeared tells whether all Machines that were asked for are there.
 	appeared(State) bool

@@ -34,3 +34,27 @@ func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
 		})
 	}
 }
+
+// A Machine is deleted only when its MachineDeployment has the lower number, too: a cache
+// of MachineSets that is behind may not show what the MachineSet has been given since.
+func TestMachineSetMayHaveMoreThanTheCacheShows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replicas int32
+		letGo    []string
+	}{
+		"the MachineDeployment has more": {replicas: 3},
+		"both have the lower number":     {replicas: 2, letGo: []string{"c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{
+				Replicas: tc.replicas,
+				Claims:   []Claim{{UID: "a", Name: "a"}, {UID: "b", Name: "b"}},
+				Machines: []Machine{in("a"), in("b"), in("c").chosen()},
+				Scaling:  MachineSet{Replicas: 2},
+			})
+			if plan.Replicas != 2 || !slices.Equal(plan.LetGo, tc.letGo) {
+				t.Errorf("got %d replicas, and lets go %v; want 2 and %v", plan.Replicas, plan.LetGo, tc.letGo)
+			}
+		})
+	}
+}

@@ -39,7 +39,7 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&clusterv1.Cluster{}:           {Field: fields.OneTermEqualSelector("metadata.name", served.Name)},
-				&clusterv1.MachineDeployment{}: ofCluster,
+				&clusterv1.MachineDeployment{}: {Label: ofCluster.Label, Transform: stripMostManagedFields()},
 				&clusterv1.MachinePool{}:       ofCluster,
 				&clusterv1.MachineSet{}:        ofCluster,
 				&clusterv1.Machine{}:           ofCluster,

@@ -52,8 +52,10 @@ func read(ctx context.Context, clusters *operator.Clusters, ref clusterv1.Contra
 
 // copyOf returns a template with the base's kind and another spec, as Cluster API's
 // topology controller makes one (exp/topology/desiredstate/desired_state.go,
-// templateToTemplate). It has none of the base's own labels and annotations: tools
-// that keep a cluster as it is in a repository would take it for theirs.
+// templateToTemplate). Of the base's own labels and annotations it has only those that
+// Cluster API reads from templates: with the others, tools that keep a cluster as it is in
+// a repository would take it for theirs. They are not part of its name; package
+// machinetemplate keeps them as they are on the base.
 func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any) *unstructured.Unstructured {
 	kind := base.GroupVersionKind()
 	// Each Cluster has copies of its own, also of a base that several Clusters share.
@@ -63,9 +65,9 @@ func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any)
 	object.SetNamespace(g.cluster.Namespace)
 	object.SetName(nameOf(hash, g.template.Name, base.GetName()))
 	object.SetLabels(GeneratedLabels(g.cluster, g.template.Name))
-	object.SetAnnotations(map[string]string{
+	object.SetAnnotations(CopiedAnnotations(map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),
 		clusterv1.TemplateClonedFromGroupKindAnnotation: kind.GroupKind().String(),
-	})
+	}, base.GetAnnotations()))
 	return object
 }

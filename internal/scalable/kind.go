@@ -48,7 +48,8 @@ type Kind interface {
 	unusable(context.Context, *operator.Clusters, *Resource) (string, error)
 	// observe adds to what is observed what acts on the replicas.
 	observe(context.Context, *operator.Clusters, *Observed) error
-	// passOn lets replicas that were set take effect at once, where that saves time.
+	// passOn lets replicas that were set take effect at once, where that saves time, and
+	// gives each of several MachineSets its own.
 	passOn(ctx context.Context, clusters *operator.Clusters, observed *Observed, replicas int32) error
 }
 

@@ -22,6 +22,14 @@ import (
 // needs it. For all other bootstrap kinds, patches must.
 var kubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
 
+// LacksVersion reports whether a template generates Machines with a KubeadmConfigTemplate,
+// whose provider makes no bootstrap data for a Machine without a version.
+func LacksVersion(template *v1alpha1.KarpenterMachineTemplate) bool {
+	spec := template.Spec.Template.Spec
+	generates := len(template.Spec.InstanceTypes) > 0 || template.Spec.Discovery != nil && template.Spec.Discovery.InfrastructureTemplates != nil
+	return spec.Version == "" && generates && schema.GroupKind{Group: spec.Bootstrap.ConfigRef.APIGroup, Kind: spec.Bootstrap.ConfigRef.Kind} == kubeadmTemplate
+}
+
 // registerWithTaints is the kubelet's argument that wins over kubeadm's own taints
 // (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
 const registerWithTaints = "register-with-taints"

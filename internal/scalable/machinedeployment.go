@@ -115,7 +115,7 @@ func (g *Generator) machineDeployment(hash string, key catalog.Key, machine clus
 		clusterv1.MachineDeploymentNameLabel: name,
 	}
 	return &clusterv1.MachineDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster.Namespace, Labels: labels},
+		ObjectMeta: g.metadata(name, labels),
 		Spec: clusterv1.MachineDeploymentSpec{
 			ClusterName: cluster.Name,
 			Selector:    metav1.LabelSelector{MatchLabels: selector},

@@ -140,7 +140,7 @@ func (machinePools) generate(g *Generator, key catalog.Key, offering *catalog.Of
 	}
 	metadata := g.template.Spec.Template.Metadata
 	generated.Resource = resourceOf(machinePools{}, &clusterv1.MachinePool{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: g.cluster.Namespace, Labels: labels},
+		ObjectMeta: g.metadata(name, labels),
 		Spec: clusterv1.MachinePoolSpec{
 			ClusterName:    g.cluster.Name,
 			FailureDomains: lo.Compact([]string{offering.FailureDomain}),

@@ -52,6 +52,9 @@ func (machineDeployments) observe(ctx context.Context, clusters *operator.Cluste
 		observed.due = append(observed.due, at.Add(probeAfter))
 	}
 	observed.scaling = scaling
+	if several, ok := severalSets(sets, observed); ok {
+		observed.scaling, observed.machineSets = several, sets
+	}
 	return nil
 }
 
@@ -81,19 +84,33 @@ func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string
 	return sets.Items, nil
 }
 
-// handsOff tells whether a MachineDeployment is paused, or was adopted and is rolling out.
+// handsOff reports whether a MachineDeployment is paused, or was adopted and is rolling out
+// or has its replicas from someone else.
 func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
-	if paused := lo.FromPtr(resource.API().(*clusterv1.MachineDeployment).Spec.Paused); paused || !Adopted(resource) {
+	deployment := resource.API().(*clusterv1.MachineDeployment)
+	if paused := lo.FromPtr(deployment.Spec.Paused); paused || !Adopted(resource) {
 		return paused, nil
+	}
+	if contested, err := replicasContested(ctx, clusters, deployment); err != nil || contested {
+		return contested, err
 	}
 	sets, err := machineSetsOf(ctx, clusters, resource.GetName())
 	return rollingOut(sets), err
 }
 
+// replicasContested reports whether someone else sets the replicas of a MachineDeployment.
+func replicasContested(ctx context.Context, clusters *operator.Clusters, deployment *clusterv1.MachineDeployment) (bool, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err))
+	}
+	return operator.ReplicasSetBy(deployment, cluster) != nil, nil
+}
+
 // rollingOut tells whether Cluster API is replacing the Machines of an adopted
 // resource, which its owner has changed: then it has Machines in several MachineSets,
-// and which of them goes when replicas are lowered is not for us to say. What is
-// generated is never rolled out.
+// and which of them goes when replicas are lowered is not for us to say. Of what is
+// generated, each MachineSet gets its own replicas, see link.MachineSets.
 func rollingOut(sets []clusterv1.MachineSet) bool {
 	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
 		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
@@ -113,6 +130,9 @@ func rollingOut(sets []clusterv1.MachineSet) bool {
 // only saves time: if it does not come to be, the MachineDeployment controller
 // gets there.
 func (machineDeployments) passOn(ctx context.Context, clusters *operator.Clusters, observed *Observed, replicas int32) error {
+	if observed.Plan.Sets != nil {
+		return distribute(ctx, clusters, observed)
+	}
 	if !lo.SomeBy(lo.Values(observed.Machines), Leaving) {
 		return nil
 	}

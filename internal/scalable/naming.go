@@ -65,6 +65,14 @@ func (g *Generator) labelsOf(hash string, key catalog.Key) map[string]string {
 	})
 }
 
+// metadata returns the metadata of the scalable resource for an offering.
+func (g *Generator) metadata(name string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: g.cluster.Namespace, Name: name, Labels: labels,
+		Annotations: Annotated(nil, g.template.Spec.Template.ScalableResourceAnnotations),
+	}
+}
+
 // nameOf returns a name for people to recognise, made unique by the hash.
 func nameOf(hash string, parts ...string) string {
 	name := strings.Map(func(r rune) rune {

@@ -63,6 +63,7 @@ type Observed struct {
 	// What the resource's kind has observed: how replicas become Machines, what keeps
 	// them from that, why no claim can be served, and when time alone changes something.
 	scaling        link.Scaling
+	machineSets    []clusterv1.MachineSet // where there are several
 	scalingProblem string
 	unusable       string
 	due            []time.Time

@@ -109,12 +109,17 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 func (f *fixture) createFinding(ctx context.Context, existing *clusterv1.MachineDeployment) {
 	GinkgoHelper()
 	f.template.Spec.InstanceTypes = nil
-	f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
-		Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
-	}}
+	f.template.Spec.Discovery = f.finding(existing)
 	Expect(env.client.Create(ctx, existing)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
 	f.createReady(ctx)
+}
+
+// finding returns a discovery that finds a MachineDeployment.
+func (f *fixture) finding(existing *clusterv1.MachineDeployment) *v1alpha1.Discovery {
+	return &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{
+		Selector: metav1.LabelSelector{MatchLabels: existing.Labels},
+	}}
 }
 
 // existing returns a MachineDeployment that a platform team has made for

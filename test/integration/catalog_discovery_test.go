@@ -156,6 +156,7 @@ func (f *fixture) waitCondition(ctx context.Context, condition, reason string, w
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		found := f.condition(ctx, condition)
+		g.Expect(found).NotTo(BeNil(), "%s is not there", condition)
 		if reason == "" {
 			g.Expect(found.IsTrue()).To(BeTrue(), "%s is %s: %s", condition, found.Status, found.Message)
 			return

@@ -92,6 +92,11 @@ var _ = Describe("A template", Ordered, func() {
 		config.SetNamespace(served.Namespace)
 		config.SetName(ref.Name)
 		Expect(env.client.Create(ctx, config)).To(Succeed())
+
+		By("having no version, which kubeadm needs")
+		f.waitNotReady(ctx, v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonVersionMissing,
+			"spec.template.spec.version is not set", "KubeadmConfigTemplate", "set the Kubernetes version")
+		env.change(ctx, f.template, func() { f.template.Spec.Template.Spec.Version = "v1.36.3" })
 		f.waitReady(ctx)
 	})
 

@@ -19,3 +19,51 @@ func MachineDeployment(replicas, machineSetReplicas, machineSetMachines int32) i
 	missing := replicas - max(machineSetReplicas, machineSetMachines)
 	return machineSetReplicas + max(missing, 0)
 }
+
+// Set is what a MachineDeployment looks at in one of its MachineSets.
+type Set struct {
+	// Replicas in its spec, and Machines in its status, deleting ones included.
+	Replicas, Machines int32
+}
+
+// MachineDeploymentOnDelete returns the replicas that a MachineDeployment with the strategy
+// OnDelete gives to its MachineSets in one reconciliation: those of the current MachineSet,
+// and those of the older ones, which are given with the oldest first
+// (core/reconcilers/machinedeployment: planOnDelete and mdutil.NewMSNewReplicas).
+//
+// What is too much goes from the oldest MachineSet first, whichever Machine is marked.
+// What is missing comes to the current one.
+func MachineDeploymentOnDelete(replicas int32, current Set, older []Set) (newCurrent int32, newOlder []int32) {
+	sum, all := current.Replicas, max(current.Replicas, current.Machines)
+	for _, set := range older {
+		newOlder = append(newOlder, set.Replicas)
+		sum += set.Replicas
+		all += max(set.Replicas, set.Machines)
+	}
+	newCurrent = current.Replicas
+	switch {
+	case newCurrent > replicas:
+		newCurrent = replicas
+	case newCurrent < replicas && all < replicas:
+		newCurrent += replicas - all
+	}
+	tooMany := max(sum-current.Replicas+newCurrent-replicas, 0)
+	for i, set := range older {
+		if missing := set.Replicas - set.Machines; missing > 0 {
+			newOlder[i] -= missing
+			tooMany -= missing
+		}
+	}
+	for i := range newOlder {
+		if tooMany <= 0 {
+			break
+		}
+		fewer := min(newOlder[i], tooMany)
+		if fewer > 0 {
+			// From its spec: what was missing is forgotten, until the next reconciliation.
+			newOlder[i] = max(older[i].Replicas-fewer, 0)
+		}
+		tooMany -= fewer
+	}
+	return newCurrent, newOlder
+}

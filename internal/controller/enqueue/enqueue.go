@@ -7,6 +7,7 @@ package enqueue
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -66,10 +67,12 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), PausedChanged()))
 }
 
-// PausedChanged lets through a Cluster that comes, goes, is paused or goes on. All
-// else, which Cluster API changes often, has no bearing on scalable resources.
+// PausedChanged lets through a Cluster that comes, goes, is paused or goes on, or whose
+// topology sets the replicas of other MachineDeployments. All else, which Cluster API changes often, has no bearing on scalable resources.
 func PausedChanged() predicate.Predicate {
-	return clusterChanged(func(c *clusterv1.Cluster) any { return lo.FromPtr(c.Spec.Paused) })
+	return clusterChanged(func(c *clusterv1.Cluster) any {
+		return [...]any{lo.FromPtr(c.Spec.Paused), topologyReplicas(c)}
+	})
 }
 
 // UsableChanged lets through what PausedChanged does, and a Cluster whose
@@ -77,8 +80,14 @@ func PausedChanged() predicate.Predicate {
 func UsableChanged() predicate.Predicate {
 	return clusterChanged(func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization
-		return [...]bool{lo.FromPtr(c.Spec.Paused), lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized)}
+		return [...]any{lo.FromPtr(c.Spec.Paused), lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized), topologyReplicas(c)}
 	})
+}
+
+// topologyReplicas returns, as a value that can be compared, which replicas the topology of a
+// Cluster sets.
+func topologyReplicas(cluster *clusterv1.Cluster) string {
+	return strings.Join(operator.TopologyReplicas(cluster), ",")
 }
 
 // UnavailableChanged lets through a template whose unavailable offerings change.

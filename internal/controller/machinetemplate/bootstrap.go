@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// setBootstrapReady tells whether the bootstrap template exists. A Secret that is
+// setBootstrapReady reports whether the bootstrap template exists and can be used. A Secret that is
 // named instead is not looked up, so that this operator needs no right to read
 // Secrets; Cluster API does not look it up either.
 func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
@@ -23,6 +23,11 @@ func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.K
 			conditions.SetFalse(v1alpha1.ConditionBootstrapReady, problem.reason, "spec.template.spec.bootstrap.configRef: "+problem.message)
 			return nil
 		}
+	}
+	if scalable.LacksVersion(template) {
+		conditions.SetFalse(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonVersionMissing,
+			"spec.template.spec.version is not set, and without it a KubeadmConfigTemplate makes no bootstrap data: set the Kubernetes version of the Machines, as v1.36.3")
+		return nil
 	}
 	conditions.SetTrue(v1alpha1.ConditionBootstrapReady)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -132,13 +133,36 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 		}
 		return 0, ignoreGone(err)
 	}
+	annotations, err := r.annotationsOf(ctx, object)
+	if err != nil {
+		return 0, err
+	}
 	owners := ownersOf(object, users)
-	if equality.Semantic.DeepEqual(owners, object.GetOwnerReferences()) {
+	if equality.Semantic.DeepEqual(owners, object.GetOwnerReferences()) && maps.Equal(annotations, object.GetAnnotations()) {
 		return 0, nil
 	}
 	changed := object.DeepCopy()
 	changed.SetOwnerReferences(owners)
+	changed.SetAnnotations(annotations)
 	return 0, ignoreGone(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
+}
+
+// annotationsOf returns the annotations that a copy should have: what Cluster API reads
+// from templates is as on the base. Without its base, a copy keeps what it has.
+func (r *Reconciler) annotationsOf(ctx context.Context, object *unstructured.Unstructured) (map[string]string, error) {
+	name := scalable.BaseOf(object)
+	if name == "" {
+		return object.GetAnnotations(), nil
+	}
+	base := &unstructured.Unstructured{}
+	base.SetGroupVersionKind(object.GroupVersionKind())
+	if err := r.clusters.Management.GetClient().Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, base); err != nil {
+		if apierrors.IsNotFound(err) {
+			return object.GetAnnotations(), nil
+		}
+		return nil, fmt.Errorf("getting the base of %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+	}
+	return scalable.CopiedAnnotations(object.GetAnnotations(), base.GetAnnotations()), nil
 }
 
 // ownersOf returns the owners that an object is to have: those that are no scalable

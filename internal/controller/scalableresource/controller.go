@@ -119,6 +119,14 @@ func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (re
 		if disowned, err := r.disown(ctx, observed); err != nil || disowned {
 			return reconcile.Result{}, err
 		}
+	default:
+		// What keeps annotations from being set must not keep replicas from it.
+		annotated, err := r.annotate(ctx, observed)
+		if annotated {
+			return reconcile.Result{}, nil
+		}
+		result, updated := r.update(ctx, observed)
+		return result, errors.Join(err, updated)
 	}
 	return r.update(ctx, observed)
 }
