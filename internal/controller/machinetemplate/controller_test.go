@@ -31,6 +31,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // unwatched is a controller that watches nothing: the tests reconcile.
@@ -161,7 +162,7 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			unused := named(infrastructureKind, "unused")
-			unused.SetLabels(scalable.GeneratedLabels(served, "general"))
+			unused.SetLabels(scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "served"}, "general"))
 			c := newCell(newTemplate(), unused)
 			c.watches.known = map[schema.GroupVersionKind]bool{infrastructureKind: true}
 			c.fails = tc.fails
