@@ -33,9 +33,10 @@ const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
 const readTimeout = 5 * time.Second
 
 // Failure returns why the machine of a claim could not be had; nil if the claim
-// has one, needs none, or it may still come.
+// has one, needs none, or it may still come. With a Cluster that is being deleted,
+// claims end, and nothing has failed.
 func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !NeedsMachine(claim) || Halted(claim) || o.Halt(claim) != nil {
+	if !NeedsMachine(claim) || o.Ending || Halted(claim) || o.Halt(claim) != nil {
 		return nil
 	}
 	if o.exceeding.Has(claim.UID) {

@@ -63,22 +63,25 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
-			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), PausedChanged()))
+			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }
 
-// PausedChanged lets through a Cluster that comes, goes, is paused or goes on. All
-// else, which Cluster API changes often, has no bearing on scalable resources.
-func PausedChanged() predicate.Predicate {
-	return clusterChanged(func(c *clusterv1.Cluster) any { return lo.FromPtr(c.Spec.Paused) })
-}
-
-// UsableChanged lets through what PausedChanged does, and a Cluster whose
-// infrastructure or control plane becomes ready.
-func UsableChanged() predicate.Predicate {
-	return clusterChanged(func(c *clusterv1.Cluster) any {
+// ClusterChanged lets through what decides whether Machines can be created in a Cluster:
+// that it is created, becomes ready, is paused or resumed, is being deleted, and that it
+// is deleted. Cluster API changes the rest of its status often.
+func ClusterChanged() predicate.Predicate {
+	usable := func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization
-		return [...]bool{lo.FromPtr(c.Spec.Paused), lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized)}
-	})
+		return [...]bool{
+			lo.FromPtr(c.Spec.Paused), !c.DeletionTimestamp.IsZero(),
+			lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized),
+		}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isCluster := e.ObjectOld.(*clusterv1.Cluster)
+		after, isStill := e.ObjectNew.(*clusterv1.Cluster)
+		return !isCluster || !isStill || usable(before) != usable(after)
+	}}
 }
 
 // UnavailableChanged lets through a template whose unavailable offerings change.
@@ -98,14 +101,6 @@ func ResourcesOfTemplate(clusters *operator.Clusters) handler.EventHandler {
 			[]client.ListOption{client.MatchingLabels{v1alpha1.TemplateLabel: template.GetName()}},
 			[]client.ListOption{client.MatchingFields{operator.NodeClaimTemplateField: template.GetName()}})
 	})
-}
-
-func clusterChanged(of func(*clusterv1.Cluster) any) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isCluster := e.ObjectOld.(*clusterv1.Cluster)
-		after, isStill := e.ObjectNew.(*clusterv1.Cluster)
-		return !isCluster || !isStill || of(before) != of(after)
-	}}
 }
 
 func ofClaim(object client.Object) string {

@@ -147,6 +147,11 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	if wait := r.untilNextRaise(observed.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	if raises {
+		if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+			return reconcile.Result{}, err // the Cluster's event brings the next reconcile
+		}
+	}
 	// With the resourceVersion as precondition: replicas are lowered only from the
 	// value that the decision was made from.
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
