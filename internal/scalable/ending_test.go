@@ -18,7 +18,7 @@ import (
 )
 
 // A resource with one claim that has a Machine and one that waits, which has waited for
-// longer than launchTimeout. Its owner had one more Machine of its own when it was adopted,
+// longer than launchTimeout for replicas that are refused. Its owner had one more Machine of its own when it was adopted,
 // which does not exist any more.
 func TestObserveWithCluster(t *testing.T) {
 	type decision struct {
@@ -56,6 +56,10 @@ func TestObserveWithCluster(t *testing.T) {
 			}
 			waiting, has := claimOf(2*settings.LaunchTimeout), claimOf(2*settings.LaunchTimeout)
 			has.Name, has.UID = "d", "d"
+			waiting.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRefused, "denied")
+			for i := range waiting.Status.Conditions {
+				waiting.Status.Conditions[i].LastTransitionTime = waiting.CreationTimestamp
+			}
 			for _, claim := range []*karpv1.NodeClaim{waiting, has} {
 				claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
 			}

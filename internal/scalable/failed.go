@@ -142,7 +142,7 @@ func unpausedAt(object conditions.Getter) time.Time {
 // whyNone returns what keeps Cluster API from creating a Machine for a claim.
 func (o *Observed) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
-	case o.Resource == nil && Refused(claim):
+	case o.unasked() && Refused(claim):
 		return ": " + claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Message
 	case o.scalingProblem != "":
 		return o.scalingProblem

@@ -167,7 +167,7 @@ func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *
 		}
 		return gvk.Kind
 	}
-	cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, template(), base, crd)...).
+	cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, template(), base, crd)...).WithStatusSubresource(&karpv1.NodeClaim{}).
 		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
