@@ -7,8 +7,8 @@ import "github.com/awslabs/operatorpkg/status"
 // Condition types of a KarpenterMachineTemplate. Ready is True when all of them
 // are; Karpenter launches nothing for a NodePool whose template is not Ready.
 const (
-	// ConditionClusterReady tells whether the Cluster this operator serves exists,
-	// has its infrastructure and control plane, and is not paused.
+	// ConditionClusterReady reports whether the Cluster that this operator serves exists,
+	// has its infrastructure and control plane, and is neither paused nor being deleted.
 	ConditionClusterReady = "ClusterReady"
 
 	// ConditionInfrastructureReady tells whether every infrastructure template
@@ -81,6 +81,9 @@ const ConditionMachinesProgressing = "MachinesProgressing"
 const (
 	// ReasonClusterNotFound: the served Cluster does not exist.
 	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonClusterDeleting: the Cluster is being deleted. Events of NodeClaims that end
+	// with it have the same reason.
+	ReasonClusterDeleting = "ClusterDeleting"
 	// ReasonClusterPaused: spec.paused of the Cluster is true.
 	ReasonClusterPaused = "ClusterPaused"
 	// ReasonClusterNotProvisioned: infrastructure or control plane are not there yet.

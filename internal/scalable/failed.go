@@ -33,9 +33,10 @@ const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
 const readTimeout = 5 * time.Second
 
 // Failure returns why the machine of a claim could not be had; nil if the claim
-// has one, needs none, or it may still come.
+// has one, needs none, or it may still come. With a Cluster that is being deleted,
+// claims end, and nothing has failed.
 func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !NeedsMachine(claim) || Halted(claim) || o.Halt(claim) != nil {
+	if !NeedsMachine(claim) || o.Ending || Halted(claim) || o.Halt(claim) != nil {
 		return nil
 	}
 	if o.exceeding.Has(claim.UID) {
@@ -141,7 +142,7 @@ func unpausedAt(object conditions.Getter) time.Time {
 // whyNone returns what keeps Cluster API from creating a Machine for a claim.
 func (o *Observed) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
-	case o.Resource == nil && Refused(claim):
+	case o.unasked() && Refused(claim):
 		return ": " + claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Message
 	case o.scalingProblem != "":
 		return o.scalingProblem

@@ -46,13 +46,23 @@ func (o *Observed) Halt(claim *karpv1.NodeClaim) *Halt {
 	if name, served := o.Plan.Served[claim.UID]; served {
 		return o.halts[name]
 	}
-	switch {
-	case o.hadMachine(claim), o.unusable != "", o.Resource == nil && Refused(claim), o.halt == nil:
-		return nil
-	case o.halt.Reason == v1alpha1.ReasonNoProgress && o.Now.Before(o.waitsSince(claim).Add(o.patience())):
+	if o.hadMachine(claim) || o.unusable != "" || o.unasked() && Refused(claim) {
 		return nil
 	}
-	return o.halt
+	halt := o.halt
+	if halt == nil && o.Resource != nil && o.unasked() {
+		halt = noProgress("the replicas of %s could not be set to %d: see the log of the operator", o.Resource, o.Plan.Replicas)
+	}
+	if halt != nil && halt.Reason == v1alpha1.ReasonNoProgress && o.Now.Before(o.waitsSince(claim).Add(o.patience())) {
+		return nil
+	}
+	return halt
+}
+
+// unasked reports whether Cluster API was not asked yet for all Machines that claims wait for:
+// there is no resource, or its replicas are still to be raised.
+func (o *Observed) unasked() bool {
+	return o.Resource == nil || o.Resource.Replicas() < o.Plan.Replicas
 }
 
 // claimDue returns when the passing of time alone changes what a claim waits for.

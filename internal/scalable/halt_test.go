@@ -165,6 +165,7 @@ func TestHaltIsNoFailure(t *testing.T) {
 		machine   *clusterv1.Machine
 		halt      *Halt
 		noneYet   bool
+		unasked   bool
 		want      *Halt
 		wantFails bool
 	}{
@@ -182,13 +183,21 @@ func TestHaltIsNoFailure(t *testing.T) {
 		"it works again for long, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: machineOf(time.Hour), wantFails: true},
 		"no resource was created":                        {claim: claimOf(time.Hour), noneYet: true, halt: stands, want: stands},
 		"no resource can be created":                     {claim: condition(time.Hour, v1alpha1.ReasonRefused, time.Minute), noneYet: true, halt: stands},
+		"replicas are raised":                            {claim: claimOf(29 * time.Second), unasked: true},
+		"replicas could not be raised":                   {claim: claimOf(time.Hour), unasked: true, want: noProgress("the replicas of MachineDeployment clusters/general could not be set to 2: see the log of the operator")},
+		"replicas could not be raised, and blocked":      {claim: claimOf(time.Hour), unasked: true, halt: blocked, want: blocked},
+		"raised replicas are refused":                    {claim: condition(time.Hour, v1alpha1.ReasonRefused, time.Minute), unasked: true},
+		"raised replicas are refused for long":           {claim: condition(time.Hour, v1alpha1.ReasonRefused, 10*time.Minute), unasked: true, wantFails: true},
 		"no resource can be created for long":            {claim: condition(time.Hour, v1alpha1.ReasonRefused, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &Observed{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}, halts: map[string]*Halt{}}
 			o.Plan.Served = map[types.UID]string{}
 			if !tc.noneYet {
-				o.Resource = resourceOf(machineDeployments{}, deployment(1))
+				o.Resource, o.Plan.Replicas = resourceOf(machineDeployments{}, deployment(1)), 1
+			}
+			if tc.unasked {
+				o.Plan.Replicas = 2
 			}
 			if tc.machine != nil {
 				o.Machines["m"], o.Plan.Served["c"], o.halts["m"] = tc.machine, "m", tc.halt

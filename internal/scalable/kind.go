@@ -82,5 +82,8 @@ func NewObject(kind Kind) client.Object {
 
 // PassOn lets replicas that were set take effect at once, where that saves time.
 func (o *Observed) PassOn(ctx context.Context, clusters *operator.Clusters, replicas int32) error {
+	if o.Ending {
+		return nil // nothing is raised
+	}
 	return o.Resource.kind.passOn(ctx, clusters, o, replicas)
 }

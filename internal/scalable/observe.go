@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -31,7 +32,7 @@ type Observed struct {
 	Name string
 	// Now is the time of the decision.
 	Now time.Time
-	// Ending tells whether the Cluster is being deleted.
+	// Ending reports whether the Cluster is being deleted: then no Machines are asked for.
 	Ending bool
 	// Resource is nil if there is none of that name.
 	Resource *Resource
@@ -76,7 +77,8 @@ type Newest func(ctx context.Context, resource string, cached []clusterv1.Machin
 // Observe reads a scalable resource from the caches and decides what is to be
 // done now. It returns nil if nothing may be: the Cluster or the resource is
 // paused, the Cluster does not exist, the resource was neither generated nor adopted
-// by this operator, whatever claim names it, or it was adopted and is rolling out.
+// by this operator, whatever claim names it, or it is left alone for another reason of
+// its kind and its Cluster is not being deleted.
 //
 // newest replaces Machines that the caller knows in a later version than the cache; nil
 // if it knows none.
@@ -94,12 +96,16 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if err != nil {
 		return nil, err
 	}
+	leftAlone := false
 	if resource != nil {
 		if _, generated := resource.GetLabels()[v1alpha1.TemplateLabel]; !generated {
 			return nil, nil
 		}
-		if paused, err := resource.Paused(ctx, clusters); err != nil || paused {
+		if leftAlone, err = resource.Paused(ctx, clusters); err != nil {
 			return nil, err
+		}
+		if leftAlone && (!observed.Ending || annotations.HasPaused(resource)) {
+			return nil, nil
 		}
 		observed.Resource = resource
 	}
@@ -109,7 +115,7 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if err := observed.readLimits(ctx, clusters, catalog); err != nil {
 		return nil, err
 	}
-	observed.Plan = link.Decide(observed.state())
+	observed.decide(leftAlone)
 	return observed, nil
 }
 
@@ -247,7 +253,7 @@ func (o *Observed) state() link.State {
 			Name:         claim.Name,
 			Created:      claim.CreationTimestamp.Time,
 			ProviderID:   claim.Status.ProviderID,
-			NeedsMachine: NeedsMachine(claim) && !o.exceeding.Has(claim.UID),
+			NeedsMachine: o.needsMachine(claim),
 			Leaving:      !claim.DeletionTimestamp.IsZero(),
 		})
 	}
@@ -283,7 +289,7 @@ func (o *Observed) expired(machine *clusterv1.Machine) bool {
 
 // Waits tells whether a claim is to get a Machine and has none.
 func (o *Observed) Waits(claim *karpv1.NodeClaim) bool {
-	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && o.Plan.Served[claim.UID] == ""
+	return o.needsMachine(claim) && o.Plan.Served[claim.UID] == ""
 }
 
 // DueIn returns after what time the passing of time alone changes what is to be

@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"os"
@@ -78,4 +79,12 @@ func create(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind, file
 	manifests, err := testdata.ReadFile("testdata/" + file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.Create(ctx, kind.Manifests(manifests))).To(Succeed(), file)
+}
+
+// createAs does the same with another name in place of the file's.
+func createAs(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind, file, name, as string) {
+	manifests, err := testdata.ReadFile("testdata/" + file)
+	g.Expect(err).NotTo(HaveOccurred())
+	manifests = bytes.ReplaceAll(kind.Manifests(manifests), []byte(name), []byte(as))
+	g.Expect(s.Create(ctx, manifests)).To(Succeed(), file)
 }

@@ -110,7 +110,8 @@ func setupClusterAPI(ctx context.Context, mgr ctrl.Manager) {
 }
 
 // createCluster creates the Cluster whose workload cluster is this control plane, and
-// waits until Machines can be created in it.
+// waits until Machines can be created in it. It can be called again after the Cluster was
+// deleted.
 func (e *environment) createCluster(ctx context.Context) {
 	GinkgoHelper()
 	user, err := e.control.AddUser(envtest.User{Name: clusterAPIName, Groups: []string{"system:masters"}}, nil)
@@ -139,7 +140,7 @@ func (e *environment) createCluster(ctx context.Context) {
 		&controlplanev1.SimulatedControlPlane{ObjectMeta: meta},
 		cluster,
 	} {
-		Expect(e.management.client.Create(ctx, object)).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(e.management.client.Create(ctx, object))).To(Succeed())
 	}
 	Eventually(func(g Gomega) {
 		g.Expect(e.management.client.Get(ctx, e.cluster, cluster)).To(Succeed())

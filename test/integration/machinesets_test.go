@@ -33,7 +33,7 @@ var _ = Describe("A generated MachineDeployment with two MachineSets", func() {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 			names[claim] = env.waitMachine(ctx, claim).Name
 		}
-		Expect(replicasOf(f.machineSets(ctx))).To(ConsistOf(BeEquivalentTo(4), BeEquivalentTo(2)))
+		Expect(setReplicas(f.machineSets(ctx))).To(ConsistOf(BeEquivalentTo(4), BeEquivalentTo(2)))
 
 		// remains expects that the claims keep their Machines, and that there are no others.
 		remains := func(claims ...*karpv1.NodeClaim) {
@@ -88,6 +88,6 @@ var _ = Describe("A generated MachineDeployment with two MachineSets", func() {
 })
 
 // replicasOf returns the replicas of MachineSets.
-func replicasOf(sets []clusterv1.MachineSet) []int32 {
+func setReplicas(sets []clusterv1.MachineSet) []int32 {
 	return lo.Map(sets, func(set clusterv1.MachineSet, _ int) int32 { return lo.FromPtr(set.Spec.Replicas) })
 }

@@ -17,6 +17,8 @@ type request struct {
 	method string
 	path   string
 	watch  bool
+	// dryRun reports whether nothing is stored.
+	dryRun bool
 	body   string
 	// status of the response; 0 if there was none.
 	status int
@@ -48,7 +50,7 @@ type requestLog struct {
 // wrap returns a transport whose requests are remembered.
 func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		entry := request{method: r.Method, path: r.URL.Path, watch: r.URL.Query().Get("watch") != ""}
+		entry := request{method: r.Method, path: r.URL.Path, watch: r.URL.Query().Get("watch") != "", dryRun: r.URL.Query().Get("dryRun") != ""}
 		if r.Body != nil && r.Method != http.MethodGet {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {

@@ -44,7 +44,7 @@ const (
 	// end: a webhook that refused a write, a missing right, or a provider ID that a claim of
 	// another resource has. controller-runtime's default is up to 1,000 s.
 	minRetry = 5 * time.Millisecond
-	maxRetry = 30 * time.Second
+	maxRetry = 15 * time.Second
 )
 
 // Resources adds the watches for everything that a scalable resource's state
@@ -64,24 +64,26 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
-			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), PausedChanged()))
+			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }
 
-// PausedChanged lets through a Cluster that comes, goes, is paused or goes on, or whose
-// topology sets the replicas of other MachineDeployments. All else, which Cluster API changes often, has no bearing on scalable resources.
-func PausedChanged() predicate.Predicate {
-	return clusterChanged(func(c *clusterv1.Cluster) any {
-		return [...]any{lo.FromPtr(c.Spec.Paused), topologyReplicas(c)}
-	})
-}
-
-// UsableChanged lets through what PausedChanged does, and a Cluster whose
-// infrastructure or control plane becomes ready.
-func UsableChanged() predicate.Predicate {
-	return clusterChanged(func(c *clusterv1.Cluster) any {
+// ClusterChanged lets through what decides whether Machines can be created in a Cluster:
+// that it is created, becomes ready, is paused or resumed, is being deleted, and that it
+// is deleted. It also lets through which replicas its topology sets. Cluster API changes the
+// rest of its status often.
+func ClusterChanged() predicate.Predicate {
+	usable := func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization
-		return [...]any{lo.FromPtr(c.Spec.Paused), lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized), topologyReplicas(c)}
-	})
+		return [...]any{
+			lo.FromPtr(c.Spec.Paused), !c.DeletionTimestamp.IsZero(), topologyReplicas(c),
+			lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized),
+		}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isCluster := e.ObjectOld.(*clusterv1.Cluster)
+		after, isStill := e.ObjectNew.(*clusterv1.Cluster)
+		return !isCluster || !isStill || usable(before) != usable(after)
+	}}
 }
 
 // topologyReplicas returns, as a value that can be compared, which replicas the topology of a
@@ -107,14 +109,6 @@ func ResourcesOfTemplate(clusters *operator.Clusters) handler.EventHandler {
 			[]client.ListOption{client.MatchingLabels{v1alpha1.TemplateLabel: template.GetName()}},
 			[]client.ListOption{client.MatchingFields{operator.NodeClaimTemplateField: template.GetName()}})
 	})
-}
-
-func clusterChanged(of func(*clusterv1.Cluster) any) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isCluster := e.ObjectOld.(*clusterv1.Cluster)
-		after, isStill := e.ObjectNew.(*clusterv1.Cluster)
-		return !isCluster || !isStill || of(before) != of(after)
-	}}
 }
 
 func ofClaim(object client.Object) string {

@@ -84,7 +84,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, later(ofClaim))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate, enqueue.UsableChanged())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, everyTemplate, enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), everyTemplate, contractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
 		Build(r)

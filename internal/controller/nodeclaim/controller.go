@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	uncertain, err := r.link(ctx, observed)
 	observed.Claims = slices.DeleteFunc(observed.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
-	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.reportHalts(ctx, observed))
+	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.deleteEnding(ctx, observed), r.reportHalts(ctx, observed))
 	again, failed := r.fail(ctx, observed)
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err

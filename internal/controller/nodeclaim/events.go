@@ -83,6 +83,17 @@ func claimMoved(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.F
 	}
 }
 
+// clusterDeleting reports on a claim that it is deleted because it can get no Machine.
+func clusterDeleting(claim *karpv1.NodeClaim, reason string) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeWarning,
+		Reason:         v1alpha1.ReasonClusterDeleting,
+		Message:        fmt.Sprintf("Deleted without a Machine: %s, and no Machines are created in it", reason),
+		DedupeValues:   []string{string(claim.UID)},
+	}
+}
+
 // machineLost tells on a claim that it is deleted with its Machine.
 func machineLost(claim *karpv1.NodeClaim, reason string) events.Event {
 	return events.Event{

@@ -14,8 +14,12 @@ import (
 
 // reportHalts writes on each claim that waits for Cluster API what that reports, once, and
 // that it works again. Nothing else follows: no offering is marked, and no claim fails. The
-// time of the last write is that from which launchTimeout counts.
+// time of the last write is that from which launchTimeout counts. Claims of a Cluster that is
+// being deleted do not wait.
 func (r *Reconciler) reportHalts(ctx context.Context, observed *scalable.Observed) error {
+	if observed.Ending {
+		return nil
+	}
 	var errs []error
 	for i := range observed.Claims {
 		claim := &observed.Claims[i]

@@ -52,21 +52,30 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !offers {
-			continue
+		if offers {
+			return r.adoptAs(ctx, resource, template.Name, offering)
 		}
-		machines := &clusterv1.MachineList{}
-		if err := management.List(ctx, machines, client.MatchingFields{operator.ResourceField: name}); err != nil {
-			return false, fmt.Errorf("listing the Machines of MachineDeployment %s: %w", key, err)
-		}
-		adopted := scalable.Adopt(resource, machines.Items, template.Name, offering)
-		if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
-			return false, ignoreConflict(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
-		}
-		log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "ownReplicas", lo.FromPtr(resource.Spec.Replicas))
-		return true, nil
 	}
 	return false, nil
+}
+
+// adoptAs adopts a MachineDeployment for an offering of a template, unless the Cluster is
+// being deleted.
+func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDeployment, template string, offering catalog.Key) (bool, error) {
+	if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+		return false, err
+	}
+	management, key := r.clusters.Management.GetClient(), client.ObjectKeyFromObject(resource)
+	machines := &clusterv1.MachineList{}
+	if err := management.List(ctx, machines, client.MatchingFields{operator.ResourceField: resource.Name}); err != nil {
+		return false, fmt.Errorf("listing the Machines of MachineDeployment %s: %w", key, err)
+	}
+	adopted := scalable.Adopt(resource, machines.Items, template, offering)
+	if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, ignoreConflict(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
+	}
+	log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "ownReplicas", lo.FromPtr(resource.Spec.Replicas))
+	return true, nil
 }
 
 // offers tells whether a template offers a MachineDeployment that is not generated.

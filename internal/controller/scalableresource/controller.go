@@ -155,10 +155,15 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	if wait := r.untilNextRaise(observed.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	if raises {
+		if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+			return reconcile.Result{}, err // the Cluster's event brings the next reconcile
+		}
+	}
 	// With the resourceVersion as precondition: replicas are lowered only from the
 	// value that the decision was made from.
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return reconcile.Result{}, ignoreConflict(fmt.Errorf("patching %s: %w", resource, err))
+		return r.notPatched(ctx, observed, raises, fmt.Errorf("patching %s: %w", resource, err))
 	}
 	if raises {
 		r.noteRaise(observed.Name)
@@ -167,6 +172,21 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)
 	}
 	return reconcile.Result{RequeueAfter: empty.expiresIn}, observed.PassOn(ctx, r.clusters, after)
+}
+
+// notPatched handles the error of a resource that could not be patched. If its replicas were
+// to be raised, that is tried again soon: no event shows that a webhook answers again, or
+// accepts what it refused. Claims that wait for what was refused have failed after launchTimeout.
+func (r *Reconciler) notPatched(ctx context.Context, observed *scalable.Observed, raises bool, err error) (reconcile.Result, error) {
+	if !raises || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(err))
+	}
+	log.FromContext(ctx).Error(err, "cannot raise replicas")
+	result := reconcile.Result{RequeueAfter: createAgainAfter}
+	if !isRefusal(err) {
+		return result, nil
+	}
+	return result, r.refuseAll(ctx, observed, err)
 }
 
 // equal tells whether nothing that update sets is different.

@@ -96,8 +96,12 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, reason
 const maxMessage = 1024
 
 // create makes a scalable resource, and before it the objects it refers to, without
-// which Cluster API could make nothing of it.
+// which Cluster API could make nothing of it. It creates nothing in a Cluster that is
+// being deleted.
 func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) error {
+	if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+		return err // the Cluster's event brings the next reconcile
+	}
 	if err := r.createObjects(ctx, generated.Objects); err != nil {
 		return err
 	}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// Replicas that cannot be raised are tried again soon. Only an answer that refuses them is
+// noted on the claims, whose launch can fail because of that.
+func TestReplicasThatCannotBeRaised(t *testing.T) {
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	resource := schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machinedeployments"}
+	for name, tc := range map[string]struct {
+		err     error
+		again   time.Duration
+		refused bool
+	}{
+		"the webhook does not answer":  {err: apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), again: createAgainAfter},
+		"a policy refuses them":        {err: apierrors.NewForbidden(resource, "x", errors.New("too many")), again: createAgainAfter, refused: true},
+		"somebody else has changed it": {err: apierrors.NewConflict(resource, "x", errors.New("changed"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: "general", Labels: map[string]string{v1alpha1.TemplateLabel: "general"}}}
+			deployment.Spec.Replicas = new(int32(0))
+			claim := launchedClaim("small")
+			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = deployment.Name
+			clusters := clustersWith(served, cluster, &[]string{}, cluster, claim, deployment)
+			inner := clusters.Management.GetClient().(client.WithWatch)
+			failing := lagging{clusterOf{client: interceptor.NewClient(inner, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					if _, is := object.(*clusterv1.MachineDeployment); is {
+						return tc.err
+					}
+					return c.Patch(ctx, object, patch, opts...)
+				},
+			})}, clusters.Management.GetAPIReader()}
+			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
+			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(time.Now()))
+			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.again != 0 && result.RequeueAfter != tc.again {
+				t.Errorf("tried again after %s, want %s", result.RequeueAfter, tc.again)
+			}
+			after := &karpv1.NodeClaim{}
+			if err := inner.Get(t.Context(), client.ObjectKeyFromObject(claim), after); err != nil {
+				t.Fatal(err)
+			}
+			if got := scalable.Refused(after); got != tc.refused {
+				t.Errorf("refused: %t, want %t", got, tc.refused)
+			}
+		})
+	}
+}

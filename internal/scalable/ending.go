@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// needsMachine reports whether a claim should get a Machine if it has none: not over a
+// limit, and not in a Cluster that is being deleted.
+func (o *Observed) needsMachine(claim *karpv1.NodeClaim) bool {
+	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && !o.Ending
+}
+
+// EndsWithout reports whether a claim ends without a Machine: it has none, and its Cluster
+// is being deleted, so that it never gets one.
+func (o *Observed) EndsWithout(claim *karpv1.NodeClaim) bool {
+	return o.Ending && NeedsMachine(claim) && o.Plan.Served[claim.UID] == ""
+}
+
+// decide makes the plan. While the Cluster is being deleted, replicas are never raised,
+// and nothing is planned for a resource that is left alone: Cluster API deletes its
+// Machines, whose hooks the operator still has to remove.
+func (o *Observed) decide(leftAlone bool) {
+	state := o.state()
+	if leftAlone {
+		o.Plan = link.Plan{Replicas: state.Replicas}
+		return
+	}
+	o.Plan = link.Decide(state)
+	if o.Ending {
+		o.Plan.Replicas = min(o.Plan.Replicas, state.Replicas)
+	}
+}
+
+// ClusterEnds reports whether the served Cluster is being deleted or does not exist. It
+// reads from the API server: Machines that are asked for because a cache lags behind
+// would be created against Cluster API's own deletion.
+func ClusterEnds(ctx context.Context, clusters *operator.Clusters) (bool, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := clusters.Management.GetAPIReader().Get(ctx, clusters.Cluster, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err)
+	}
+	return !cluster.DeletionTimestamp.IsZero(), nil
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// witness sees every state of the objects it watches, from before the first of them is created. It is for stacks with one
+// control plane whose API server is not stopped: there, resourceVersions put the writes of all objects in one order.
+type witness struct {
+	mutex sync.Mutex
+	// marks are the unavailable offerings that templates ever had.
+	marks map[string]string
+	// failed are the NodeClaims whose condition MachineAvailable was ever False, and why.
+	failed map[string]string
+	// clusterReady are the reasons that the templates' condition ClusterReady ever had.
+	clusterReady map[string]bool
+	// machines are all Machines that there ever were, and whether each ever had a provider ID.
+	machines map[types.UID]bool
+	// ending is the resourceVersion from which on the Cluster is being deleted; zero while it is not.
+	ending uint64
+	// raises are the writes that raised the replicas of a MachineDeployment or MachinePool, or created it.
+	raises []raise
+}
+
+// raise is one write of replicas.
+type raise struct {
+	resourceVersion uint64
+	what            string
+}
+
+// newWitness starts a witness that ends with the test.
+func newWitness(ctx context.Context, t *testing.T, s *stack.Stack) *witness {
+	t.Helper()
+	g := NewWithT(t)
+	w := &witness{marks: map[string]string{}, failed: map[string]string{}, clusterReady: map[string]bool{}, machines: map[types.UID]bool{}}
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := cache.New(config, cache.Options{Scheme: scheme.Scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, object := range []client.Object{
+		&v1alpha1.KarpenterMachineTemplate{}, &karpv1.NodeClaim{}, &clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
+	} {
+		informer, err := objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { w.see(nil, object) },
+			UpdateFunc: func(before, object any) { w.see(before, object) },
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- objects.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the witness: %v", err)
+		}
+	})
+	g.Expect(objects.WaitForCacheSync(ctx)).To(BeTrue())
+	return w
+}
+
+// see takes the next state of an object.
+func (w *witness) see(before, object any) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	switch object := object.(type) {
+	case *v1alpha1.KarpenterMachineTemplate:
+		for _, o := range object.Status.UnavailableOfferings {
+			w.marks[fmt.Sprintf("%s: %s/%s/%s", object.Name, o.InstanceType, o.Zone, o.CapacityType)] = o.Reason + ": " + o.Message
+		}
+		if condition := object.DeepCopy().StatusConditions().Get(v1alpha1.ConditionClusterReady); condition != nil {
+			w.clusterReady[condition.Reason] = true
+		}
+	case *karpv1.NodeClaim:
+		if condition := object.DeepCopy().StatusConditions().Get(v1alpha1.ConditionMachineAvailable); condition.IsFalse() {
+			w.failed[object.Name] = condition.Reason + ": " + condition.Message
+		}
+	case *clusterv1.Cluster:
+		if w.ending == 0 && !object.DeletionTimestamp.IsZero() {
+			w.ending = versionOf(object)
+		}
+	case *clusterv1.Machine:
+		w.machines[object.UID] = w.machines[object.UID] || object.Spec.ProviderID != ""
+	case *clusterv1.MachineDeployment:
+		old, _ := before.(*clusterv1.MachineDeployment)
+		if old == nil {
+			old = &clusterv1.MachineDeployment{}
+		}
+		w.seeReplicas(object, old.Spec.Replicas, object.Spec.Replicas)
+	case *clusterv1.MachinePool:
+		old, _ := before.(*clusterv1.MachinePool)
+		if old == nil {
+			old = &clusterv1.MachinePool{}
+		}
+		w.seeReplicas(object, old.Spec.Replicas, object.Spec.Replicas)
+	}
+}
+
+func (w *witness) seeReplicas(object client.Object, before, after *int32) {
+	if from, to := ptr.Deref(before, 0), ptr.Deref(after, 0); from < to {
+		w.raises = append(w.raises, raise{versionOf(object), fmt.Sprintf("%T %s from %d to %d", object, object.GetName(), from, to)})
+	}
+}
+
+func versionOf(object client.Object) uint64 {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		panic(err) // API servers have numbers here (KEP-5504).
+	}
+	return version
+}
+
+// everMarked returns the offerings that were ever marked as unavailable, and why.
+func (w *witness) everMarked() map[string]string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return maps.Clone(w.marks)
+}
+
+// everFailed returns the NodeClaims that ever failed, and why.
+func (w *witness) everFailed() map[string]string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return maps.Clone(w.failed)
+}
+
+// reasonsOfClusterReady returns those that the condition ever had.
+func (w *witness) reasonsOfClusterReady() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Sorted(maps.Keys(w.clusterReady))
+}
+
+// raisedWhileEnding returns the writes that raised replicas after the deletion of the Cluster.
+func (w *witness) raisedWhileEnding() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	var found []string
+	for _, r := range w.raises {
+		if w.ending != 0 && r.resourceVersion > w.ending {
+			found = append(found, r.what)
+		}
+	}
+	return found
+}
+
+// launchedEver returns how many Machines ever had a provider ID.
+func (w *witness) launchedEver() int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return lo.CountBy(slices.Collect(maps.Values(w.machines)), func(launched bool) bool { return launched })
+}
+
+// machinesEver returns how many Machines there ever were.
+func (w *witness) machinesEver() int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return len(w.machines)
+}
