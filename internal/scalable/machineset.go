@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
@@ -140,7 +138,7 @@ func (machineDeployments) passOn(ctx context.Context, clusters *operator.Cluster
 	if err != nil || len(sets) != 1 || lo.FromPtr(sets[0].Spec.Replicas) >= replicas {
 		return err
 	}
-	deployment, set := &clusterv1.MachineDeployment{}, &sets[0]
+	deployment := &clusterv1.MachineDeployment{}
 	if err := clusters.Management.GetAPIReader().Get(ctx, observed.Resource.Key(), deployment); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", observed.Resource, err))
 	}
@@ -148,15 +146,6 @@ func (machineDeployments) passOn(ctx context.Context, clusters *operator.Cluster
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event brings the next reconcile
 	}
-	raised := set.DeepCopy()
-	raised.Spec.Replicas = &replicas
-	err = clusters.Management.GetClient().Patch(ctx, raised, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
-	}
-	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
-	return nil
+	_, err = setSetReplicas(ctx, clusters.Management.GetClient(), &sets[0], replicas)
+	return err
 }

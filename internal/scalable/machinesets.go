@@ -97,28 +97,42 @@ func distribute(ctx context.Context, clusters *operator.Clusters, observed *Obse
 	if deployment.UID != observed.Resource.GetUID() || !isObserved(deployment) || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event brings the next reconcile
 	}
+	return setTargets(ctx, clusters.Management.GetClient(), observed, lo.FromPtr(deployment.Spec.Replicas))
+}
+
+// setTargets sets the planned replicas of the MachineSets, which together never get more than
+// atMost by that.
+func setTargets(ctx context.Context, management client.Client, observed *Observed, atMost int32) error {
 	sets := observed.machineSets
 	sum := lo.SumBy(sets, func(set clusterv1.MachineSet) int32 { return lo.FromPtr(set.Spec.Replicas) })
 	for i := range sets {
-		set := &sets[i]
-		has := lo.FromPtr(set.Spec.Replicas)
-		target, known := observed.Plan.Sets[set.Name]
-		if !known || target == has || target > has && sum-has+target > lo.FromPtr(deployment.Spec.Replicas) {
+		has := lo.FromPtr(sets[i].Spec.Replicas)
+		target, known := observed.Plan.Sets[sets[i].Name]
+		if !known || target == has || target > has && sum-has+target > atMost {
 			continue
 		}
-		changed := set.DeepCopy()
-		changed.Spec.Replicas = &target
-		err := clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil
+		if written, err := setSetReplicas(ctx, management, &sets[i], target); err != nil || !written {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
-		}
-		log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", has, "to", target)
 		sum += target - has
 	}
 	return nil
+}
+
+// setSetReplicas sets the replicas of a MachineSet. It returns false if the MachineSet has
+// changed: its event brings the next reconcile.
+func setSetReplicas(ctx context.Context, management client.Client, set *clusterv1.MachineSet, replicas int32) (bool, error) {
+	changed := set.DeepCopy()
+	changed.Spec.Replicas = &replicas
+	err := management.Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
+	}
+	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
+	return true, nil
 }
 
 // holdLeaving puts a hook on a Machine that leaves, with which it exists until it is let
