@@ -263,8 +263,9 @@ type KarpenterMachineTemplateStatus struct {
 	// InstanceTypesReady and, True when all of these are, Ready. The others have no
 	// bearing on Ready: OfferingsValid is False while some offerings cannot be made,
 	// OfferingsAvailable while some failed not long ago, CapacityAccurate while Nodes
-	// report something else than is declared, and NodesTainted while Nodes join
-	// without the taint that Karpenter needs.
+	// report something else than is declared, NodesTainted while Nodes join without the
+	// taint that Karpenter needs, and MachinesProgressing while NodeClaims wait for Machines
+	// that Cluster API does not create or does not act on.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
