@@ -109,12 +109,14 @@ INTEGRATION := ./test/integration
 PROCS ?= 4
 
 # Which packages are to be tested, and which of them ginkgo runs.
-in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(shell go list $(TEST) | grep -x '.*$(INTEGRATION:.%=%)'))
-others = $(filter-out $(in_parallel),$(if $(in_parallel),$(shell go list $(TEST)),$(TEST)))
+# make 4.3 gives these shells no exported variables.
+list = $(shell GOTOOLCHAIN=$(GOTOOLCHAIN) go list $(TEST))
+in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(filter %$(INTEGRATION:.%=%),$(list)))
+others = $(filter-out $(in_parallel),$(if $(in_parallel),$(list),$(TEST)))
 
 # Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo.
 define run_tests
-code=0; $(if $(others),go test -timeout 90m $(1) $(TEST_FLAGS) $(others) || code=$$?;) \
+code=0; $(if $(others),go test -timeout 90m $(1) $(others) $(TEST_FLAGS) || code=$$?;) \
 	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=60m --no-color --succinct $(2) $(INTEGRATION) || code=$$?;)
 endef
 
