@@ -79,6 +79,7 @@ func TestAlertsOnConditions(t *testing.T) {
 		for _, other := range []string{
 			v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady,
 			v1alpha1.ConditionOfferingsValid, v1alpha1.ConditionNodesTainted, v1alpha1.ConditionCapacityAccurate,
+			v1alpha1.ConditionMachinesProgressing,
 		} {
 			template.StatusConditions().SetTrue(other)
 		}
@@ -88,11 +89,12 @@ func TestAlertsOnConditions(t *testing.T) {
 		return template
 	}
 	for condition, want := range map[string][]string{
-		"":                                 nil,
-		v1alpha1.ConditionClusterReady:     {"KarpenterCAPITemplateNotReady"},
-		v1alpha1.ConditionOfferingsValid:   {"KarpenterCAPIOfferingsInvalid"},
-		v1alpha1.ConditionNodesTainted:     {"KarpenterCAPINodesNotTainted"},
-		v1alpha1.ConditionCapacityAccurate: {"KarpenterCAPICapacityInaccurate"},
+		"":                                    nil,
+		v1alpha1.ConditionClusterReady:        {"KarpenterCAPITemplateNotReady"},
+		v1alpha1.ConditionOfferingsValid:      {"KarpenterCAPIOfferingsInvalid"},
+		v1alpha1.ConditionNodesTainted:        {"KarpenterCAPINodesNotTainted"},
+		v1alpha1.ConditionCapacityAccurate:    {"KarpenterCAPICapacityInaccurate"},
+		v1alpha1.ConditionMachinesProgressing: {"KarpenterCAPIMachinesNotProgressing"},
 	} {
 		t.Run(condition, func(t *testing.T) {
 			name := "not-" + strings.ToLower(condition)

@@ -64,7 +64,7 @@ func TestDeleteEnding(t *testing.T) {
 				builder = builder.WithObjects(claims[i].DeepCopy())
 			}
 			c, recorder := builder.Build(), &reasons{}
-			r := &Reconciler{clusters: &operator.Clusters{Workload: clientOnly{client: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
+			r := &Reconciler{clusters: &operator.Clusters{Workload: clusterOf{client: c, live: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
 			observed := &scalable.Observed{Ending: tc.ending, Claims: claims, Plan: link.Plan{Served: map[types.UID]string{"served": "m"}}}
 			if err := r.deleteEnding(t.Context(), observed); err != nil {
 				t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
@@ -84,7 +83,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 			}
 			return w.SubResource(sub).Patch(ctx, o, p, opts...)
 		}}).Build()
-	both := clientOnly{client: c}
+	both := clusterOf{client: c, live: c}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	offered, told := catalog.New(clusters), &published{}
 	r := NewReconciler(clusters, offered, nil, told, clocktesting.NewFakeClock(now.Add(time.Minute)), func(string) []types.NamespacedName { return nil })
@@ -109,12 +108,3 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 		t.Errorf("got %v, available %t: the next claim would get the same offering", err, instanceTypes[0].Offerings[0].Available)
 	}
 }
-
-// clientOnly is a cluster whose cache is the API server.
-type clientOnly struct {
-	cluster.Cluster
-	client client.Client
-}
-
-func (c clientOnly) GetClient() client.Client    { return c.client }
-func (c clientOnly) GetAPIReader() client.Reader { return c.client }
