@@ -50,8 +50,8 @@ const ReasonOfferingsUnavailable = "OfferingsUnavailable"
 
 // ConditionMachineAvailable is, on a NodeClaim, False once the infrastructure could not
 // provide a machine, with the reason of UnavailableOffering. It is Unknown while the NodeClaim
-// waits for Cluster API, and after it has moved to another offering. It is True when a machine
-// has come all the same. A NodeClaim without it has had no failure and no such wait.
+// waits for Cluster API, and then True once it has its machine. It stays Unknown after the
+// NodeClaim has moved to another offering. A NodeClaim without it has had no failure and no such wait.
 const ConditionMachineAvailable = "MachineAvailable"
 
 // Reasons of MachineAvailable while it is Unknown.

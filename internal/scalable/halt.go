@@ -90,6 +90,12 @@ func Halted(claim *karpv1.NodeClaim) bool {
 // Refused reports whether no scalable resource can be created for a claim.
 func Refused(claim *karpv1.NodeClaim) bool { return unknownReason(claim) == v1alpha1.ReasonRefused }
 
+// Waited reports whether a claim has the condition MachineAvailable because it waited for
+// Cluster API. It is True once the claim has its Machine.
+func Waited(claim *karpv1.NodeClaim) bool {
+	return Halted(claim) || Refused(claim) || unknownReason(claim) == v1alpha1.ReasonResumed
+}
+
 // unknownReason returns the reason of the claim's condition MachineAvailable while that is
 // Unknown.
 func unknownReason(claim *karpv1.NodeClaim) string {

@@ -198,4 +198,7 @@ var scenarios = []scenario{{
 		{"the Cluster goes on", gone("claim-05"), pause(false)},
 	},
 	machines: 1, left: 3,
+	// A process that starts at that moment, and does not know yet that the claim without a
+	// Machine is gone, asks for its Machine.
+	extraOfPool: 1,
 }}

@@ -70,7 +70,7 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	}
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = want
-	if _, provisional := link.ParseProvisionalID(want); !provisional && claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable) != nil {
+	if _, provisional := link.ParseProvisionalID(want); !provisional && scalable.Waited(claim) {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 	}
 	// With the resourceVersion as precondition, so that a claim which was deleted
