@@ -126,6 +126,11 @@ test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS
 	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; \
 	$(run_tests) sort "$$counts"; exit $$code
 
+.PHONY: test-nightly
+test-nightly: export ROTATION := all
+test-nightly: ## Run them with all that `make test` does in turn, a part each day (test/rotation).
+	@$(MAKE) test
+
 .PHONY: test-race
 test-race: ## Run them with the race detector, in random order.
 	@$(call run_tests,-race -shuffle=on,--race --randomize-all) exit $$code
