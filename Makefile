@@ -96,17 +96,17 @@ presubmit: ## Run what every change must pass: verify and test.
 
 # Tests that need an API server take its binaries from KUBEBUILDER_ASSETS, or from bin/, where they are then built.
 ifndef KUBEBUILDER_ASSETS
-test test-race: $(ENVTEST_TOOLS)
+test test-race coverage deflake: $(ENVTEST_TOOLS)
 export KUBEBUILDER_ASSETS := $(CURDIR)/bin
 endif
 
 # So do those that need the CRDs of providers.
-test test-race: $(CRDS)
+test test-race coverage deflake: $(CRDS)
 
 # Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
 # That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
 INTEGRATION := ./test/integration
-PROCS ?= 4
+PROCS ?= 8
 
 # Which packages are to be tested, and which of them ginkgo runs.
 # make 4.3 gives these shells no exported variables.
@@ -114,17 +114,24 @@ list = $(shell GOTOOLCHAIN=$(GOTOOLCHAIN) go list $(TEST))
 in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(filter %$(INTEGRATION:.%=%),$(list)))
 others = $(filter-out $(in_parallel),$(if $(in_parallel),$(list),$(TEST)))
 
-# Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo.
+# Memory is cheaper than time here, for compilers, control planes and tests alike.
+test test-race coverage: export GOGC := 200
+
+# Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo. The integration tests run beside the others, and
+# their output comes last. `make verify` vets all packages.
 define run_tests
-code=0; $(if $(others),go test -timeout 90m $(1) $(others) $(TEST_FLAGS) || code=$$?;) \
-	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=60m --no-color --succinct $(2) $(INTEGRATION) || code=$$?;)
+code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT TERM; \
+	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --timeout=60m --no-color --succinct $(2) $(INTEGRATION) >"$$integration" 2>&1 & pid=$$!;) \
+	$(if $(others),go test -vet=off -timeout 90m $(1) $(others) $(TEST_FLAGS) || code=$$?;) \
+	$(if $(in_parallel),wait "$$pid" || code=$$?; cat "$$integration";) \
+	rm -f "$$integration";
 endef
 
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
 	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; \
-	$(run_tests) sort "$$counts"; exit $$code
+	$(run_tests) sort "$$counts"; echo "make test: $$((SECONDS / 60))m$$((SECONDS % 60))s"; exit $$code
 
 .PHONY: test-nightly
 test-nightly: export ROTATION := all
@@ -134,6 +141,26 @@ test-nightly: ## Run them with all that `make test` does in turn, a part each da
 .PHONY: test-race
 test-race: ## Run them with the race detector, in random order.
 	@$(call run_tests,-race -shuffle=on,--race --randomize-all) exit $$code
+
+# go tool cover adds up what several profiles have of the same lines.
+.PHONY: coverage
+coverage: ## Print which part of internal/ the tests run.
+	@mkdir -p out
+	@$(call run_tests,-coverpkg=./internal/... -covermode=atomic -coverprofile=out/others.cover,--cover --coverpkg=./internal/... \
+		--covermode=atomic --coverprofile=integration.cover --output-dir=out) \
+	{ cat out/others.cover; tail -n +2 out/integration.cover; } >out/all.cover; \
+	go tool cover -func=out/all.cover | tail -1; exit $$code
+
+# The tests that deflake repeats: a pattern of names of specs or, with TEST for other packages, of tests.
+FOCUS ?= .
+
+.PHONY: deflake
+deflake: ## Repeat tests until one of them fails (FOCUS='spare Machine', TEST=./internal/link FOCUS=TestX).
+ifeq ($(TEST),./...)
+	@go tool ginkgo -procs=$(PROCS) --no-color --succinct --until-it-fails --focus='$(FOCUS)' $(INTEGRATION)
+else
+	@while go test -count=1 -run '$(FOCUS)' $(TEST); do :; done; exit 1
+endif
 
 .PHONY: test-e2e
 test-e2e: stack-binaries ## Run the tests on the local stack.

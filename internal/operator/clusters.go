@@ -26,6 +26,8 @@ type Clusters struct {
 	// Management has Cluster API's objects; its cache holds only what belongs to
 	// the served Cluster, and the templates of its namespace.
 	Management cluster.Cluster
+	// Timings are those of the operator; zero for ProductionTimings.
+	Timings Timings
 }
 
 // newManagement returns the management cluster, whose cache is limited to the

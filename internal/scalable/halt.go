@@ -29,10 +29,6 @@ type Halt struct {
 	Message string
 }
 
-// noProgressAfter is for how long nothing may act on an object until that counts as no
-// progress. Controllers act within seconds; only the passing of time shows that one does not.
-const noProgressAfter = 30 * time.Second
-
 func noProgress(format string, args ...any) *Halt {
 	return &Halt{Reason: v1alpha1.ReasonNoProgress, Message: fmt.Sprintf(format, args...)}
 }
@@ -75,7 +71,7 @@ func (o *Observed) claimDue(claim *karpv1.NodeClaim) (due []time.Time) {
 	case !NeedsMachine(claim):
 	case Halted(claim):
 		// No event shows that a provider acts on an object again.
-		due = append(due, o.Now.Add(noProgressAfter))
+		due = append(due, o.Now.Add(o.times().NoProgress))
 	case machine != nil && machine.Spec.ProviderID == "":
 		due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
 	}
@@ -111,7 +107,9 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 func (o *Observed) Stands() bool { return o.halt != nil }
 
 // patience is for how long nothing may act on something that a claim waits for.
-func (o *Observed) patience() time.Duration { return min(noProgressAfter, o.Settings.LaunchTimeout) }
+func (o *Observed) patience() time.Duration {
+	return min(o.times().NoProgress, o.Settings.LaunchTimeout)
+}
 
 // haltOf returns why a MachineDeployment creates no Machines; nil if it does.
 func haltOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) *Halt {

@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 const upgrading = `Scaling up from 3 to 4 replicas is blocked because:
@@ -100,7 +101,7 @@ func TestBlocked(t *testing.T) {
 		"it has replicas of before":              {deployment: deployment(4), set: counts(3, scalingUp(machineSet("a", "general", 5), upgrading)), want: link.MachineSet{Replicas: 5}},
 		"it creates":                             {deployment: deployment(4), set: counts(3, scalingUp(machineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")), want: link.MachineSet{Replicas: 4}},
 		"replicas were lowered a moment ago":     {deployment: lowered(noon), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true}},
-		"replicas were lowered some time before": {deployment: lowered(noon.Add(-probeAfter)), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
+		"replicas were lowered some time before": {deployment: lowered(noon.Add(-operator.ProductionTimings().Probe)), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := &Observed{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment),

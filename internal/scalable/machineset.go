@@ -18,11 +18,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// probeAfter is when replicas that were lowered for a blocked MachineSet count leaving
-// Machines again, to see whether it still is blocked. Cluster API checks as often
-// (core/reconcilers/machineset/machineset_preflight.go, preflightFailedRequeueAfter).
-const probeAfter = 15 * time.Second
-
 // observe returns how far the MachineSets are, and what keeps them from creating Machines.
 func (machineDeployments) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
 	sets, err := machineSetsOf(ctx, clusters, observed.Name)
@@ -46,8 +41,8 @@ func (machineDeployments) observe(ctx context.Context, clusters *operator.Cluste
 	observed.halt = haltOf(observed.Resource.API().(*clusterv1.MachineDeployment), sets)
 	scaling.Blocked = len(sets) == 1 && certainlyBlocked(observed, &sets[0])
 	if at, lowered := loweredAt(observed.Resource); lowered {
-		scaling.Lowered, scaling.Probe = true, !observed.Now.Before(at.Add(probeAfter))
-		observed.due = append(observed.due, at.Add(probeAfter))
+		scaling.Lowered, scaling.Probe = true, !observed.Now.Before(at.Add(observed.times().Probe))
+		observed.due = append(observed.due, at.Add(observed.times().Probe))
 	}
 	observed.scaling = scaling
 	if several, ok := severalSets(sets, observed); ok {

@@ -3,6 +3,7 @@
 package scalable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,6 +69,13 @@ type Observed struct {
 	scalingProblem string
 	unusable       string
 	due            []time.Time
+
+	timings operator.Timings
+}
+
+// times returns the timings of the operator.
+func (o *Observed) times() operator.Timings {
+	return cmp.Or(o.timings, operator.ProductionTimings())
 }
 
 // Newest returns the Machines of a scalable resource, each in the latest version that is
@@ -91,7 +99,7 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if lo.FromPtr(cluster.Spec.Paused) {
 		return nil, nil
 	}
-	observed := &Observed{Name: name, Now: now, Ending: !cluster.DeletionTimestamp.IsZero()}
+	observed := &Observed{Name: name, Now: now, timings: clusters.Timings, Ending: !cluster.DeletionTimestamp.IsZero()}
 	resource, err := Get(ctx, clusters, name)
 	if err != nil {
 		return nil, err
@@ -270,7 +278,7 @@ func (o *Observed) state() link.State {
 			Released:   machine.Annotations[v1alpha1.SpareSinceAnnotation] != "",
 			Chosen:     Chosen(machine),
 			Held:       held(machine),
-			Settled:    Chosen(machine) && !o.Now.Before(LeavingSince(machine, o.Now).Add(settle)),
+			Settled:    Chosen(machine) && !o.Now.Before(LeavingSince(machine, o.Now).Add(o.times().Settle)),
 			Gone:       o.gone[machine.Name],
 		})
 	}

@@ -21,16 +21,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-const (
-	// settle is after what time an infrastructure provider must have seen what was
-	// written: nothing tells what it has seen. It is much for a watch.
-	settle = 10 * time.Second
-	// readyPoll is after what time an infrastructure is looked at again from which no
-	// Machines can be had yet. Its MachinePool tells that it is ready, and may be seen
-	// before.
-	readyPoll = 5 * time.Second
-)
-
 // hold keeps the instance of a deleted Machine until replicas do not count it: the
 // provider would replace it, and remove another one when replicas are lowered.
 func (machinePools) hold(machine *clusterv1.Machine) {
@@ -107,9 +97,9 @@ func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, ob
 	going := infrastructure != nil && infrastructure.GetDeletionTimestamp() != nil
 	ready := infrastructure != nil && !going && makesMachines(infrastructure)
 	if !ready && len(observed.Claims) > 0 {
-		observed.due = append(observed.due, observed.Now.Add(readyPoll))
+		observed.due = append(observed.due, observed.Now.Add(observed.times().ReadyPoll))
 	}
-	seen := replicasSince(observed.Resource).Add(settle)
+	seen := replicasSince(observed.Resource).Add(observed.times().Settle)
 	observed.due = append(observed.due, seen)
 	observed.scaling = link.Pool{Unready: !ready, Settled: !observed.Now.Before(seen)}
 	observed.scalingProblem = problemOf(infrastructure)
@@ -140,7 +130,7 @@ func (o *Observed) losses(ctx context.Context, clusters *operator.Clusters, goin
 		if !Leaving(machine) {
 			o.gone[name] = neverBoots(ctx, clusters, machine)
 		} else {
-			o.due = append(o.due, LeavingSince(machine, o.Now).Add(settle))
+			o.due = append(o.due, LeavingSince(machine, o.Now).Add(o.times().Settle))
 			o.gone[name], err = lostInstance(ctx, clusters, machine, o.Resource)
 			o.gone[name] = o.gone[name] || going && !machine.DeletionTimestamp.IsZero()
 		}

@@ -22,7 +22,7 @@ const (
 
 	// providerBound is for how long the provider's cache holds news back at once. It is
 	// behind by less than twice that, which has to be less than what the operator waits
-	// for it (internal/scalable, settle): that this is long enough is an assumption.
+	// for it (internal/operator, Timings.Settle): that this is long enough is an assumption.
 	providerBound = 4 * time.Second
 
 	// toDrained is how long after its deletion Cluster API deletes the instance of a

@@ -21,7 +21,7 @@ import (
 // has not joined (karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go).
 const registrationTimeout = 15 * time.Minute
 
-// shiftedClock is the operator's: the real time, or later.
+// shiftedClock is the operator's: the real time, or later. Nobody sleeps on it.
 type shiftedClock struct {
 	clock.RealClock
 	ahead atomic.Int64
@@ -34,6 +34,11 @@ func (c *shiftedClock) Now() time.Time {
 
 // Since implements clock.PassiveClock.
 func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Sleep implements clock.Clock. Karpenter core sleeps for a second where its cache can be
+// behind (pkg/controllers/nodeclaim/lifecycle, pkg/controllers/nodeclaim/expiration). What it
+// does with an old cache is done in vain, and here it costs every spec that second.
+func (c *shiftedClock) Sleep(time.Duration) {}
 
 // later lets the operator believe that it is later, while until has not come true
 // for a claim. What is made meanwhile would look old, so it is now again afterwards.

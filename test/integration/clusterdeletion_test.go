@@ -19,13 +19,15 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
-// The spec deletes the Cluster that all specs share, and creates it again: it runs alone.
-var _ = Describe("A Cluster that is being deleted", Serial, func() {
+// The spec deletes the Cluster that all specs of a process share, and creates it again.
+var _ = Describe("A Cluster that is being deleted", func() {
 	It("gets no new Machines, marks no offerings, and does not wait for this operator", func(ctx SpecContext) {
-		deployments, pools := machineDeployments.newFixture("ending").createReady(ctx), machinePools.newFixture("ending").createReady(ctx)
-		handedOver := machinePools.newFixture("handedover").createReady(ctx)
+		Eventually(ctx, env.leftovers).Should(BeEmpty(), "what is left of other specs")
+		deployments, pools := machineDeployments.newFixture("ending").breaks(history.WrongDelete).createReady(ctx), machinePools.newFixture("ending").breaks(history.WrongDelete).createReady(ctx)
+		handedOver := machinePools.newFixture("handedover").breaks(history.WrongDelete).createReady(ctx)
 		DeferCleanup(func(ctx context.Context) {
 			env.createCluster(ctx)
 			deployments.waitReady(ctx)

@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
 // runProtected puts a Pod on a Node that may not be evicted, until release.
@@ -64,7 +65,7 @@ var _ = forEachKind("A Node whose Machine somebody else deletes", func(k kind) {
 			continue
 		}
 		It("is drained with Karpenter's rules first: "+name, func(ctx SpecContext) {
-			f := k.newFixture("drain" + string(name[0]) + string(name[1])).createReady(ctx)
+			f := k.newFixture("drain" + string(name[0]) + string(name[1])).breaks(history.WrongDelete).createReady(ctx)
 			machines := f.watchMachines(ctx)
 			claims := f.launch(ctx, 2)
 			for _, claim := range claims {
@@ -125,7 +126,7 @@ var _ = forEachKind("A Node that is deleted", func(k kind) {
 
 var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind) {
 	It("takes its claim along, or is replaced if it was no Node yet", func(ctx SpecContext) {
-		f := k.newFixture("machineforced").createReady(ctx)
+		f := k.newFixture("machineforced").breaks(history.WrongDelete).createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
@@ -135,7 +136,7 @@ var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind)
 		env.waitGone(ctx, claim)
 		env.waitReplicas(ctx, f, 0)
 
-		slow := k.newFixture("bootingforced").delays(0, never, 0).createReady(ctx)
+		slow := k.newFixture("bootingforced").breaks(history.WrongDelete).delays(0, never, 0).createReady(ctx)
 		booting := slow.launchOne(ctx)
 		first := env.waitMachine(ctx, booting)
 		env.forceGone(ctx, first)
@@ -146,7 +147,7 @@ var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind)
 
 var _ = forEachKind("A claim that is made again under the same name", func(k kind) {
 	It("within a second gets a Machine of its own", func(ctx SpecContext) {
-		f := k.newFixture("samename").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("samename").breaks(history.Finalizer).delays(0, 0, never).createReady(ctx)
 		first := f.launchOne(ctx)
 		old := env.waitMachine(ctx, first)
 		second := first.DeepCopy()

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
 )
 
@@ -49,6 +50,9 @@ type environment struct {
 	crds client.Client
 	// watches is a cache for those who must not miss an event.
 	watches cache.Cache
+
+	// history is that of the control plane's etcd.
+	history *history.Recorder
 
 	operator *operator.Operator
 	clock    *shiftedClock
@@ -98,6 +102,7 @@ func (e *environment) startControlPlane(ctx context.Context) {
 	DeferCleanup(func() error { return e.control.Stop() })
 	e.config, err = e.control.Start()
 	Expect(err).NotTo(HaveOccurred())
+	e.follow(ctx)
 	e.config.QPS = -1 // no limit: specs look often
 	e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -86,9 +86,11 @@ func (e *environment) exists(ctx context.Context, object client.Object) bool {
 // waitGone waits until an object is gone.
 func (e *environment) waitGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
+	var nudged time.Time
 	Eventually(ctx, func() bool {
 		exists := e.exists(ctx, object)
-		if claim, ok := object.(*karpv1.NodeClaim); ok && exists {
+		if claim, ok := object.(*karpv1.NodeClaim); ok && exists && time.Since(nudged) > time.Second {
+			nudged = time.Now()
 			e.nudge(ctx, claim)
 		}
 		return exists

@@ -13,6 +13,14 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
+// timings are shorter than those of production where the simulated infrastructure is faster
+// than what they allow for. On the local stack the operator has its own.
+var timings = func() operator.Timings {
+	t := operator.ProductionTimings()
+	t.Settle, t.ReadyPoll = 4*time.Second, time.Second
+	return t
+}()
+
 // startOperator starts the operator as its binary does (cmd/main.go).
 func (e *environment) startOperator(ctx context.Context) {
 	GinkgoHelper()
@@ -20,6 +28,7 @@ func (e *environment) startOperator(ctx context.Context) {
 	ctx, op := e.newOperator(ctx, e.requests)
 	e.clock = &shiftedClock{}
 	op.Clock = e.clock
+	op.Clusters.Timings = timings
 	if e != env {
 		op.Manager = second{op.Manager}
 	}

@@ -8,8 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -22,28 +26,48 @@ func (e *environment) cloudProvider() *cloudprovider.CloudProvider {
 	return cloudprovider.New(e.operator.Clusters, catalog.New(e.operator.Clusters), clock.RealClock{})
 }
 
-// launchPaused makes a claim whose scalable resource, which exists, is paused, so
-// that no Machine is asked for. A paused resource is not offered, so the claim comes
-// in the moment before that is known; should that be missed, it is done again.
+// launchPaused creates a claim whose scalable resource exists and is paused, so that no Machine
+// is asked for. A paused resource is not offered, so the claim is launched before the pause, while
+// the resource's replicas cannot be raised.
 func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 	GinkgoHelper()
-	const known = 3 * time.Second
-	fresh := claim.DeepCopy()
-	for range 5 {
-		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
-		Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeTrue())
-		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, new(""))
-		*claim = *fresh.DeepCopy()
-		Expect(env.client.Create(ctx, claim)).To(Succeed())
-		launched := func() bool {
-			return env.exists(ctx, claim) && claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue()
-		}
-		if ok := NewGomega(func(string, ...int) {}).Eventually(ctx, launched).WithTimeout(known).Should(BeTrue()); ok {
-			return
-		}
-		env.waitGone(ctx, claim)
+	resource := f.resource(ctx).API()
+	raise := f.refuseRaises(ctx)
+	Expect(env.client.Create(ctx, claim)).To(Succeed())
+	env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
+	env.annotate(ctx, resource, clusterv1.PausedAnnotation, new(""))
+	// The operator's caches have it now.
+	Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeFalse())
+	env.delete(ctx, raise)
+}
+
+// refuseRaises lets nobody raise the replicas of the fixture's scalable resources, by a webhook
+// that does not answer, until the returned object is deleted.
+func (f *fixture) refuseRaises(ctx context.Context) client.Object {
+	GinkgoHelper()
+	webhook := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: f.name},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name:                    f.name + ".integration.test",
+			ClientConfig:            admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1")},
+			ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TemplateLabel: f.name}},
+			MatchConditions:         []admissionv1.MatchCondition{{Name: "raises", Expression: "object.spec.replicas > oldObject.spec.replicas"}},
+			SideEffects:             new(admissionv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machinedeployments", "machinepools"}},
+			}},
+		}},
 	}
-	Fail("the claim was never launched")
+	Expect(env.client.Create(ctx, webhook)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, webhook))).To(Succeed()) })
+	// The API server acts on it as soon as it has seen it.
+	resource := f.resource(ctx).API()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":100}}`))
+	Eventually(ctx, func() error { return env.client.Patch(ctx, resource, patch, client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("failed calling webhook")))
+	return webhook
 }
 
 var _ = forEachKind("A pause", func(k kind) {

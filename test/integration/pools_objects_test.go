@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ import (
 // refer to (patches_test.go).
 var _ = Describe("The objects of a MachinePool", func() {
 	It("are made from the template with its patches, come again when they are deleted, and go with it", func(ctx SpecContext) {
-		f := machinePools.newFixture("objects").delays(0, 0, never)
+		f := machinePools.newFixture("objects").breaks(history.WrongDelete).delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.createReady(ctx)

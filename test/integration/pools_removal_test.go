@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -85,7 +86,7 @@ var _ = Describe("The instance of a claim of a MachinePool", func() {
 	})
 
 	It("takes the claim along if it ends by itself, and the next claim gets another", func(ctx SpecContext) {
-		f := machinePools.newFixture("ends").createReady(ctx)
+		f := machinePools.newFixture("ends").breaks(history.WrongDelete).createReady(ctx)
 		claims, names := launched(ctx, f, 2)
 		instance := env.simulated(ctx, env.waitMachine(ctx, claims[0]))
 		env.delete(ctx, instance)
@@ -104,7 +105,7 @@ var _ = Describe("The instance of a claim of a MachinePool", func() {
 	})
 
 	It("is replaced once if it ends while it boots, and its provider does not tell", func(ctx SpecContext) {
-		f := machinePools.newFixture("untold").delays(0, 0, never)
+		f := machinePools.newFixture("untold").breaks(history.WrongDelete).delays(0, 0, never)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute} // what replaces it is there before the loss is known
 		f.createReady(ctx)
 		instances := f.watchInstances(ctx)
@@ -124,7 +125,7 @@ var _ = Describe("The instance of a claim of a MachinePool", func() {
 	})
 
 	It("is replaced if its Machine was deleted by hand while it boots, and not if that had a Node", func(ctx SpecContext) {
-		f := machinePools.newFixture("byhands").createReady(ctx)
+		f := machinePools.newFixture("byhands").breaks(history.WrongDelete).createReady(ctx)
 		instances := f.watchInstances(ctx)
 		claims, names := launched(ctx, f, 2)
 
@@ -138,7 +139,7 @@ var _ = Describe("The instance of a claim of a MachinePool", func() {
 		Expect(instances.everDeleted()).To(ConsistOf(names[0]))
 
 		By("deleting one that boots")
-		slow := machinePools.newFixture("byhandsslow").delays(0, never, 0).createReady(ctx)
+		slow := machinePools.newFixture("byhandsslow").breaks(history.WrongDelete).delays(0, never, 0).createReady(ctx)
 		instances = slow.watchInstances(ctx)
 		claim := slow.launchOne(ctx)
 		booting := env.waitMachine(ctx, claim)

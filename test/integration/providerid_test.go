@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
 // These specs are what can go wrong when the provider ID of a launched claim
@@ -107,7 +108,7 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 	})
 
 	It("is not taken from another claim, and the others go on", func(ctx SpecContext) {
-		owner := k.newFixture("owner").delays(never, never, 0).createReady(ctx)
+		owner := k.newFixture("owner").breaks(history.ProviderID).delays(never, never, 0).createReady(ctx)
 		late := k.newFixture("late").delays(0, never, never).createReady(ctx)
 
 		By("giving a claim, by hand, the ID that another one's Machine is about to have")
@@ -143,7 +144,7 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 
 var _ = forEachKind("A link", func(k kind) {
 	It("that is added by hand to a claim with a Machine is undone", func(ctx SpecContext) {
-		f := k.newFixture("twice").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("twice").breaks(history.DoubleLink).delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 2)
 		first, second := env.waitMachine(ctx, claims[0]), env.waitMachine(ctx, claims[1])

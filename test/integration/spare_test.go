@@ -11,6 +11,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 
 	It("that nobody takes goes after spareTTL, and is not replaced", func(ctx SpecContext) {
 		f := k.newFixture("untaken").delays(0, 0, never)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: 4 * time.Second}
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		f.createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 2)
@@ -62,7 +63,9 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		env.waitGone(ctx, claims[1])
 		Expect(env.get(ctx, goes)).To(Succeed())
 		Expect(goes.Annotations).To(HaveKey(v1alpha1.SpareSinceAnnotation))
-		env.waitGone(ctx, goes)
+		env.later(ctx, 2*time.Minute, claims[0], func(g Gomega) {
+			g.Expect(env.exists(ctx, goes)).To(BeFalse(), "the spare Machine after spareTTL")
+		})
 		env.waitReplicas(ctx, f, 1)
 		Consistently(ctx, machines.everCreated).Should(ConsistOf(stays.Name, goes.Name))
 		Expect(machines.everDeleted()).To(ConsistOf(goes.Name))
@@ -83,14 +86,14 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 	})
 
 	It("whose claim lost its finalizer by force is released, or goes if it has a Node", func(ctx SpecContext) {
-		f := k.newFixture("forced")
+		f := k.newFixture("forced").breaks(history.Finalizer)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		f.createReady(ctx)
 		booted := f.launchOne(ctx)
 		env.waitFor(ctx, booted, karpv1.ConditionTypeInitialized)
 		used := env.waitMachine(ctx, booted)
 
-		slow := k.newFixture("forcedslow").delays(0, never, 0)
+		slow := k.newFixture("forcedslow").breaks(history.Finalizer).delays(0, never, 0)
 		slow.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		slow.createReady(ctx)
 		booting := slow.launchOne(ctx)

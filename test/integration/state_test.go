@@ -134,20 +134,38 @@ func (w *claimWatch) of(claim *karpv1.NodeClaim) []claimStep {
 // createCalls returns how often core has called CloudProvider.Create.
 func createCalls() uint64 {
 	GinkgoHelper()
+	return samples("karpenter_cloudprovider_duration_seconds", "method", "Create")
+}
+
+// reconciles returns how often a controller of the operator has finished a reconcile.
+func reconciles(controller string) uint64 {
+	GinkgoHelper()
+	return samples("controller_runtime_reconcile_time_seconds", "controller", controller)
+}
+
+// schedulings returns how often Karpenter's provisioner has looked for nodes for pods.
+func schedulings() uint64 {
+	GinkgoHelper()
+	return samples("karpenter_scheduler_scheduling_duration_seconds", "controller", "provisioner")
+}
+
+// samples returns how many samples a histogram of this process has with the value of a label.
+func samples(histogram, label, value string) uint64 {
+	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
-	var calls uint64
+	var count uint64
 	for _, family := range families {
-		if family.GetName() != "karpenter_cloudprovider_duration_seconds" {
+		if family.GetName() != histogram {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "method" && label.GetValue() == "Create" {
-					calls += metric.GetHistogram().GetSampleCount()
+			for _, pair := range metric.GetLabel() {
+				if pair.GetName() == label && pair.GetValue() == value {
+					count += metric.GetHistogram().GetSampleCount()
 				}
 			}
 		}
 	}
-	return calls
+	return count
 }

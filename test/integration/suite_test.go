@@ -24,9 +24,9 @@ const (
 	// patience is for how long a spec waits for what must come.
 	patience = 4 * time.Minute
 	// interval is how often it looks.
-	interval = 100 * time.Millisecond
+	interval = 200 * time.Millisecond
 	// still is for how long it watches that something does not come.
-	still = 2 * time.Second
+	still = time.Second
 )
 
 // env is what all specs share.
@@ -70,7 +70,11 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	if env == nil || env.state == nil {
 		return // it never started
 	}
+	failed := suiteFailed
+	suiteFailed = true // so that the logs stay, unless all of this holds
 	Expect(env.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "what the operator has no right to do")
 	By("waiting until nothing is left")
 	Eventually(ctx, env.leftovers).Should(BeEmpty(), func() string { return env.dump(ctx) })
+	env.expectHistory(ctx)
+	suiteFailed = failed
 })

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
 var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
@@ -97,7 +99,7 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 	})
 
 	It("is replaced if it was deleted by hand before its Node joined", func(ctx SpecContext) {
-		f := k.newFixture("byhand").delays(0, 0, never).createReady(ctx)
+		f := k.newFixture("byhand").breaks(history.WrongDelete).delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claim := f.launchOne(ctx)
 		first := env.waitMachine(ctx, claim)

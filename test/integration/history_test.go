@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/test/history"
+)
+
+// follow checks the history of a control plane, from its first write until the suite ends.
+func (e *environment) follow(ctx context.Context) {
+	GinkgoHelper()
+	log, err := os.Create(filepath.Join(e.logs, "history.log"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(log.Close)
+	e.history = history.NewRecorder(history.Rules{Failures: []string{noCapacity.Reason}}, log)
+	endpoint := e.control.ControlPlane.Etcd.URL.String()
+	e.running.Go(func() {
+		defer GinkgoRecover()
+		Expect(history.Follow(ctx, endpoint, e.history.Observe)).To(Succeed())
+	})
+}
+
+// breaks declares that a spec breaks rules of the history on purpose, with the claims and Machines
+// of the fixture: as a user who deletes a Machine or edits a link does.
+func (f *fixture) breaks(rules ...history.Rule) *fixture {
+	for _, rule := range rules {
+		declared = append(declared, declaration{rule: rule, name: f.name})
+	}
+	return f
+}
+
+// declaration allows the objects whose names begin with that of a fixture to break a rule.
+type declaration struct {
+	rule history.Rule
+	name string
+}
+
+var declared []declaration
+
+// allows reports whether a violation was declared.
+func (d declaration) allows(violation history.Violation) bool {
+	return violation.Rule == d.rule &&
+		(strings.HasPrefix(violation.Machine, d.name+"-") || strings.Contains(violation.Text, fmt.Sprintf("NodeClaim %s-", d.name)))
+}
+
+// undeclared returns the violations that no spec has declared.
+func undeclared(violations []history.Violation) []history.Violation {
+	return lo.Reject(violations, func(violation history.Violation, _ int) bool {
+		return lo.SomeBy(declared, func(d declaration) bool { return d.allows(violation) })
+	})
+}
+
+// expectHistory expects that no rule was broken but by specs that declare it, when nothing is left.
+func (e *environment) expectHistory(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, e.history.End).Should(BeEmpty(), "what the history ends with")
+	violations, err := e.history.Violations()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(undeclared(violations)).To(BeEmpty(), "see history.log in %s", e.logs)
+	AddReportEntry("history", fmt.Sprintf("%d claims", e.history.Claims()), ReportEntryVisibilityFailureOrVerbose)
+}
