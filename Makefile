@@ -106,7 +106,7 @@ test test-race coverage deflake: $(CRDS)
 # Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
 # That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
 INTEGRATION := ./test/integration
-PROCS ?= 8
+PROCS ?= 6
 
 # Which packages are to be tested, and which of them ginkgo runs.
 # make 4.3 gives these shells no exported variables.
@@ -114,7 +114,7 @@ list = $(shell GOTOOLCHAIN=$(GOTOOLCHAIN) go list $(TEST))
 in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(filter %$(INTEGRATION:.%=%),$(list)))
 others = $(filter-out $(in_parallel),$(if $(in_parallel),$(list),$(TEST)))
 
-# Memory is cheaper than time here, for compilers, control planes and tests alike.
+# Memory is cheaper than time here, for compilers and tests.
 test test-race coverage: export GOGC := 200
 
 # Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo. The integration tests run beside the others, and

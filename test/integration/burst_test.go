@@ -16,21 +16,11 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
-
-// burst returns how many claims come at once: as many as pods of a large Deployment, or, as
-// all of them cost much time, some of them.
-func burst() int {
-	if rotation.All() {
-		return 100
-	}
-	return 30
-}
 
 var _ = forEachKind("Many claims at once", func(k kind) {
 	It("get a Machine each, in the order of their creation, by few writes of replicas", func(ctx SpecContext) {
-		count := burst()
+		count := size(100, 24)
 		f := k.newFixture("burst").delays(0, 0, never).createReady(ctx)
 		machines, mark := f.watchMachines(ctx), env.requests.mark()
 		f.launch(ctx, count)

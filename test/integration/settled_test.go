@@ -22,10 +22,11 @@ import (
 var _ = forEachKind("A settled cluster", func(k kind) {
 	It("is not written to, by the running operator or by one that starts", func(ctx SpecContext) {
 		f := k.newFixture("settled").createReady(ctx)
-		for _, claim := range f.launch(ctx, 20) {
+		claims := f.launch(ctx, size(20, 6))
+		for _, claim := range claims {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		}
-		env.waitReplicas(ctx, f, 20)
+		env.waitReplicas(ctx, f, len(claims))
 		env.waitQuiet(ctx, f)
 
 		By("letting the running operator look at everything again")

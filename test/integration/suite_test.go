@@ -18,16 +18,27 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 const (
 	// patience is for how long a spec waits for what must come.
 	patience = 4 * time.Minute
 	// interval is how often it looks.
-	interval = 200 * time.Millisecond
+	interval = 250 * time.Millisecond
 	// still is for how long it watches that something does not come.
 	still = time.Second
 )
+
+// size returns how many claims a spec creates that is about many of them. Each claim costs the
+// API server half a second of processor time, so only the nightly run creates all.
+func size(all, some int) int {
+	if rotation.All() {
+		return all
+	}
+	return some
+}
 
 // env is what all specs share.
 var env *environment
