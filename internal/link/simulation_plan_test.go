@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import "slices"
+
+// decision is one of those in a plan.
+type decision struct {
+	text string
+	// apply does what was decided, and reports whether what it depends on still is as it was.
+	apply func() bool
+	// version is the one that the plan was made from; negative if the caches had older ones.
+	version int
+}
+
+// decide makes a plan from what the operator's caches have. Its decisions are pending until
+// they are applied, in any order.
+func (w *world) decide() {
+	w.actor = "plan"
+	if w.blocks && !w.laggingLinks {
+		// Links are made with replicas that are up to date.
+		w.operator.md, w.operator.sets = w.latest(), w.latest()
+	}
+	c, v, version := w.operator, w.view(w.operator), -1
+	if (c == caches{w.latest(), w.latest(), w.latest(), w.latest()}) {
+		version = w.latest()
+	}
+	state := w.state(v)
+	plan := Decide(state)
+	w.checkOrder(state, plan)
+	before := len(w.pending)
+	add := func(text, name string, apply func() bool) {
+		w.pending = append(w.pending, decision{text + " " + name, apply, version})
+	}
+	for _, l := range plan.Links {
+		add("link", l.Machine, func() bool { return w.link(l, v) })
+	}
+	for _, name := range plan.Releases {
+		add("release", name, func() bool { return w.release(name, v) })
+	}
+	for _, name := range plan.Removals {
+		add("mark", name, func() bool { return w.mark(name, v) })
+	}
+	for _, name := range plan.LetGo {
+		add("delete", name, func() bool { return w.letGo(name, v) })
+	}
+	if plan.Replicas != v.md.replicas {
+		add("scale", "", func() bool { return w.scale(plan.Replicas, c, v) })
+	}
+	for _, s := range v.sets {
+		if target, several := plan.Sets[s.name]; several && target != s.replicas {
+			add("scale", s.name, func() bool { return w.scaleSet(s, target) })
+		}
+	}
+	for _, seen := range v.claims {
+		isNew := slices.ContainsFunc(plan.Links, func(l Link) bool { return l.Claim.UID == seen.UID })
+		add("identify", seen.Name, func() bool { return w.identify(seen, plan.Served[seen.UID], isNew, v) })
+	}
+	for _, seen := range v.machines {
+		// Not in the plan: a Machine that somebody else deletes is marked, too, and of several
+		// MachineSets a hook blocks the deletion of Machines that leave.
+		if seen.leaving() && (!seen.Chosen || w.templates && !seen.Held && (!seen.deleting || seen.drain)) {
+			add("hold", seen.Name, func() bool { return w.hold(seen) })
+		}
+	}
+	decided := w.pending[before:]
+	w.random.Shuffle(len(decided), func(i, j int) { decided[i], decided[j] = decided[j], decided[i] })
+}
+
+// applyOne applies a pending decision. A plan that was made from what there is contains
+// nothing that must not be done.
+func (w *world) applyOne(i int) {
+	d := w.pending[i]
+	w.pending = slices.Delete(w.pending, i, i+1)
+	w.actor = d.text
+	if !d.apply() && d.version == w.latest() {
+		w.fail("is planned, and must not be done")
+	}
+	w.wrote()
+}
+
+// checkOrder checks that claims get Machines in the order of their creation, both oldest first.
+func (w *world) checkOrder(state State, plan Plan) {
+	var last Claim
+	var lastMachine Machine
+	for _, l := range plan.Links {
+		m := find(state.Machines, func(m Machine) bool { return m.Name == l.Machine })
+		if m.ProviderID != "" && m.ProviderID == l.Claim.ProviderID {
+			continue // a link that is restored
+		}
+		if l.Claim.Created.Before(last.Created) || m.Created.Before(lastMachine.Created) {
+			w.fail("links %s to %s before %s to %s", lastMachine.Name, last.Name, m.Name, l.Claim.Name)
+		}
+		last, lastMachine = l.Claim, *m
+	}
+	for _, c := range state.Claims {
+		if c.NeedsMachine && plan.Served[c.UID] == "" && c.Created.Before(last.Created) {
+			w.fail("links %s to %s while the older %s waits", lastMachine.Name, last.Name, c.Name)
+		}
+	}
+}
+
+// asSeen returns a Machine if it is as it was seen, and nil if it is not.
+func (w *world) asSeen(name string, v snapshot) *simMachine {
+	seen := find(v.machines, func(m simMachine) bool { return m.Name == name })
+	if m := w.machine(name); m != nil && *m == *seen {
+		return m
+	}
+	return nil
+}
+
+func (w *world) link(l Link, v snapshot) bool {
+	m, c := w.asSeen(l.Machine, v), w.claim(l.Claim.UID)
+	hasOther := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == l.Claim.UID && !m.leaving() })
+	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && !w.laggingLinks && w.now.md != v.md {
+		return false
+	}
+	if m.Claim != "" || m.leaving() || m.Used || m.Unfit || isOwn(*m) {
+		w.fail("Machine %+v is linked to claim %s", *m, c.UID)
+	}
+	m.Claim, m.Released, m.drain, m.Held = c.UID, false, true, w.pool != nil
+	return true
+}
+
+func (w *world) release(name string, v snapshot) bool {
+	m := w.asSeen(name, v)
+	if m == nil || w.serves(*m) {
+		return false
+	}
+	m.Claim, m.Released, m.spareSince = "", true, w.step
+	return true
+}
+
+// mark marks a Machine for deletion.
+func (w *world) mark(name string, v snapshot) bool {
+	m := w.asSeen(name, v)
+	if m == nil || w.serves(*m) {
+		return false
+	}
+	if isOwn(*m) {
+		w.fail("Machine %s was there before", name)
+	}
+	m.Chosen, m.Held = true, m.Held || w.pool != nil
+	return true
+}
+
+func (w *world) hold(seen simMachine) bool {
+	m := w.machine(seen.Name)
+	if m == nil || *m != seen {
+		return false
+	}
+	m.Held = m.Held || w.templates && (!m.deleting || m.drain)
+	m.Chosen = m.Chosen || m.Held || m.drain && m.Used
+	return true
+}
+
+// letGo deletes a marked Machine, and removes its hooks.
+func (w *world) letGo(name string, v snapshot) bool {
+	if w.now.md.replicas != v.md.replicas || w.now.md.since != v.md.since {
+		return false
+	}
+	if m := w.machine(name); m != nil {
+		if !m.Chosen {
+			w.fail("Machine %s is not marked, and is deleted", name)
+		}
+		m.deleting, m.Held, m.drain = true, false, false
+	}
+	return true
+}
+
+func (w *world) scale(replicas int32, c caches, v snapshot) bool {
+	if w.now.md != v.md {
+		return false
+	}
+	md := &w.now.md
+	set, _ := w.scaling(v).(MachineSet)
+	md.lowered = set.Blocked && replicas < md.replicas
+	md.replicas, md.since, md.decidedFrom, md.generation = replicas, w.step, c.machines, md.generation+1
+	return true
+}
+
+// scaleSet sets the replicas of one of several MachineSets, when Cluster API does not set them
+// itself. Together they never get more than the MachineDeployment has by that.
+func (w *world) scaleSet(seen simSet, target int32) bool {
+	set, sum := w.set(seen.name), int32(0)
+	for _, s := range w.now.sets {
+		sum += s.replicas
+	}
+	tooMany := target > seen.replicas && sum-seen.replicas+target > w.now.md.replicas
+	if *set == seen && w.now.md.observed == w.now.md.generation && !tooMany {
+		set.replicas, set.generation = target, set.generation+1
+	}
+	return true
+}
+
+// identify gives a claim the provider ID of the Machine that serves it, as soon as the link is
+// written if that is new.
+func (w *world) identify(seen simClaim, serves string, isNew bool, v snapshot) bool {
+	c, m := w.claim(seen.UID), find(v.machines, func(m simMachine) bool { return m.Name == serves })
+	id := ProvisionalID(seen.UID)
+	switch {
+	case c == nil || *c != seen || c.Leaving || m == nil && c.registered:
+		return true
+	case m != nil && isNew && (w.machine(serves) == nil || w.machine(serves).Claim != c.UID):
+		return true
+	case m != nil && m.ProviderID != "":
+		id = m.ProviderID
+	}
+	if !slices.ContainsFunc(w.now.claims, func(other simClaim) bool { return other.ProviderID == id }) {
+		c.ProviderID = id
+	}
+	return true
+}
+
+// state returns what is decided from.
+func (w *world) state(v snapshot) State {
+	state := State{Replicas: v.md.replicas, Own: int32(w.own), Scaling: w.scaling(v)}
+	if w.own > 0 {
+		state.Adopted = adopted
+	}
+	for _, c := range v.claims {
+		c.NeedsMachine = !c.registered && !c.Leaving
+		state.Claims = append(state.Claims, c.Claim)
+	}
+	for _, m := range v.machines {
+		m.Leaving, m.Expired = m.leaving(), w.step-m.spareSince >= spareSteps
+		m.Settled = w.pool != nil && m.Chosen && w.providerKnows(m.Name)
+		state.Machines = append(state.Machines, m.Machine)
+	}
+	return state
+}
+
+// scaling returns how replicas become Machines. A wait of a pool is over when the provider has
+// seen what it is for: replicas here, and in providerKnows that a Machine is marked.
+func (w *world) scaling(v snapshot) Scaling {
+	if w.pool != nil {
+		return Pool{Settled: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
+	}
+	one := MachineSet{Lowered: v.md.lowered, Probe: w.step-v.md.since >= probeSteps}
+	several := MachineSets{Of: map[string]string{}, Observed: v.md.observed >= v.md.generation}
+	current := 0
+	for _, s := range v.sets {
+		one.Replicas, one.Behind = one.Replicas+s.replicas, one.Behind || s.observed < s.generation
+		one.Blocked = len(v.sets) == 1 && s.blocked && s.observed == s.generation && s.replicas == v.md.replicas && int(s.machines) <= len(v.machines)
+		several.Sets = append(several.Sets, Set{Name: s.name, Replicas: s.replicas, Current: s.current, Behind: s.observed < s.generation})
+		if s.current {
+			current++
+		}
+	}
+	for i := range several.Sets {
+		if current > 1 { // the MachineDeployment controller is about to set which one is current
+			several.Sets[i].Current, several.Sets[i].Behind = false, true
+		}
+	}
+	isCurrent := func(name string) bool {
+		return slices.ContainsFunc(several.Sets, func(s Set) bool { return s.Name == name && s.Current })
+	}
+	older := slices.ContainsFunc(v.sets, func(s simSet) bool { return !isCurrent(s.name) && (s.replicas > 0 || s.machines > 0) })
+	for _, m := range v.machines {
+		several.Of[m.Name] = m.set
+		older = older || !isCurrent(m.set)
+	}
+	if w.templates && older {
+		return several
+	}
+	return one
+}
+
+// providerKnows reports whether the provider has seen that a Machine is marked.
+func (w *world) providerKnows(name string) bool {
+	marked := func(machines []simMachine) bool {
+		return slices.ContainsFunc(machines, func(m simMachine) bool { return m.Name == name && m.Chosen })
+	}
+	return marked(w.history[w.provider.machines].machines) || !marked(w.now.machines)
+}
