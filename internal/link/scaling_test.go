@@ -58,3 +58,23 @@ func TestMachineSetMayHaveMoreThanTheCacheShows(t *testing.T) {
 		})
 	}
 }
+
+// A MachineSet that has acted on the lower number is not given a higher one while Machines leave
+// that it still counts: to wait for that would keep them.
+func TestLowerNumberIsActedOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set      MachineSet
+		replicas int32
+	}{
+		"it is still on its way": {set: MachineSet{Replicas: 2, Lowered: true}, replicas: 1},
+		"it is not acted on":     {set: MachineSet{Replicas: 0, Behind: true, Lowered: true}, replicas: 1},
+		"it is acted on":         {set: MachineSet{Replicas: 0, Lowered: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{Replicas: 1, Machines: []Machine{in("a").chosen()}, Scaling: tc.set})
+			if plan.Replicas != tc.replicas {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.replicas)
+			}
+		})
+	}
+}

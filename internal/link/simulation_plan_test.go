@@ -4,8 +4,17 @@ package link
 
 import "slices"
 
+// reconciler is one of the two that act on plans: at the same time, each with its own.
+type reconciler int
+
+const (
+	linker reconciler = iota
+	scaler
+)
+
 // decision is one of those in a plan.
 type decision struct {
+	by   reconciler
 	text string
 	// apply does what was decided, and reports whether what it depends on still is as it was.
 	apply func() bool
@@ -13,10 +22,11 @@ type decision struct {
 	version int
 }
 
-// decide makes a plan from what the operator's caches have. Its decisions are pending until
-// they are applied, in any order.
-func (w *world) decide() {
+// decide makes a plan from what the operator's caches have. The decisions for the reconciler
+// are pending until they are applied, in any order. It is done with those of its last plan.
+func (w *world) decide(by reconciler) {
 	w.actor = "plan"
+	w.pending = slices.DeleteFunc(w.pending, func(d decision) bool { return d.by == by })
 	if w.blocks && !w.laggingLinks {
 		// Links are made with replicas that are up to date.
 		w.operator.md, w.operator.sets = w.latest(), w.latest()
@@ -30,11 +40,28 @@ func (w *world) decide() {
 	w.checkOrder(state, plan)
 	before := len(w.pending)
 	add := func(text, name string, apply func() bool) {
-		w.pending = append(w.pending, decision{text + " " + name, apply, version})
+		w.pending = append(w.pending, decision{by, text + " " + name, apply, version})
 	}
+	if by == linker {
+		w.addLinks(plan, v, add)
+	} else {
+		w.addScaling(plan, c, v, add)
+	}
+	decided := w.pending[before:]
+	w.random.Shuffle(len(decided), func(i, j int) { decided[i], decided[j] = decided[j], decided[i] })
+}
+
+func (w *world) addLinks(plan Plan, v snapshot, add func(text, name string, apply func() bool)) {
 	for _, l := range plan.Links {
 		add("link", l.Machine, func() bool { return w.link(l, v) })
 	}
+	for _, seen := range v.claims {
+		isNew := slices.ContainsFunc(plan.Links, func(l Link) bool { return l.Claim.UID == seen.UID })
+		add("identify", seen.Name, func() bool { return w.identify(seen, plan.Served[seen.UID], isNew, v) })
+	}
+}
+
+func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
 	for _, name := range plan.Releases {
 		add("release", name, func() bool { return w.release(name, v) })
 	}
@@ -52,10 +79,6 @@ func (w *world) decide() {
 			add("scale", s.name, func() bool { return w.scaleSet(s, target) })
 		}
 	}
-	for _, seen := range v.claims {
-		isNew := slices.ContainsFunc(plan.Links, func(l Link) bool { return l.Claim.UID == seen.UID })
-		add("identify", seen.Name, func() bool { return w.identify(seen, plan.Served[seen.UID], isNew, v) })
-	}
 	for _, seen := range v.machines {
 		// Not in the plan: a Machine that somebody else deletes is marked, too, and of several
 		// MachineSets a hook blocks the deletion of Machines that leave.
@@ -63,8 +86,6 @@ func (w *world) decide() {
 			add("hold", seen.Name, func() bool { return w.hold(seen) })
 		}
 	}
-	decided := w.pending[before:]
-	w.random.Shuffle(len(decided), func(i, j int) { decided[i], decided[j] = decided[j], decided[i] })
 }
 
 // applyOne applies a pending decision. A plan that was made from what there is contains
@@ -163,18 +184,49 @@ func (w *world) letGo(name string, v snapshot) bool {
 		if !m.Chosen {
 			w.fail("Machine %s is not marked, and is deleted", name)
 		}
+		if w.isUncounted() {
+			w.lost[name] = true
+		}
 		m.deleting, m.Held, m.drain = true, false, false
 	}
 	return true
 }
 
+// isUncounted reports whether replicas count no Machine that leaves, so that nothing is created
+// in the place of one that disappears.
+func (w *world) isUncounted() bool {
+	needed, sets := w.own, int32(0)
+	for _, m := range w.now.machines {
+		if !m.leaving() {
+			needed++
+		}
+	}
+	for _, c := range w.now.claims {
+		if !c.Leaving && !slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == c.UID && !m.leaving() }) {
+			needed++
+		}
+	}
+	for _, s := range w.now.sets {
+		sets += s.replicas
+	}
+	return int(max(sets, w.now.md.replicas)) <= needed
+}
+
 func (w *world) scale(replicas int32, c caches, v snapshot) bool {
-	if w.now.md != v.md {
+	set, _ := w.scaling(v).(MachineSet)
+	md, lowered := &w.now.md, set.Blocked && replicas < v.md.replicas
+	linked := func(m simMachine) bool {
+		return m.Claim != "" && !slices.ContainsFunc(v.machines, func(seen simMachine) bool { return seen.Name == m.Name && seen.Claim != "" })
+	}
+	if *md != v.md || lowered && !w.laggingLinks && slices.ContainsFunc(w.now.machines, linked) {
 		return false
 	}
-	md := &w.now.md
-	set, _ := w.scaling(v).(MachineSet)
-	md.lowered = set.Blocked && replicas < md.replicas
+	switch {
+	case lowered:
+		md.lowered, md.loweredAt = true, w.step
+	case set.Blocked || !set.Lowered || set.Probe:
+		md.lowered = false
+	}
 	md.replicas, md.since, md.decidedFrom, md.generation = replicas, w.step, c.machines, md.generation+1
 	return true
 }
@@ -236,7 +288,7 @@ func (w *world) scaling(v snapshot) Scaling {
 	if w.pool != nil {
 		return Pool{Settled: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
 	}
-	one := MachineSet{Lowered: v.md.lowered, Probe: w.step-v.md.since >= probeSteps}
+	one := MachineSet{Lowered: v.md.lowered}
 	several := MachineSets{Of: map[string]string{}, Observed: v.md.observed >= v.md.generation}
 	current := 0
 	for _, s := range v.sets {
@@ -247,6 +299,7 @@ func (w *world) scaling(v snapshot) Scaling {
 			current++
 		}
 	}
+	one.Probe = v.md.lowered && !one.lowering(State{Replicas: v.md.replicas}) && w.step-v.md.loweredAt >= probeSteps
 	for i := range several.Sets {
 		if current > 1 { // the MachineDeployment controller is about to set which one is current
 			several.Sets[i].Current, several.Sets[i].Behind = false, true

@@ -41,11 +41,14 @@ var actors = []struct {
 	}},
 }
 
-// operate applies a whole plan, with those that are still pending.
+// operate lets both reconcilers apply a whole plan.
 func (w *world) operate() {
-	w.decide()
-	for len(w.pending) > 0 {
-		w.applyOne(0)
+	for _, by := range []reconciler{scaler, linker} {
+		w.refresh(&w.operator)
+		w.decide(by)
+		for len(w.pending) > 0 {
+			w.applyOne(0)
+		}
 	}
 }
 
@@ -103,7 +106,7 @@ func (w *world) chaos() {
 func (w *world) randomStep(maxClaims int) {
 	switch choice := w.random.Intn(100); {
 	case choice < 20:
-		w.decide()
+		w.decide(reconciler(choice % 2))
 	case choice < 50 && len(w.pending) > 0:
 		w.applyOne(w.random.Intn(len(w.pending)))
 	case choice < 52:
@@ -135,7 +138,8 @@ func (w *world) disturb(choice, maxClaims int) {
 		m := &w.now.machines[w.random.Intn(len(w.now.machines))]
 		switch w.actor = "infrastructure"; {
 		case choice < 9:
-			m.deleting = m.deleting || m.Used && (m.drain || w.pool != nil) || w.deletedBooting
+			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !(m.Held || m.drain && m.Used)
+			m.deleting = true
 		case choice < 10:
 			m.Unfit = m.Unfit || m.ProviderID == ""
 		case choice < 17:
@@ -202,19 +206,19 @@ func TestSimulation(t *testing.T) {
 		"several MachineSets":  {4000, []options{{templates: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runs, steps := 0, 0
+			runs, steps, victims := 0, 0, 0
 			for seed := range test.seeds {
 				if !rotation.Takes(t, parts, int(seed)/len(test.of)) {
 					continue
 				}
 				opts := test.of[seed%int64(len(test.of))]
 				w := simulate(seed, opts, false)
-				runs, steps = runs+1, steps+w.step
+				runs, steps, victims = runs+1, steps+w.step, victims+w.victims
 				if w.failure != "" {
 					t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts))
 				}
 			}
-			counts.Print(t, fmt.Sprintf("simulation of %s: %d interleavings, %d steps", name, runs, steps))
+			counts.Print(t, fmt.Sprintf("simulation of %s: %d interleavings, %d steps, %d known losses", name, runs, steps, victims))
 		})
 	}
 }
@@ -224,10 +228,8 @@ func TestSimulation(t *testing.T) {
 func TestSimulationCounts(t *testing.T) {
 	rotation.Tell(t)
 	for name, opts := range map[string]options{
-		"a lagging MachineSet":            {laggingMachineSet: true},
-		"lagging links, and blocks":       {blocks: true, laggingLinks: true},
-		"deleted Machines without a Node": {deletedBooting: true},
-		"those of a pool":                 {deletedBooting: true, pool: &model.PoolProvider{}},
+		"a lagging MachineSet":      {laggingMachineSet: true},
+		"lagging links, and blocks": {blocks: true, laggingLinks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machines, runs := 0, 0
@@ -236,7 +238,7 @@ func TestSimulationCounts(t *testing.T) {
 					continue
 				}
 				w := simulate(seed, opts, false)
-				runs, machines = runs+1, machines+len(w.victims)
+				runs, machines = runs+1, machines+w.victims
 				if w.failure != "" {
 					t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts))
 				}

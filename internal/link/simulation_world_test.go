@@ -65,10 +65,10 @@ type simDeployment struct {
 	replicas             int32
 	template             int // users raise it when they change the template
 	generation, observed int
-	// lowered reports whether replicas were lowered because the MachineSet was blocked, and
-	// since is the step in which replicas were set.
-	lowered bool
-	since   int
+	// lowered reports whether replicas were lowered because the MachineSet was blocked, in the
+	// step loweredAt. They have been what they are since the step since.
+	lowered          bool
+	loweredAt, since int
 	// decidedFrom is the version of the Machines that replicas were decided from.
 	decidedFrom int
 }
@@ -128,13 +128,12 @@ type options struct {
 	// laggingMachineSet lets the MachineSet see Machines that are older than those which its
 	// replicas were decided from.
 	laggingMachineSet bool
-	// laggingLinks lets links depend on replicas that are not up to date.
+	// laggingLinks lets links be written while replicas are about to be lowered for a blocked
+	// MachineSet: the two reconcilers do not know of each other.
 	laggingLinks bool
-	// deletedBooting lets users delete Machines without a Node, which no hook blocks.
-	deletedBooting bool
 }
 
-func (o options) isKind() bool { return !o.laggingMachineSet && !o.laggingLinks && !o.deletedBooting }
+func (o options) isKind() bool { return !o.laggingMachineSet && !o.laggingLinks }
 
 // adopted is when a resource with Machines of its own was adopted.
 var adopted = start.Add(-time.Minute)
@@ -158,17 +157,18 @@ type world struct {
 	blocked   bool
 	instances []simInstance
 	pending   []decision
+	lost      map[string]bool // Machines that can disappear although replicas count them
 
 	step, made int
 	actor      string
 	failure    string
-	victims    []int    // the steps in which a serving Machine was deleted
+	victims    int      // how many serving Machines were deleted
 	trace      bool     // whether there is a log
 	log        []string // what happened
 }
 
 func newWorld(seed int64, opts options) *world {
-	w := &world{options: opts, random: rand.New(rand.NewSource(seed))}
+	w := &world{options: opts, random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}}
 	w.now.md.template = 1
 	if w.now.md.replicas = int32(opts.own); opts.pool == nil {
 		w.now.sets = []simSet{{name: "s1", template: 1, replicas: int32(opts.own), current: true}}

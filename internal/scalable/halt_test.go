@@ -101,6 +101,8 @@ func TestBlocked(t *testing.T) {
 		"it creates":                             {deployment: deployment(4), set: counts(3, scalingUp(machineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")), want: link.MachineSet{Replicas: 4}},
 		"replicas were lowered a moment ago":     {deployment: lowered(noon), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true}},
 		"replicas were lowered some time before": {deployment: lowered(noon.Add(-probeAfter)), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
+		"lowered before, and not passed on":      {deployment: lowered(noon.Add(-probeAfter)), set: counts(3, machineSet("a", "general", 5)), want: link.MachineSet{Replicas: 5, Lowered: true}},
+		"lowered before, and not acted on":       {deployment: lowered(noon.Add(-probeAfter)), set: counts(3, notCreated(machineSet("a", "general", 4), "")), want: link.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := &Observed{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment),
