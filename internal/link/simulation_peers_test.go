@@ -74,7 +74,7 @@ func (w *world) deploy() {
 			want, newOlder = newOlder[0], newOlder[1:]
 		}
 		if set.replicas != want || want == v.md.replicas {
-			set.decidedFrom = v.md.decidedFrom
+			set.decidedFrom, set.countedFrom = v.md.decidedFrom, v.md.countedFrom
 		}
 		if set.replicas != want {
 			set.replicas, set.generation = want, set.generation+1
@@ -108,7 +108,7 @@ func (w *world) scaleSets() {
 			}
 		}
 		for _, name := range remove {
-			w.remove(name, s.replicas, s.decidedFrom)
+			w.remove(name, s.replicas, s.countedFrom)
 		}
 		set := w.set(s.name)
 		set.observed, set.machines = max(set.observed, s.generation), int32(len(machines))
@@ -135,7 +135,7 @@ func (w *world) create(name, set string, drain bool) {
 //
 // One loss is known: when a Machine that leaves disappears while a lower number is on its way, the
 // MachineSet creates another in its place, and deletes one too many.
-func (w *world) remove(name string, replicas int32, decidedFrom int) {
+func (w *world) remove(name string, replicas int32, countedFrom int) {
 	m := w.machine(name)
 	if m == nil || m.deleting {
 		return
@@ -143,7 +143,7 @@ func (w *world) remove(name string, replicas int32, decidedFrom int) {
 	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.Used) {
 		text := fmt.Sprintf("Machine %s, deleted for replicas %d, serves a live claim or was there before", name, replicas)
 		w.tracef("HARM: %s", text)
-		known := slices.ContainsFunc(w.history[decidedFrom].machines, func(seen simMachine) bool {
+		known := slices.ContainsFunc(w.history[countedFrom].machines, func(seen simMachine) bool {
 			now := w.machine(seen.Name)
 			return w.lost[seen.Name] && !seen.Gone && (now == nil || now.Gone)
 		})
@@ -168,7 +168,7 @@ func (w *world) provide() {
 		w.instances = append(w.instances, simInstance{name: w.newName()})
 	}
 	for _, name := range remove {
-		w.remove(name, v.md.replicas, v.md.decidedFrom)
+		w.remove(name, v.md.replicas, v.md.countedFrom)
 	}
 }
 

@@ -136,7 +136,7 @@ func (w *world) link(l Link, v snapshot) bool {
 	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && !w.laggingLinks && w.now.md != v.md {
 		return false
 	}
-	if m.Claim != "" || m.leaving() || m.Used || m.Unfit || isOwn(*m) {
+	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.Used && !isRestored || m.Unfit || isOwn(*m) {
 		w.fail("Machine %+v is linked to claim %s", *m, c.UID)
 	}
 	m.Claim, m.Released, m.drain, m.Held = c.UID, false, true, w.pool != nil
@@ -147,6 +147,9 @@ func (w *world) release(name string, v snapshot) bool {
 	m := w.asSeen(name, v)
 	if m == nil || w.serves(*m) {
 		return false
+	}
+	if m.Used || m.Unfit {
+		w.fail("Machine %+v is released", *m)
 	}
 	m.Claim, m.Released, m.spareSince = "", true, w.step
 	return true
@@ -227,8 +230,21 @@ func (w *world) scale(replicas int32, c caches, v snapshot) bool {
 	case set.Blocked || !set.Lowered || set.Probe:
 		md.lowered = false
 	}
-	md.replicas, md.since, md.decidedFrom, md.generation = replicas, w.step, c.machines, md.generation+1
+	if md.decidedFrom = c.machines; w.isPassedOn() {
+		md.countedFrom = c.machines
+	}
+	md.countedFrom = min(md.countedFrom, c.machines)
+	md.replicas, md.since, md.generation = replicas, w.step, md.generation+1
 	return true
+}
+
+// isPassedOn reports whether those who act on replicas have them.
+func (w *world) isPassedOn() bool {
+	sum := int32(0)
+	for _, s := range w.now.sets {
+		sum += s.replicas
+	}
+	return w.pool != nil && w.history[w.provider.md].md == w.now.md || w.pool == nil && sum == w.now.md.replicas
 }
 
 // scaleSet sets the replicas of one of several MachineSets, when Cluster API does not set them

@@ -4,6 +4,7 @@ package link
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,8 +127,11 @@ func (w *world) disturb(choice, maxClaims int) {
 	switch {
 	case choice < 5 && len(w.now.claims) < maxClaims:
 		w.createClaim()
-	case choice < 8 && len(w.now.claims) > 0:
+	case choice < 7 && len(w.now.claims) > 0:
 		w.now.claims[w.random.Intn(len(w.now.claims))].Leaving = true
+	case choice < 8 && len(w.now.claims) > 0 && w.random.Intn(4) == 0: // a user removes its finalizer
+		i := w.random.Intn(len(w.now.claims))
+		w.now.claims = slices.Delete(w.now.claims, i, i+1)
 	case choice < 10 && w.blocks:
 		w.blocked = !w.blocked
 		w.tracef("preflight checks fail: %t", w.blocked)
@@ -137,6 +141,10 @@ func (w *world) disturb(choice, maxClaims int) {
 	default:
 		m := &w.now.machines[w.random.Intn(len(w.now.machines))]
 		switch w.actor = "infrastructure"; {
+		case choice < 8:
+			if c := w.claim(m.Claim); m.Used && c != nil && c.registered { // a user removes its link
+				m.Claim = ""
+			}
 		case choice < 9:
 			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !(m.Held || m.drain && m.Used)
 			m.deleting = true

@@ -70,7 +70,8 @@ type simDeployment struct {
 	lowered          bool
 	loweredAt, since int
 	// decidedFrom is the version of the Machines that replicas were decided from.
-	decidedFrom int
+	// countedFrom is older, if the replicas of before had not been passed on.
+	decidedFrom, countedFrom int
 }
 
 // simSet is a MachineSet. Machines and blocked are in its status.
@@ -80,7 +81,8 @@ type simSet struct {
 	replicas, machines   int32
 	current, blocked     bool
 	generation, observed int
-	decidedFrom          int // see simDeployment
+	// See simDeployment.
+	decidedFrom, countedFrom int
 }
 
 // simInstance is an instance of a pool. Only its provider sees it.
@@ -292,7 +294,7 @@ func (w *world) check() {
 	}
 	for _, m := range w.now.machines {
 		c := w.claim(claimOf[m.ProviderID])
-		if m.ProviderID != "" && c != nil && !c.Leaving && m.Claim != c.UID && !m.leaving() {
+		if m.ProviderID != "" && m.Claim != "" && c != nil && !c.Leaving && m.Claim != c.UID && !m.leaving() {
 			w.fail("claim %s has the provider ID of Machine %s, which is linked to claim %q", c.UID, m.Name, m.Claim)
 		}
 		if other := machineOf[m.Claim]; m.Claim != "" && other != "" && !m.leaving() && !w.forgets {
@@ -310,6 +312,11 @@ func (w *world) checkSettled() {
 		m := find(w.now.machines, func(m simMachine) bool { return m.Claim == c.UID })
 		if m == nil || m.leaving() || m.ProviderID != c.ProviderID || !c.registered || c.Leaving {
 			w.fail("in the end: claim %+v has Machine %+v", c, m)
+		}
+	}
+	for _, m := range w.now.machines {
+		if m.Claim == "" && m.Released {
+			w.fail("in the end: Machine %+v has served a claim, and stays", m)
 		}
 	}
 	want, made := len(w.now.claims)+w.own, len(w.instances)
