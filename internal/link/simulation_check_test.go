@@ -7,6 +7,9 @@ import "k8s.io/apimachinery/pkg/types"
 // serves reports whether a live claim keeps the Machine.
 func (w *world) serves(m simMachine) bool {
 	c := w.claim(m.Claim)
+	if c == nil && m.Claim == "" && m.Used { // a user has removed the link
+		c = find(w.now.claims, func(c simClaim) bool { return c.ProviderID == m.ProviderID })
+	}
 	if c == nil || c.Leaving || m.leaving() {
 		return false
 	}

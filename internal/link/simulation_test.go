@@ -91,22 +91,24 @@ func (w *world) chaos() {
 	steps, maxClaims, fresh := 40+w.random.Intn(200), 1+w.random.Intn(5), w.random.Intn(100)
 	for w.step < steps && w.failure == "" {
 		w.step++
-		if w.random.Intn(100) < fresh {
-			w.refresh(&w.operator)
-			w.refresh(&w.provider)
-		} else {
-			w.catchUp(&w.operator)
-			w.catchUp(&w.provider)
-		}
-		w.randomStep(maxClaims)
+		w.randomStep(maxClaims, fresh)
 		w.wrote()
 		w.check()
 	}
 }
 
-func (w *world) randomStep(maxClaims int) {
+// randomStep is one step, and fresh is in how many percent of them caches are up to date.
+func (w *world) randomStep(maxClaims, fresh int) {
+	update := func(c *caches) {
+		if w.random.Intn(100) < fresh {
+			w.refresh(c)
+		} else {
+			w.catchUp(c)
+		}
+	}
 	switch choice := w.random.Intn(100); {
 	case choice < 20:
+		update(&w.operator)
 		w.decide(reconciler(choice % 2))
 	case choice < 50 && len(w.pending) > 0:
 		w.applyOne(w.random.Intn(len(w.pending)))
@@ -114,6 +116,7 @@ func (w *world) randomStep(maxClaims int) {
 		w.pending = nil // the process ends
 	case choice < 76:
 		actor := actors[[]int{0, 2, 3}[choice%3]]
+		update(&w.provider)
 		w.actor = actor.name
 		actor.act(w)
 	default:
@@ -146,7 +149,7 @@ func (w *world) disturb(choice, maxClaims int) {
 				m.Claim = ""
 			}
 		case choice < 9:
-			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !(m.Held || m.drain && m.Used)
+			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !m.Held && (!m.drain || !m.Used)
 			m.deleting = true
 		case choice < 10:
 			m.Unfit = m.Unfit || m.ProviderID == ""
