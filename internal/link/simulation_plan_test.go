@@ -76,7 +76,7 @@ func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name 
 	}
 	for _, s := range v.sets {
 		if target, several := plan.Sets[s.name]; several && target != s.replicas {
-			add("scale", s.name, func() bool { return w.scaleSet(s, target) })
+			add("scale", s.name, func() bool { return w.scaleSet(s, target, plan.Replicas) })
 		}
 	}
 	for _, seen := range v.machines {
@@ -248,13 +248,14 @@ func (w *world) isPassedOn() bool {
 }
 
 // scaleSet sets the replicas of one of several MachineSets, when Cluster API does not set them
-// itself. Together they never get more than the MachineDeployment has by that.
-func (w *world) scaleSet(seen simSet, target int32) bool {
+// itself. A higher number comes after those of the MachineDeployment, of which all together never
+// get more by that.
+func (w *world) scaleSet(seen simSet, target, replicas int32) bool {
 	set, sum := w.set(seen.name), int32(0)
 	for _, s := range w.now.sets {
 		sum += s.replicas
 	}
-	tooMany := target > seen.replicas && sum-seen.replicas+target > w.now.md.replicas
+	tooMany := target > seen.replicas && (w.now.md.replicas != replicas || sum-seen.replicas+target > replicas)
 	if *set == seen && w.now.md.observed == w.now.md.generation && !tooMany {
 		set.replicas, set.generation = target, set.generation+1
 	}

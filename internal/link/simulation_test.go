@@ -88,7 +88,7 @@ func (w *world) settle() {
 
 // chaos lets all act in random order, on caches that are more or less old.
 func (w *world) chaos() {
-	steps, maxClaims, fresh := 40+w.random.Intn(200), 1+w.random.Intn(5), w.random.Intn(100)
+	steps, maxClaims, fresh := w.step+40+w.random.Intn(200), 1+w.random.Intn(5+len(w.now.claims)), w.random.Intn(100)
 	for w.step < steps && w.failure == "" {
 		w.step++
 		w.randomStep(maxClaims, fresh)
@@ -115,7 +115,11 @@ func (w *world) randomStep(maxClaims, fresh int) {
 	case choice < 52:
 		w.pending = nil // the process ends
 	case choice < 76:
-		actor := actors[[]int{0, 2, 3}[choice%3]]
+		some := []int{0, 2, 3} // each of the others has a step of its own
+		if w.templates {
+			some = []int{0, 2, 3, 4}
+		}
+		actor := actors[some[w.random.Intn(len(some))]]
 		update(&w.provider)
 		w.actor = actor.name
 		actor.act(w)
@@ -184,6 +188,14 @@ func (w *world) isComplete() bool {
 func simulate(seed int64, opts options, trace bool) *world {
 	w := newWorld(seed, opts)
 	w.trace = trace
+	if opts.templates { // it begins with Machines in two MachineSets
+		for range 2 {
+			w.now.md.template, w.now.md.generation = w.now.md.template+1, w.now.md.generation+1
+			w.createClaims(1 + w.random.Intn(3))
+			w.wrote()
+			w.settle()
+		}
+	}
 	if w.chaos(); w.failure == "" {
 		w.settle()
 	}
