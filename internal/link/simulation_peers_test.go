@@ -140,13 +140,14 @@ func (w *world) remove(name string, replicas int32, countedFrom int) {
 	if m == nil || m.deleting {
 		return
 	}
+	known := slices.ContainsFunc(w.history[countedFrom].machines, func(seen simMachine) bool {
+		now := w.machine(seen.Name)
+		return w.lost[seen.Name] && !seen.Gone && (now == nil || now.Gone)
+	})
+	w.lost[name] = w.lost[name] || known // it can be a marked one, that others count
 	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.Used) {
 		text := fmt.Sprintf("Machine %s, deleted for replicas %d, serves a live claim or was there before", name, replicas)
 		w.tracef("HARM: %s", text)
-		known := slices.ContainsFunc(w.history[countedFrom].machines, func(seen simMachine) bool {
-			now := w.machine(seen.Name)
-			return w.lost[seen.Name] && !seen.Gone && (now == nil || now.Gone)
-		})
 		if w.victims++; !known && w.isKind() {
 			w.fail("%s", text)
 		}

@@ -227,6 +227,7 @@ func (w *world) scale(replicas int32, c caches, v snapshot) bool {
 	switch {
 	case lowered:
 		md.lowered, md.loweredAt = true, w.step
+	case set.Lowered && replicas < md.replicas:
 	case set.Blocked || !set.Lowered || set.Probe:
 		md.lowered = false
 	}

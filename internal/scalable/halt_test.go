@@ -130,6 +130,7 @@ func TestScale(t *testing.T) {
 		"lowered because a Machine leaves":   {replicas: 3},
 		"raised while it is blocked":         {set: link.MachineSet{Blocked: true}, lowered: before, replicas: 5},
 		"lowered once more":                  {set: link.MachineSet{Lowered: true}, lowered: before, replicas: 3, want: before},
+		"the same, a while later":            {set: link.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 3, want: before},
 		"raised to see whether it still is":  {set: link.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 5},
 		"the same, which changes no time":    {set: link.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 4, want: before},
 		"the same, also while it is blocked": {set: link.MachineSet{Blocked: true}, replicas: 4},
