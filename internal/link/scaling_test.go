@@ -78,3 +78,25 @@ func TestLowerNumberIsActedOn(t *testing.T) {
 		})
 	}
 }
+
+// Lower replicas for a blocked MachineSet are raised again before it has acted on them, if
+// it could delete a Machine that serves a claim for them.
+func TestLowerNumberIsTakenBack(t *testing.T) {
+	served := machine("served", 0).serves("served")
+	for name, tc := range map[string]struct {
+		machines []Machine
+		want     int32
+	}{
+		"a spare one can be deleted":      {machines: []Machine{machine("spare", 0)}},
+		"one that serves a claim":         {machines: []Machine{served}, want: 1},
+		"one with a Node":                 {machines: []Machine{served.node("id")}, want: 1},
+		"one that leaves is marked first": {machines: []Machine{in("leaving").chosen()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{Claims: []Claim{{UID: "served", Name: "served"}}, Machines: tc.machines, Scaling: MachineSet{Replicas: 1, Lowered: true}})
+			if plan.Replicas != tc.want {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.want)
+			}
+		})
+	}
+}

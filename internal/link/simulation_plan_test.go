@@ -210,7 +210,9 @@ func (w *world) isUncounted() bool {
 		}
 	}
 	for _, s := range w.now.sets {
-		sets += s.replicas
+		if sets += s.replicas; s.observed < s.generation {
+			return false
+		}
 	}
 	return int(max(sets, w.now.md.replicas)) <= needed
 }
