@@ -35,8 +35,8 @@
 // its way. Then it creates Machines and deletes them again, so that Machines are not linked
 // until it has acted on the lower number, and a number that leaves it a choice among Machines
 // without a Node is only written while there is none. With the lower number it may lack no
-// Machine any more, and then it does not report that it is blocked: replicas count leaving
-// Machines again after a while, to see.
+// Machine any more, and then it does not report that it is blocked: a while after it has
+// acted on that number, replicas count leaving Machines again, to see.
 //
 // A Machine goes in steps: it is chosen, which is an annotation, and counts as
 // leaving; replicas follow; and only when the MachineSet has the lower number is it

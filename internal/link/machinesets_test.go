@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
 // in returns a Machine with a Node that serves a claim of its own name, and holds returns
@@ -111,32 +109,4 @@ func TestMachineSets(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSimulationMachineSets runs random interleavings in which users change what Cluster
-// API rolls out: no MachineSet ever deletes a Machine that was not marked, and in the end
-// there are as many Machines as claims.
-func TestSimulationMachineSets(t *testing.T) {
-	steps := 0
-	for seed := range int64(interleavings / 5) {
-		w := newSets(seed)
-		w.run()
-		steps += w.step
-		if w.failure != "" {
-			t.Fatalf("seed %d: %s\n%s", seed, w.failure, newTracedSets(seed))
-		}
-	}
-	counts.Print(t, fmt.Sprintf("simulation of several MachineSets: %d interleavings, %d steps", interleavings/5, steps))
-}
-
-// Without the equation of each MachineSet, the same interleavings do harm.
-func TestSimulationMachineSetsNeedsItsEquation(t *testing.T) {
-	for seed := range int64(interleavings / 5) {
-		w := newSets(seed)
-		w.oneEquation = true
-		if w.run(); w.failure != "" {
-			return
-		}
-	}
-	t.Error("the simulation finds nothing wrong with one equation for all MachineSets")
 }

@@ -33,7 +33,7 @@ type MachineSet struct {
 	// A MachineSet that lacks no Machine does not report that it is blocked.
 	Lowered bool
 	// Probe reports whether that was so long ago that replicas may count leaving Machines
-	// again, to see whether the MachineSet still is blocked.
+	// again, to see whether the MachineSet still is blocked. It has acted on the lower number.
 	Probe bool
 }
 
@@ -79,9 +79,11 @@ func (s MachineSet) mayGo(_ Machine, state State, isNew int) bool {
 
 // lowering reports whether the MachineSet still has to act on replicas that were lowered
 // because it was blocked. If it was unblocked meanwhile, it has created Machines for the
-// higher number, and deletes them again.
+// higher number, and deletes them again. One that has a lower number and has acted on it
+// deletes none: the MachineDeployment controller gives it a higher one later, when fewer
+// Machines leave.
 func (s MachineSet) lowering(state State) bool {
-	return s.Lowered && (s.Behind || s.Replicas != state.Replicas)
+	return s.Lowered && (s.Behind || s.Replicas > state.Replicas)
 }
 
 // onlySpare reports whether lower replicas delete Machines that nothing needs: those that

@@ -80,6 +80,7 @@ func TestHaltOf(t *testing.T) {
 
 // Only if nothing was created for the replicas that there are may they be lowered.
 func TestBlocked(t *testing.T) {
+	probed := noon.Add(-operator.ProductionTimings().Probe)
 	counts := func(machines int32, set *clusterv1.MachineSet) *clusterv1.MachineSet {
 		set.Status.Replicas = &machines
 		return set
@@ -101,7 +102,9 @@ func TestBlocked(t *testing.T) {
 		"it has replicas of before":              {deployment: deployment(4), set: counts(3, scalingUp(machineSet("a", "general", 5), upgrading)), want: link.MachineSet{Replicas: 5}},
 		"it creates":                             {deployment: deployment(4), set: counts(3, scalingUp(machineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")), want: link.MachineSet{Replicas: 4}},
 		"replicas were lowered a moment ago":     {deployment: lowered(noon), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true}},
-		"replicas were lowered some time before": {deployment: lowered(noon.Add(-operator.ProductionTimings().Probe)), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
+		"replicas were lowered some time before": {deployment: lowered(probed), set: counts(3, machineSet("a", "general", 4)), want: link.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
+		"lowered before, and not passed on":      {deployment: lowered(probed), set: counts(3, machineSet("a", "general", 5)), want: link.MachineSet{Replicas: 5, Lowered: true}},
+		"lowered before, and not acted on":       {deployment: lowered(probed), set: counts(3, notCreated(machineSet("a", "general", 4), "")), want: link.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := &Observed{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment),
@@ -129,6 +132,7 @@ func TestScale(t *testing.T) {
 		"lowered because a Machine leaves":   {replicas: 3},
 		"raised while it is blocked":         {set: link.MachineSet{Blocked: true}, lowered: before, replicas: 5},
 		"lowered once more":                  {set: link.MachineSet{Lowered: true}, lowered: before, replicas: 3, want: before},
+		"the same, a while later":            {set: link.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 3, want: before},
 		"raised to see whether it still is":  {set: link.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 5},
 		"the same, which changes no time":    {set: link.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 4, want: before},
 		"the same, also while it is blocked": {set: link.MachineSet{Blocked: true}, replicas: 4},

@@ -41,8 +41,12 @@ func (machineDeployments) observe(ctx context.Context, clusters *operator.Cluste
 	observed.halt = haltOf(observed.Resource.API().(*clusterv1.MachineDeployment), sets)
 	scaling.Blocked = len(sets) == 1 && certainlyBlocked(observed, &sets[0])
 	if at, lowered := loweredAt(observed.Resource); lowered {
-		scaling.Lowered, scaling.Probe = true, !observed.Now.Before(at.Add(observed.times().Probe))
-		observed.due = append(observed.due, at.Add(observed.times().Probe))
+		probeAt := at.Add(observed.times().Probe)
+		// A MachineSet that has not acted on the lower number may delete Machines for it when
+		// Cluster API works again.
+		acted := !scaling.Behind && scaling.Replicas <= observed.Resource.Replicas()
+		scaling.Lowered, scaling.Probe = true, acted && !observed.Now.Before(probeAt)
+		observed.due = append(observed.due, probeAt)
 	}
 	observed.scaling = scaling
 	if several, ok := severalSets(sets, observed); ok {

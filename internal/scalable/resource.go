@@ -81,6 +81,8 @@ func (o *Observed) Scale(resource *Resource) {
 	switch set, _ := o.scaling.(link.MachineSet); {
 	case set.Blocked && resource.Replicas() < before:
 		annotations[v1alpha1.LoweredAnnotation] = Timestamp(o.Now)
+	case set.Lowered && resource.Replicas() < before:
+		// A Machine that was created meanwhile may not be in the cache: it stays unlinked.
 	case set.Blocked || !set.Lowered || set.Probe:
 		delete(annotations, v1alpha1.LoweredAnnotation)
 	}

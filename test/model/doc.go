@@ -5,7 +5,7 @@
 // its MachineSets get, of which there is mostly one, how many Machines that makes, and
 // which it deletes.
 //
-// The simulation of internal/link and the search for harmful crashes decide with
+// The simulation of plans in internal/link and the search for harmful crashes decide with
 // it; test/integration compares it with Cluster API's own reconcilers. What it
 // says is about what a controller sees, which may be older than what there is.
 //
