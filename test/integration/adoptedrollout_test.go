@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -24,6 +25,8 @@ var _ = Describe("An adopted MachineDeployment that its owner rolls out", func()
 		const own = 1
 		f := machineDeployments.newFixture("adoptedrollout").delays(0, 0, 0)
 		existing := f.existing(own)
+		// All new Machines are created at once.
+		existing.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("100%"))
 		machines := newWatch(ctx, &clusterv1.Machine{}, func(machine client.Object) bool {
 			return machine.GetLabels()[clusterv1.MachineDeploymentNameLabel] == existing.Name
 		})
