@@ -15,9 +15,9 @@ import (
 )
 
 // needsMachine reports whether a claim should get a Machine if it has none: not over a
-// limit, and not in a Cluster that is being deleted.
+// limit, and neither in a Cluster that is being deleted nor of a resource that is left alone.
 func (o *Observed) needsMachine(claim *karpv1.NodeClaim) bool {
-	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && !o.Ending
+	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && !o.Ending && !o.LeftAlone
 }
 
 // EndsWithout reports whether a claim ends without a Machine: it has none, and its Cluster
@@ -26,12 +26,11 @@ func (o *Observed) EndsWithout(claim *karpv1.NodeClaim) bool {
 	return o.Ending && NeedsMachine(claim) && o.Plan.Served[claim.UID] == ""
 }
 
-// decide makes the plan. While the Cluster is being deleted, replicas are never raised,
-// and nothing is planned for a resource that is left alone: Cluster API deletes its
-// Machines, whose hooks the operator still has to remove.
-func (o *Observed) decide(leftAlone bool) {
+// decide makes the plan. While the Cluster is being deleted, replicas are never raised.
+// Nothing is planned for a resource that is left alone.
+func (o *Observed) decide() {
 	state := o.state()
-	if leftAlone {
+	if o.LeftAlone {
 		o.Plan = link.Plan{Replicas: state.Replicas}
 		return
 	}

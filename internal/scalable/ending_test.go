@@ -30,7 +30,8 @@ func TestObserveWithCluster(t *testing.T) {
 		want                         decision
 	}{
 		"stays":                        {want: decision{Observed: true, Waits: true, Fails: true, Replicas: 3}},
-		"stays, and a rollout":         {rollingOut: true},
+		"stays, and a pause":           {paused: true},
+		"stays, and a rollout":         {rollingOut: true, want: decision{Observed: true, Replicas: 1}},
 		"being deleted":                {deleting: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
 		"being deleted, and a rollout": {deleting: true, rollingOut: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
 		"being deleted, and a pause":   {deleting: true, paused: true},

@@ -34,9 +34,9 @@ const readTimeout = 5 * time.Second
 
 // Failure returns why the machine of a claim could not be had; nil if the claim
 // has one, needs none, or it may still come. With a Cluster that is being deleted,
-// claims end, and nothing has failed.
+// claims end, and nothing has failed; of a resource that is left alone, claims wait.
 func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !NeedsMachine(claim) || o.Ending || Halted(claim) || o.Halt(claim) != nil {
+	if !NeedsMachine(claim) || o.Ending || o.LeftAlone || Halted(claim) || o.Halt(claim) != nil {
 		return nil
 	}
 	if o.exceeding.Has(claim.UID) {

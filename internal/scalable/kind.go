@@ -42,7 +42,7 @@ type Kind interface {
 	generate(g *Generator, key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error)
 	// hold writes on a Machine what keeps its instance when it is deleted too early.
 	hold(*clusterv1.Machine)
-	// handsOff tells whether a resource is not to be touched.
+	// handsOff reports whether the replicas of a resource are not this operator's to set.
 	handsOff(context.Context, *operator.Clusters, *Resource) (bool, error)
 	// unusable returns why no Machines can be had from a resource; empty if they can.
 	unusable(context.Context, *operator.Clusters, *Resource) (string, error)

@@ -38,6 +38,7 @@ func (machineDeployments) fields(object client.Object) fields {
 	return fields{
 		replicas: deployment.Spec.Replicas, template: &deployment.Spec.Template,
 		machines: deployment.Status.Replicas, ready: deployment.Status.ReadyReplicas,
+		paused: lo.FromPtr(deployment.Spec.Paused),
 	}
 }
 

@@ -81,13 +81,13 @@ func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string
 	return sets.Items, nil
 }
 
-// handsOff reports whether a MachineDeployment is paused, or was adopted and is rolling out
-// or has its replicas from someone else.
+// handsOff reports whether a MachineDeployment was adopted, and is rolling out or has its
+// replicas from someone else.
 func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
-	deployment := resource.API().(*clusterv1.MachineDeployment)
-	if paused := lo.FromPtr(deployment.Spec.Paused); paused || !Adopted(resource) {
-		return paused, nil
+	if !Adopted(resource) {
+		return false, nil
 	}
+	deployment := resource.API().(*clusterv1.MachineDeployment)
 	if contested, err := replicasContested(ctx, clusters, deployment); err != nil || contested {
 		return contested, err
 	}

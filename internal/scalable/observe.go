@@ -35,6 +35,10 @@ type Observed struct {
 	Now time.Time
 	// Ending reports whether the Cluster is being deleted: then no Machines are asked for.
 	Ending bool
+	// LeftAlone reports whether the operator decides nothing about the resource, because Cluster
+	// API rolls it out or another controller sets its replicas. Machines are deleted without the
+	// operator then: their claims end, and its hooks must not hold them.
+	LeftAlone bool
 	// Resource is nil if there is none of that name.
 	Resource *Resource
 	// Template that the resource is generated from; nil if it is gone.
@@ -84,9 +88,8 @@ type Newest func(ctx context.Context, resource string, cached []clusterv1.Machin
 
 // Observe reads a scalable resource from the caches and decides what is to be
 // done now. It returns nil if nothing may be: the Cluster or the resource is
-// paused, the Cluster does not exist, the resource was neither generated nor adopted
-// by this operator, whatever claim names it, or it is left alone for another reason of
-// its kind and its Cluster is not being deleted.
+// paused, the Cluster does not exist, or the resource was neither generated nor adopted
+// by this operator, whatever claim names it.
 //
 // newest replaces Machines that the caller knows in a later version than the cache; nil
 // if it knows none.
@@ -104,16 +107,15 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if err != nil {
 		return nil, err
 	}
-	leftAlone := false
 	if resource != nil {
 		if _, generated := resource.GetLabels()[v1alpha1.TemplateLabel]; !generated {
 			return nil, nil
 		}
-		if leftAlone, err = resource.Paused(ctx, clusters); err != nil {
-			return nil, err
-		}
-		if leftAlone && (!observed.Ending || annotations.HasPaused(resource)) {
+		if resource.stopped() && (!observed.Ending || annotations.HasPaused(resource)) {
 			return nil, nil
+		}
+		if observed.LeftAlone, err = resource.Paused(ctx, clusters); err != nil {
+			return nil, err
 		}
 		observed.Resource = resource
 	}
@@ -123,7 +125,7 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if err := observed.readLimits(ctx, clusters, catalog); err != nil {
 		return nil, err
 	}
-	observed.decide(leftAlone)
+	observed.decide()
 	return observed, nil
 }
 

@@ -14,17 +14,23 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Paused tells whether a scalable resource is not to be touched: it is paused, an
-// adopted one is rolling out, or somebody else sets its replicas.
+// Paused reports whether the operator does not set the replicas of a scalable resource: it is
+// paused, an adopted one is rolling out, or another controller sets its replicas.
 func (r *Resource) Paused(ctx context.Context, clusters *operator.Clusters) (bool, error) {
-	if annotations.HasPaused(r) {
+	if r.stopped() {
 		return true, nil
 	}
 	return r.kind.handsOff(ctx, clusters, r)
 }
 
-// MachinePaused tells whether a Machine is not to be touched: it, its scalable
-// resource or the Cluster is paused.
+// stopped reports whether Cluster API does not work on the resource either.
+func (r *Resource) stopped() bool {
+	return annotations.HasPaused(r) || r.kind.fields(r.API()).paused
+}
+
+// MachinePaused reports whether the operator changes nothing on a Machine: it, its scalable
+// resource or the Cluster is paused. A Machine that is being deleted must not wait for the end
+// of a rollout, which waits for the Machine.
 func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := client.IgnoreNotFound(clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster)); err != nil {
@@ -36,6 +42,9 @@ func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *cl
 	resource, err := Get(ctx, clusters, operator.ResourceOf(machine))
 	if err != nil || resource == nil || resource.kind != kindOf(machine) {
 		return false, err
+	}
+	if !machine.DeletionTimestamp.IsZero() {
+		return resource.stopped(), nil
 	}
 	return resource.Paused(ctx, clusters)
 }

@@ -33,6 +33,8 @@ type fields struct {
 	template *clusterv1.MachineTemplateSpec
 	// machines and ready are how many there are by its status.
 	machines, ready *int32
+	// paused reports whether its spec pauses it.
+	paused bool
 }
 
 func resourceOf(kind Kind, object client.Object) *Resource {

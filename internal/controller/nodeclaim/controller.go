@@ -82,6 +82,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
+	if observed.LeftAlone && !observed.Ending {
+		return reconcile.Result{}, r.deleteLost(ctx, observed)
+	}
 	uncertain, err := r.link(ctx, observed)
 	observed.Claims = slices.DeleteFunc(observed.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
 	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.deleteEnding(ctx, observed), r.reportHalts(ctx, observed))

@@ -69,9 +69,11 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 	return again, errors.Join(errs...)
 }
 
-// wasTold tells whether a failure of a claim has been handled as far as it could be.
+// wasTold reports whether a failure of a claim has been handled as far as it could be. A limit
+// that the claim waited for is no failure of its offering.
 func wasTold(claim *karpv1.NodeClaim) bool {
-	return claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
+	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
+	return condition.IsFalse() && condition.Reason != string(scalable.LimitReached)
 }
 
 // replace tells of a failure and deletes the claim.

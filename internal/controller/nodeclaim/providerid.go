@@ -70,7 +70,9 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	}
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = want
-	if _, provisional := link.ParseProvisionalID(want); !provisional && scalable.Waited(claim) {
+	// It has its Machine, whatever it waited for: Cluster API, a limit, or an offering that failed.
+	waited := scalable.Waited(claim) || claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
+	if _, provisional := link.ParseProvisionalID(want); !provisional && waited {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 	}
 	// With the resourceVersion as precondition, so that a claim which was deleted

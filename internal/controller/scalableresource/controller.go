@@ -92,6 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || observed == nil {
 		return reconcile.Result{}, err
 	}
+	if observed.LeftAlone && !observed.Ending {
+		return reconcile.Result{}, r.leaveAlone(ctx, observed)
+	}
 	if mended, err := r.mendTimes(ctx, observed); err != nil || mended {
 		return reconcile.Result{}, err
 	}

@@ -73,6 +73,24 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 	return again, errors.Join(errs...)
 }
 
+// leaveAlone lets the Machines go that Cluster API deletes for a rollout, or that others delete
+// whose replicas a resource has. These replicas do not count the Machines any more, so nothing
+// has to be lowered first: a Machine that is chosen, because its claim is drained or needs no
+// drain, loses its hooks at once. Machines that nobody deletes stay as they are.
+func (r *Reconciler) leaveAlone(ctx context.Context, observed *scalable.Observed) error {
+	var errs []error
+	for _, machine := range observed.Machines {
+		switch {
+		case machine.DeletionTimestamp.IsZero():
+		case scalable.Chosen(machine):
+			errs = append(errs, client.IgnoreNotFound(r.letGo(ctx, machine)))
+		default:
+			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.chooseDeleted(ctx, observed, machine))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // patienceLeft returns for how long a chosen Machine still waits. It counts from when this
 // process last saw that Cluster API did not work on the resource; after a restart that is
 // forgotten, and a Machine may be created in vain.
