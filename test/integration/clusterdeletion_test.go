@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,6 +81,14 @@ var _ = Describe("A Cluster that is being deleted", func() {
 			env.waitGone(ctx, claim)
 		}
 		env.waitGone(ctx, cluster)
+		// Of a deleted Cluster, neither Cluster API nor Karpenter deletes Nodes that join and are never registered.
+		nodes := &corev1.NodeList{}
+		Expect(env.client.List(ctx, nodes)).To(Succeed())
+		for i := range nodes.Items {
+			if strings.HasPrefix(nodes.Items[i].Name, "ending-") {
+				env.forceGone(ctx, &nodes.Items[i])
+			}
+		}
 		deployments.waitNotReady(ctx, v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotFound, "fleet/served")
 		Expect(cloudprovider.IsNodeClaimNotFoundError(env.cloudProvider().Delete(ctx, waiting[0]))).To(BeTrue(), "a claim of a Cluster that does not exist has no Machine")
 

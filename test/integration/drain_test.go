@@ -126,7 +126,7 @@ var _ = forEachKind("A Node that is deleted", func(k kind) {
 
 var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind) {
 	It("takes its claim along, or is replaced if it was no Node yet", func(ctx SpecContext) {
-		f := k.newFixture("machineforced").breaks(history.WrongDelete).createReady(ctx)
+		f := k.newFixture("machineforced").breaks(history.WrongDelete, history.Leak).createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
@@ -136,7 +136,7 @@ var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind)
 		env.waitGone(ctx, claim)
 		env.waitReplicas(ctx, f, 0)
 
-		slow := k.newFixture("bootingforced").breaks(history.WrongDelete).delays(0, never, 0).createReady(ctx)
+		slow := k.newFixture("bootingforced").breaks(history.WrongDelete, history.Leak).delays(0, never, 0).createReady(ctx)
 		booting := slow.launchOne(ctx)
 		first := env.waitMachine(ctx, booting)
 		env.forceGone(ctx, first)

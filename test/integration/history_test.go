@@ -49,8 +49,9 @@ var declared []declaration
 
 // allows reports whether a violation was declared.
 func (d declaration) allows(violation history.Violation) bool {
-	return violation.Rule == d.rule &&
-		(strings.HasPrefix(violation.Machine, d.name+"-") || strings.Contains(violation.Text, fmt.Sprintf("NodeClaim %s-", d.name)))
+	return violation.Rule == d.rule && lo.SomeBy([]string{"NodeClaim ", "Machine ", served.Namespace + "/"}, func(before string) bool {
+		return strings.Contains(violation.Text, before+d.name+"-")
+	})
 }
 
 // undeclared returns the violations that no spec has declared.
@@ -63,7 +64,7 @@ func undeclared(violations []history.Violation) []history.Violation {
 // expectHistory expects that no rule was broken but by specs that declare it, when nothing is left.
 func (e *environment) expectHistory(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(ctx, e.history.End).Should(BeEmpty(), "what the history ends with")
+	Eventually(ctx, func() []history.Violation { return undeclared(e.history.End()) }).Should(BeEmpty(), "what the history ends with")
 	violations, err := e.history.Violations()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(undeclared(violations)).To(BeEmpty(), "see history.log in %s", e.logs)
