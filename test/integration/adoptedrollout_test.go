@@ -16,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
@@ -23,7 +24,7 @@ import (
 var _ = Describe("An adopted MachineDeployment that its owner rolls out", func() {
 	It("replaces all its Machines, and Karpenter drains those of claims first", func(ctx SpecContext) {
 		const own = 1
-		f := machineDeployments.newFixture("adoptedrollout").delays(0, 0, 0)
+		f := machineDeployments.newFixture("adoptedrollout").breaks(history.WrongDelete).delays(0, 0, 0)
 		existing := f.existing(own)
 		// All new Machines are created at once.
 		existing.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("100%"))
