@@ -13,17 +13,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 const (
 	// seeds is how often each scenario is run with stale caches, and how often with
 	// withheld events.
 	seeds = 60
+	// parts is in how many runs of the tests all is searched: each does another part of
+	// the faults at one write and of the seeds (test/rotation). Consecutive writes, and
+	// the faults of one write, are in different parts: so in each, every scenario has some
+	// of each fault, and of each mode. No scenario has fewer writes than that.
+	parts = 8
 	// traced is how many lines of a trace a failure prints.
 	traced = 200
 )
 
 func TestCrashSearch(t *testing.T) {
+	rotation.Tell(t)
 	for _, of := range scalings {
 		t.Run(of.name, func(t *testing.T) {
 			t.Cleanup(func() { of.tell(t) })
@@ -39,8 +46,8 @@ func TestCrashSearch(t *testing.T) {
 
 // tell tells what was searched.
 func (of *scaling) tell(t *testing.T) {
-	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with a fault at one write, %d with stale caches or withheld events, in %d of which a Machine was lost in a known way",
-		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load()))
+	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with a fault at one write, %d with stale caches or withheld events, in %d of which a Machine was lost in a known way; this is %s",
+		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load(), rotation.Part(t, parts)))
 }
 
 // search runs a scenario without any disturbance, and then with each.
@@ -53,8 +60,11 @@ func (s scenario) search(t *testing.T, of *scaling) {
 		t.Fatalf("a clean run makes %d Machines and leaves %d; want %d and %d\n%s", made, left, s.machines, s.left, clean.lastOf(traced))
 	}
 	want, points := clean.outcome(), faultPoints(clean.writes)
-	for _, fault := range faults {
+	for f, fault := range faults {
 		for i, point := range points {
+			if !rotation.Takes(t, parts, f+i) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s=%d", fault.name, i), func(t *testing.T) {
 				t.Parallel()
 				of.faulty.Add(1)
@@ -79,6 +89,9 @@ func (s scenario) search(t *testing.T, of *scaling) {
 		}
 	}
 	for seed := range int64(seeds) {
+		if !rotation.Takes(t, parts, int(seed)) {
+			continue
+		}
 		t.Run(fmt.Sprintf("stale=%d", seed), seeded(&mode{random: rand.New(rand.NewSource(seed)), seed: seed, stale: true}))
 		t.Run(fmt.Sprintf("withheld=%d", seed), seeded(&mode{random: rand.New(rand.NewSource(seed)), seed: seed, withheld: true}))
 	}
