@@ -13,6 +13,10 @@ import (
 // staleBound is for how long a cache of our process holds news back at once.
 const staleBound = 5 * time.Second
 
+// outdatedBound is for how long all caches of a new process may see nothing, if the API
+// server that it has started with is behind.
+const outdatedBound = 20 * time.Second
+
 // kinds are those that our process has a cache of. Each lags for itself.
 var kinds = []string{
 	"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachinePool", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata",
@@ -28,6 +32,8 @@ type cache struct {
 	view   view
 	at     map[string]int       // the number of changes seen, by kind
 	frozen map[string]time.Time // until when a kind sees nothing
+	// outdated is until when no kind sees anything, however old that gets.
+	outdated time.Time
 }
 
 // newCache returns a cache that was filled now or, with a source of randomness, with
@@ -63,6 +69,9 @@ func (c *cache) apply(change *change) {
 // randomness it sees some of them, and a kind may then see nothing for a while.
 func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
 	now := c.server.clock.Now()
+	if now.Before(c.outdated) {
+		return
+	}
 	for _, kind := range c.kinds {
 		if now.Before(c.frozen[kind]) {
 			continue

@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -56,7 +57,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 	}
 	if m.Spec.ProviderID == "" {
 		m = m.DeepCopy()
-		m.Spec.ProviderID = "sim://" + m.Name
+		m.Spec.ProviderID = w.newProviderID(m.Name)
 		w.setInfrastructureReady(m, metav1.ConditionTrue, "Provisioned", "")
 		return
 	}
@@ -69,6 +70,24 @@ func (w *world) boot(m *clusterv1.Machine) {
 		m.Status.NodeRef.Name = node.GetName()
 		w.server.put(m)
 	}
+}
+
+// newProviderID returns the ID of a new instance. Where IDs are used again, as those of
+// physical hosts, it is that of a Machine that no longer exists, if there is one.
+func (w *world) newProviderID(name string) string {
+	used := map[string]bool{}
+	for _, m := range w.machines() {
+		used[m.Spec.ProviderID] = true
+	}
+	for name := range w.server.head[instanceKind] {
+		used[providerID(w.instance(name))] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.owners)) {
+		if w.mode.reused && !used[id] {
+			return id
+		}
+	}
+	return "sim://" + name
 }
 
 func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.ConditionStatus, reason, message string) {

@@ -12,12 +12,62 @@ import (
 // mode is in what way the world is unkind, from a seed. The zero value is kind:
 // caches are fresh, events come at once, and everybody acts once in a round.
 type mode struct {
+	name   string
 	random *rand.Rand
 	seed   int64
-	// stale lets caches lag behind.
+	// stale lets caches lag behind, and the process end now and then.
 	stale bool
 	// withheld lets events come late, several as one, and peers act when they like.
 	withheld bool
+	// outdated lets the caches of a new process stay as old as they are for a while.
+	outdated bool
+	// reused gives the provider ID of a Machine that no longer exists to the next.
+	reused bool
+	// peers lets the caches of Cluster API's controllers lag behind.
+	peers bool
+	// faulty lets any request have a fault, but no more than faultsAtMost in a run.
+	faulty bool
+	faults int
+}
+
+const faultsAtMost = 6
+
+// modes are searched with each seed.
+var modes = []mode{
+	{name: "stale", stale: true},
+	{name: "withheld", withheld: true},
+	{name: "outdated", stale: true, outdated: true},
+	{name: "reused", stale: true, reused: true},
+	{name: "peers", peers: true, withheld: true},
+	{name: "faulty", stale: true, faulty: true},
+	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true},
+}
+
+// with returns the mode with a seed.
+func (m mode) with(seed int64) *mode {
+	m.seed, m.random = seed, rand.New(rand.NewSource(seed))
+	return &m
+}
+
+// faultAt returns the fault of one of our requests, and false if it has none.
+func (m *mode) faultAt(read bool) (fault, bool) {
+	if !m.faulty || m.faults == faultsAtMost || m.random.Intn(15) != 0 {
+		return fault{}, false
+	}
+	f := faults[m.random.Intn(len(faults))]
+	if f.read != read {
+		return fault{}, false
+	}
+	m.faults++
+	return f, true
+}
+
+// outdatedFor is for how long the caches of a new process stay as old as they are.
+func (m *mode) outdatedFor() time.Duration {
+	if m.outdated {
+		return time.Duration(m.random.Intn(int(outdatedBound/round))) * round
+	}
+	return 0
 }
 
 // staleness is the source of randomness for caches; nil if they are fresh.
@@ -37,10 +87,10 @@ func (m *mode) withhold() time.Duration {
 	return 0
 }
 
-// skips tells whether a peer does not act in this round.
+// skips reports whether a peer does not act in this round.
 func (m *mode) skips() bool { return m.withheld && m.random.Intn(3) == 0 }
 
-// restarts tells whether the process ends in this round, for no reason.
+// restarts reports whether the process ends in this round, for no reason.
 func (m *mode) restarts() bool { return m.stale && m.random.Intn(20) == 0 }
 
 // slowness is by how much longer the steps of one Machine take.
