@@ -87,7 +87,10 @@ func (w *world) noteReplicas(c *change) {
 		return
 	}
 	before, after := replicasOf(c.before), replicasOf(c.after)
-	leaves := lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return operator.ResourceOf(m) == c.name && leaving(m) })
+	leaves := lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool {
+		instance := w.instance(m.Name) // nil if it is a Machine of a MachineDeployment
+		return operator.ResourceOf(m) == c.name && leaving(m) && (c.kind == "MachineDeployment" || instance != nil && instance.GetDeletionTimestamp() == nil)
+	})
 	tooMany := after - max(w.alive(c.name), w.needed(c.name)) - leaves
 	w.ledger.asked += max(0, min(tooMany, after-before))
 }

@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand"
 	"slices"
@@ -25,12 +26,9 @@ type mode struct {
 	reused bool
 	// peers lets the caches of Cluster API's controllers lag behind.
 	peers bool
-	// faulty lets any request have a fault, but no more than faultsAtMost in a run.
+	// faulty lets any request have a fault.
 	faulty bool
-	faults int
 }
-
-const faultsAtMost = 6
 
 // modes are searched with each seed.
 var modes = []mode{
@@ -43,23 +41,26 @@ var modes = []mode{
 	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true},
 }
 
-// with returns the mode with a seed.
+// with returns the mode with a seed, which the zero mode does not need.
 func (m mode) with(seed int64) *mode {
-	m.seed, m.random = seed, rand.New(rand.NewSource(seed))
+	if m.name != "" {
+		m.seed, m.random = seed, rand.New(rand.NewSource(seed))
+	}
 	return &m
 }
 
-// faultAt returns the fault of one of our requests, and false if it has none.
-func (m *mode) faultAt(read bool) (fault, bool) {
-	if !m.faulty || m.faults == faultsAtMost || m.random.Intn(15) != 0 {
+// faultAt returns the fault of one of our requests, and false if it has none. It depends on
+// the key of the request, as the order of the requests of one reconcile may differ.
+func (m *mode) faultAt(r request) (fault, bool) {
+	if !m.faulty {
 		return fault{}, false
 	}
-	f := faults[m.random.Intn(len(faults))]
-	if f.read != read {
+	hash := m.hash(r.key)
+	if hash%20 != 0 {
 		return fault{}, false
 	}
-	m.faults++
-	return f, true
+	f := faults[hash/20%uint64(len(faults))]
+	return f, f.concerns(r)
 }
 
 // outdatedFor is for how long the caches of a new process stay as old as they are.
@@ -98,9 +99,14 @@ func (m *mode) slowness(machine string) time.Duration {
 	if m.random == nil {
 		return 0
 	}
+	return time.Duration(m.hash(machine)%8) * round
+}
+
+// hash is a number for a name, another one with each seed.
+func (m *mode) hash(name string) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(machine))
-	return time.Duration((hash.Sum64()^uint64(m.seed*7919))%8) * round
+	_, _ = fmt.Fprint(hash, name, " ", m.seed)
+	return hash.Sum64() >> 8
 }
 
 // order returns the controllers in the order in which they get their turn.

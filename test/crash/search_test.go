@@ -145,7 +145,7 @@ func (s *search) wrong(r run, w *world) string {
 	switch {
 	case w.failure != "":
 		return w.failure
-	case r.plan.request != "" && !w.hit:
+	case r.plan.request != "" && !w.hit && w.mutant == nil:
 		return fmt.Sprintf("there was no request %s", r.plan.request)
 	}
 	got, want := w.outcome(), s.want

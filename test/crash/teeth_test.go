@@ -36,7 +36,7 @@ func TestSearchHasTeeth(t *testing.T) {
 
 // finds returns what is wrong in a run with a bug and is not without it.
 func (s *search) finds(r run, bug *mutant) string {
-	wrong := s.wrong(r, s.do(r, bug))
+	wrong := s.do(r, bug).failure
 	if wrong == "" || s.wrong(r, s.do(r, nil)) != "" {
 		return ""
 	}
