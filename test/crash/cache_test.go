@@ -23,6 +23,9 @@ var kinds = []string{
 	infrastructureKind, groupKind + "Template", groupKind, instanceKind,
 }
 
+// workloadKinds are those of them that are in the workload cluster.
+var workloadKinds = []string{"KarpenterMachineTemplate", "Node", "NodeClaim", "NodePool"}
+
 // cache is what our process knows, or an infrastructure provider: for each kind the
 // state after one of the changes of the past.
 type cache struct {
@@ -34,6 +37,8 @@ type cache struct {
 	frozen map[string]time.Time // until when a kind sees nothing
 	// outdated is until when no kind sees anything, however old that gets.
 	outdated time.Time
+	// halfBlind tells that only those of the workload cluster are meant by that.
+	halfBlind bool
 }
 
 // newCache returns a cache that was filled now or, with a source of randomness, with
@@ -69,11 +74,8 @@ func (c *cache) apply(change *change) {
 // randomness it sees some of them, and a kind may then see nothing for a while.
 func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
 	now := c.server.clock.Now()
-	if now.Before(c.outdated) {
-		return
-	}
 	for _, kind := range c.kinds {
-		if now.Before(c.frozen[kind]) {
+		if now.Before(c.outdated) && (!c.halfBlind || slices.Contains(workloadKinds, kind)) || now.Before(c.frozen[kind]) {
 			continue
 		}
 		unseen := c.server.log[kind][c.at[kind]:]

@@ -54,6 +54,9 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	if c.actor == "provider" && !leaving(before) && after != nil && leaving(after) && !w.ended[c.name] && !w.isKnownLoss(before) {
 		w.fail("Machine %s is removed by the provider, and was not chosen: it could have been any", c.name)
 	}
+	if after != nil && !leaving(before) && leaving(after) {
+		w.noteMark(after)
+	}
 	uid, served := w.serves(before)
 	if served && (after == nil || leaving(after)) && (w.ended[c.name] || w.isKnownLoss(before)) {
 		return
@@ -66,6 +69,9 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	}
 	if after != nil && claimUID(after) != claimUID(before) && claimUID(after) != "" {
 		w.noteLink(after)
+		if w.liveClaim(claimUID(after)) == nil && !w.executesLate {
+			w.fail("Machine %s gets claim %s, which is being deleted or no longer exists", c.name, claimUID(after))
+		}
 		for _, other := range w.machines() {
 			if other.Name != after.Name && claimUID(other) == claimUID(after) && !leaving(other) {
 				w.fail("Machine %s gets claim %s, which has Machine %s", c.name, claimUID(after), other.Name)

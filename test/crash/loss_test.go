@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -19,7 +20,8 @@ type ledger struct {
 	// surplus are Machines made in place of others that had vanished while replicas
 	// counted them. When replicas follow, as many are too many, and any may be removed.
 	surplus int
-	// asked are Machines too many that our process asked for: its caches were behind.
+	// asked are Machines too many that our process asked for, or spare ones that it marked
+	// for deletion while a claim waited: its caches were behind.
 	asked int
 	// handed counts Machines that were released and got another claim: that claim needs
 	// no new one.
@@ -103,6 +105,14 @@ func replicasOf(object client.Object) int {
 		return int(lo.FromPtr(o.Spec.Replicas))
 	}
 	return 0
+}
+
+// noteMark notes that a Machine without a claim is marked for deletion while a claim waits.
+func (w *world) noteMark(m *clusterv1.Machine) {
+	waits := lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() })
+	if claimUID(m) == "" && waits > lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !leaving(m) }) {
+		w.ledger.asked++
+	}
 }
 
 // noteLink notes that a Machine got a claim.

@@ -4,7 +4,6 @@ package crash
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -32,18 +31,19 @@ type mutant struct {
 
 var mutants = []mutant{{
 	name:   "links without a precondition",
+	caught: "MachineDeployment/hand_over/very_late=8",
 	client: interceptor.Funcs{Patch: withoutPrecondition(links)},
 }, {
 	name:   "marks Machines for deletion without a precondition",
+	caught: "MachineDeployment/spare/old_leader=14",
 	client: interceptor.Funcs{Patch: withoutPrecondition(marks)},
 }, {
 	name:   "releases Machines without a precondition",
+	caught: "MachineDeployment/hand_over/late=10",
 	client: interceptor.Funcs{Patch: withoutPrecondition(releases)},
 }, {
-	name:   "sets replicas without a precondition",
-	client: interceptor.Funcs{Patch: withoutPrecondition(scales)},
-}, {
-	name: "does not check whether another claim has a provider ID",
+	name:   "does not check whether another claim has a provider ID",
+	caught: "MachineDeployment/replace/reused=0",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
 		if options.FieldSelector == nil || actor != "nodeclaim" || kind != "NodeClaimList" {
 			return false
@@ -52,28 +52,18 @@ var mutants = []mutant{{
 		return byID
 	},
 }, {
-	name: "reads from the cache whether the claim of a new link is being deleted",
+	name:   "reads from the cache whether the claim of a new link is being deleted",
+	caught: "MachinePool/early_delete/old_leader_half_blind=5",
 	cached: func(actor string, object any) bool {
 		_, claim := object.(*karpv1.NodeClaim)
 		return claim && actor == "nodeclaim"
 	},
 }, {
-	name: "reads from the cache whether the claim of a Machine that serves none exists",
-	cached: func(actor string, object any) bool {
-		_, claim := object.(*karpv1.NodeClaim)
-		return claim && actor == "scalableresource"
-	},
-}, {
-	name: "reads from the cache whether a claim that ends has a Machine",
+	name:   "reads from the cache whether a claim that ends has a Machine",
+	caught: "MachineDeployment/race_and_delete/stale=15",
 	cached: func(actor string, object any) bool {
 		_, machines := object.(*clusterv1.MachineList)
 		return machines && actor != "nodeclaim"
-	},
-}, {
-	name: "reads from the cache what the last leader has linked",
-	cached: func(actor string, object any) bool {
-		_, machines := object.(*clusterv1.MachineList)
-		return machines && actor == "nodeclaim"
 	},
 }}
 
@@ -109,10 +99,6 @@ func releases(_ client.Object, metadata map[string]any) bool {
 func marks(_ client.Object, metadata map[string]any) bool {
 	since, _ := nested(metadata, "annotations", v1alpha1.LeavingSinceAnnotation)
 	return since != nil
-}
-
-func scales(object client.Object, _ map[string]any) bool {
-	return slices.Contains([]string{"MachineDeployment", "MachinePool"}, kindOf(object))
 }
 
 func nested(metadata map[string]any, field, key string) (value any, found bool) {

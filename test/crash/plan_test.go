@@ -31,9 +31,10 @@ type fault struct {
 	// late is after what time the server does the write, when the process has long been
 	// told of a timeout, and others may have written.
 	late time.Duration
-	// leads is for how long the process goes on, with caches that see nothing any more,
-	// while another leads.
-	leads time.Duration
+	// leads is for how long the process goes on while another leads. Its caches see nothing
+	// any more; with halfBlind, those of the Cluster's Machines do.
+	leads     time.Duration
+	halfBlind bool
 	// read tells that it is about a read from the API server.
 	read bool
 }
@@ -55,7 +56,8 @@ var faults = []fault{
 	{name: "late", late: 3 * time.Second},
 	{name: "late_restart", late: 3 * time.Second, restart: true},
 	{name: "very_late", late: 20 * time.Second},
-	{name: "old_leader", leads: 10 * time.Second},
+	{name: "old_leader", leads: 15 * time.Second},
+	{name: "old_leader_half_blind", leads: 15 * time.Second, halfBlind: true},
 	{name: "read_fails", fails: true, read: true},
 	{name: "read_fails_restart", fails: true, read: true, restart: true},
 }
@@ -162,7 +164,7 @@ func (p *process) suffer(f fault, verb, key string, object client.Object, do fun
 		w.late = append(w.late, lateWrite{at: w.clock.Now().Add(f.late), actor: w.server.actor, key: key, object: object.DeepCopyObject().(client.Object), do: do})
 		return apierrors.NewTimeoutError("the write may be applied, and may not", 0)
 	case f.leads > 0:
-		w.handOver(p, f.leads)
+		w.handOver(p, f)
 		return do(object)
 	case f.applied:
 		if err := do(object); err != nil {
@@ -198,7 +200,9 @@ func (w *world) doLate() {
 		due := !w.clock.Now().Before(l.at)
 		if due {
 			w.server.actor = l.actor
+			w.executesLate = true
 			err := l.do(l.object)
+			w.executesLate = false
 			w.tracef("LATE %s: %v", l.key, err)
 		}
 		return due

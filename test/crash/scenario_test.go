@@ -5,6 +5,7 @@ package crash
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -207,9 +208,11 @@ func slowUntil(happened func(*world) bool) func(*world) {
 	return func(w *world) { w.keeps = func() bool { return !happened(w) } }
 }
 
-// keepNoSpares sets the template's spareTTL to nothing.
-func keepNoSpares(w *world) {
-	w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.SpareTTL = &metav1.Duration{} })
+// keepSpares sets the template's spareTTL.
+func keepSpares(ttl time.Duration) func(*world) {
+	return func(w *world) {
+		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.SpareTTL = &metav1.Duration{Duration: ttl} })
+	}
 }
 
 // changeTemplate changes the template, and finds it as good as before.
@@ -293,6 +296,11 @@ func replicas(replicas int32) func(*world) bool {
 
 func gone(claim string) func(*world) bool {
 	return func(w *world) bool { return w.claim(claim) == nil }
+}
+
+// released waits until a Machine serves no claim any more.
+func released(w *world) bool {
+	return slices.ContainsFunc(w.machines(), func(m *clusterv1.Machine) bool { return m.Annotations[v1alpha1.SpareSinceAnnotation] != "" })
 }
 
 // served waits until so many claims have a Machine.

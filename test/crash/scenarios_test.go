@@ -80,7 +80,7 @@ var scenarios = []scenario{{
 	name: "race_and_delete",
 	of:   scalings,
 	script: []step{
-		{"2 claims come for 1 Machine, which is slow to go, and spare ones are not kept", atOnce, all(keepNoSpares, makesAtMost(1), slowUntil(registered(1)), want(2))},
+		{"2 claims come for 1 Machine, which is slow to go, and spare ones are not kept", atOnce, all(keepSpares(0), makesAtMost(1), slowUntil(registered(1)), want(2))},
 		{"the claim that got it is deleted, and the other must not wait for that", both(launched(2), served(1)), all(makesAtMost(many), want(1), deleteLinked)},
 	},
 	machines: 2, left: 1,
@@ -96,6 +96,15 @@ var scenarios = []scenario{{
 		{"the other has it, and the second Machine comes when nobody needs it", registered(1), makesAtMost(many)},
 	},
 	machines: 2, left: 1,
+}, {
+	name: "spare",
+	of:   bothKinds,
+	script: []step{
+		{"a claim comes, and spare Machines are kept for 12 s", atOnce, all(keepSpares(12*time.Second), noNodeUntil(both(gone("claim-01"), served(1))), want(1))},
+		{"it is deleted before its Machine has a Node", served(1), all(want(0), deleteClaims("claim-01"))},
+		{"another comes, and gets that Machine", both(released, later(5*time.Second)), want(1)},
+	},
+	machines: 1, left: 1,
 }, {
 	name: "adopt",
 	of:   []*scaling{machineDeployment},

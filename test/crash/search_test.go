@@ -21,8 +21,9 @@ const (
 	// parts is in how many runs of the tests all is searched: each does another part of
 	// the faults at one write and of the seeds (test/rotation). Consecutive writes, and
 	// the faults of one write, are in different parts: so in each, every scenario has some
-	// of each fault, and of each mode. No scenario has fewer writes than that.
-	parts = 8
+	// of each fault (all that have as many writes as there are parts), and of each mode.
+	// Within that many days nothing is left out.
+	parts = 12
 	// traced is how many lines of a trace a failure prints.
 	traced = 200
 )
@@ -151,7 +152,7 @@ func (s *search) wrong(r run, w *world) string {
 	got, want := w.outcome(), s.want
 	exactly := r.plan.request != "" && r.plan.fault.exactly()
 	for _, kind := range []string{"Machine", instanceKind} {
-		if more := got.made[kind] - want.made[kind]; !exactly && more >= -w.ledger.handed && more <= w.ledger.surplus+w.ledger.asked+w.ledger.lost {
+		if more := got.made[kind] - want.made[kind]; more < 0 && more >= -w.ledger.handed || !exactly && more > 0 && more <= w.ledger.surplus+w.ledger.asked+w.ledger.lost {
 			got.made[kind] = want.made[kind]
 		}
 	}

@@ -34,7 +34,7 @@ func TestSearchHasTeeth(t *testing.T) {
 	}
 }
 
-// finds returns what is wrong in a run with a bug and is not without it.
+// finds returns which invariant is broken in a run with a bug and is not without it.
 func (s *search) finds(r run, bug *mutant) string {
 	wrong := s.do(r, bug).failure
 	if wrong == "" || s.wrong(r, s.do(r, nil)) != "" {

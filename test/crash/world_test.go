@@ -63,6 +63,8 @@ type world struct {
 	counted  map[string]int
 	requests []request
 	late     []lateWrite
+	// executesLate is set while one of these is done.
+	executesLate bool
 
 	rounds     int
 	lastStep   time.Time
@@ -169,16 +171,15 @@ func (w *world) untilNext() time.Duration {
 	return max(next, round)
 }
 
-// handOver lets another process lead from now on, while this one goes on for some time
-// with caches that see nothing any more.
-func (w *world) handOver(p *process, leads time.Duration) {
+// handOver lets another process lead from now on, while this one goes on for some time.
+func (w *world) handOver(p *process, f fault) {
 	if p == w.old {
 		return
 	}
 	w.tracef("another process leads")
-	w.old, w.oldUntil = p, w.clock.Now().Add(leads)
+	w.old, w.oldUntil = p, w.clock.Now().Add(f.leads)
 	w.process, w.startAt = nil, w.clock.Now()
-	p.cache.outdated = w.oldUntil
+	p.cache.outdated, p.cache.halfBlind = w.oldUntil, f.halfBlind
 }
 
 // stop ends a process; what it had in memory is gone.
