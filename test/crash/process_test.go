@@ -56,8 +56,9 @@ func newProcess(w *world) *process {
 	for _, c := range p.controllers {
 		c.due = map[string]time.Time{}
 	}
-	for _, objects := range p.cache.view {
-		for _, object := range objects {
+	for _, kind := range kinds {
+		for _, name := range sortedNames(p.cache.view[kind]) {
+			object := p.cache.view[kind][name]
 			p.notify(&change{kind: kindOf(object), name: object.GetName(), after: object})
 		}
 	}
