@@ -73,7 +73,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 }
 
 // newProviderID returns the ID of a new instance. Where IDs are used again, as those of
-// physical hosts, it is that of a Machine that no longer exists, if there is one.
+// physical hosts, it is that of a Machine that no longer exists, and neither does its Node, if there is one.
 func (w *world) newProviderID(name string) string {
 	used := map[string]bool{}
 	for _, m := range w.machines() {
@@ -81,6 +81,9 @@ func (w *world) newProviderID(name string) string {
 	}
 	for name := range w.server.head[instanceKind] {
 		used[providerID(w.instance(name))] = true
+	}
+	for _, node := range w.server.head["Node"] {
+		used[node.(*corev1.Node).Spec.ProviderID] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.owners)) {
 		if w.mode.reused && !used[id] {

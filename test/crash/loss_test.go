@@ -23,6 +23,9 @@ type ledger struct {
 	// asked are Machines too many that our process asked for, or spare ones that it marked
 	// for deletion while a claim waited: its caches were behind.
 	asked int
+	// lowered is by how much a MachineSet's replicas were last set too low, as the cache of
+	// Cluster API lacked those of its MachineDeployment.
+	lowered int
 	// handed counts Machines that were released and got another claim: that claim needs
 	// no new one.
 	handed int
@@ -59,6 +62,10 @@ func (w *world) noteRemoval(m *clusterv1.Machine, sees view) {
 	}
 	// A MachineSet removes those without a Node first, and a provider any.
 	if w.ledger.surplus > w.ledger.lost && (!m.Status.NodeRef.IsDefined() || w.scaling.kind == v1alpha1.ScalableResourceKindMachinePool) {
+		w.ledger.excused[m.Name] = true
+	}
+	if w.ledger.lowered > 0 && !m.Status.NodeRef.IsDefined() {
+		w.ledger.lowered--
 		w.ledger.excused[m.Name] = true
 	}
 	for name, object := range sees["Machine"] {

@@ -60,7 +60,7 @@ func (m *mode) faultAt(r request) (fault, bool) {
 		return fault{}, false
 	}
 	f := faults[hash/20%uint64(len(faults))]
-	return f, f.concerns(r)
+	return f, f.concerns(r) && f.leads == 0 // core does not expect a second leader and refused writes
 }
 
 // outdatedFor is for how long the caches of a new process stay as old as they are.

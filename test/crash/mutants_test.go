@@ -43,7 +43,7 @@ var mutants = []mutant{{
 	client: interceptor.Funcs{Patch: withoutPrecondition(releases)},
 }, {
 	name:   "does not check whether another claim has a provider ID",
-	caught: "MachineDeployment/replace/reused=0",
+	caught: "MachineDeployment/pause/reused=17",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
 		if options.FieldSelector == nil || actor != "nodeclaim" || kind != "NodeClaimList" {
 			return false
