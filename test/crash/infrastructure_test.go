@@ -63,13 +63,25 @@ func (w *world) boot(m *clusterv1.Machine) {
 	}
 	node, joined := w.server.head["Node"][m.Name]
 	switch {
-	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && (w.alone == nil || !w.alone()):
+	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && w.mayJoin(m.Spec.ProviderID):
 		w.server.put(newNode(m.Name, m.Spec.ProviderID, m.Labels[v1alpha1.ZoneLabel]))
 	case joined && age >= toNodeRef && !m.Status.NodeRef.IsDefined():
 		m = m.DeepCopy()
 		m.Status.NodeRef.Name = node.GetName()
 		w.server.put(m)
 	}
+}
+
+// mayJoin reports whether a Node with this ID joins. Where IDs are used again, that takes
+// longer than the end of the claim that had it before: when core ends a claim it deletes all
+// Nodes with its ID, whosever they are (nodeclaim/lifecycle, finalize).
+func (w *world) mayJoin(id string) bool {
+	for _, claim := range w.claims() {
+		if w.mode.reused && !claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID == id {
+			return false
+		}
+	}
+	return w.alone == nil || !w.alone()
 }
 
 // newProviderID returns the ID of a new instance. Where IDs are used again, as those of

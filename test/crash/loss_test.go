@@ -35,22 +35,29 @@ type ledger struct {
 	lost, lostNodes int
 	// had are the Machines that whoever acts on the replicas of a resource knew last.
 	had map[string][]string
+	// vanished counts, by resource, those that no longer exist and that replicas may still count.
+	vanished map[string]int
 	// linked is the claim that a Machine was last linked to.
 	linked map[string]types.UID
 }
 
 func newLedger() ledger {
-	return ledger{excused: map[string]bool{}, had: map[string][]string{}, linked: map[string]types.UID{}}
+	return ledger{excused: map[string]bool{}, had: map[string][]string{}, vanished: map[string]int{}, linked: map[string]types.UID{}}
 }
 
 // noteCreation notes which Machines a MachineSet or a provider has, before it makes some to
 // those that stay. Of these, as many are surplus as others have vanished, unless claims need
 // them.
 func (w *world) noteCreation(resource string, has []string, alive, create int) {
-	vanished := len(lo.Without(w.ledger.had[resource], has...))
-	surplus := alive + create - w.needed(resource)
-	w.ledger.surplus += max(0, min(create, vanished, surplus))
+	w.ledger.vanished[resource] += len(lo.Without(w.ledger.had[resource], has...))
 	w.ledger.had[resource] = has
+	if create <= 0 {
+		w.ledger.vanished[resource] = 0 // replicas no longer count them
+		return
+	}
+	surplus := max(0, min(create, w.ledger.vanished[resource], alive+create-w.needed(resource)))
+	w.ledger.surplus += surplus
+	w.ledger.vanished[resource] -= surplus
 }
 
 // noteRemoval notes that a Machine which nobody has marked is about to be removed, by whoever

@@ -162,7 +162,7 @@ func (w *world) bootInstance(instance *unstructured.Unstructured) {
 		instance = instance.DeepCopy()
 		must(unstructured.SetNestedField(instance.Object, w.newProviderID(name), "spec", "providerID"))
 		w.server.put(instance)
-	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && (w.alone == nil || !w.alone()):
+	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && w.mayJoin(id):
 		pool := w.server.head["MachinePool"][instance.GetLabels()[clusterv1.MachinePoolNameLabel]].(*clusterv1.MachinePool)
 		w.server.put(newNode(name, id, pool.Spec.FailureDomains[0]))
 	}
