@@ -13,11 +13,18 @@ import (
 // staleBound is for how long a cache of our process holds news back at once.
 const staleBound = 5 * time.Second
 
+// outdatedBound is for how long all caches of a new process may see nothing, if the API
+// server that it has started with is behind.
+const outdatedBound = 20 * time.Second
+
 // kinds are those that our process has a cache of. Each lags for itself.
 var kinds = []string{
 	"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachinePool", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata",
 	infrastructureKind, groupKind + "Template", groupKind, instanceKind,
 }
+
+// workloadKinds are those of them that are in the workload cluster.
+var workloadKinds = []string{"KarpenterMachineTemplate", "Node", "NodeClaim", "NodePool"}
 
 // cache is what our process knows, or an infrastructure provider: for each kind the
 // state after one of the changes of the past.
@@ -28,6 +35,10 @@ type cache struct {
 	view   view
 	at     map[string]int       // the number of changes seen, by kind
 	frozen map[string]time.Time // until when a kind sees nothing
+	// outdated is until when no kind sees anything, however old that gets.
+	outdated time.Time
+	// halfBlind tells that only those of the workload cluster are meant by that.
+	halfBlind bool
 }
 
 // newCache returns a cache that was filled now or, with a source of randomness, with
@@ -64,7 +75,7 @@ func (c *cache) apply(change *change) {
 func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
 	now := c.server.clock.Now()
 	for _, kind := range c.kinds {
-		if now.Before(c.frozen[kind]) {
+		if now.Before(c.outdated) && (!c.halfBlind || slices.Contains(workloadKinds, kind)) || now.Before(c.frozen[kind]) {
 			continue
 		}
 		unseen := c.server.log[kind][c.at[kind]:]

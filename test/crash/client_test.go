@@ -137,6 +137,10 @@ func (s *server) patch(object client.Object, patch client.Patch, part func(befor
 	if err != nil {
 		return err
 	}
+	if len(changes) == 0 {
+		assign(object, before) // core writes metadata and status one after the other, one of them in vain
+		return nil
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
@@ -21,54 +22,90 @@ import (
 // one MachineSet, which it gives its replicas.
 func (w *world) machineDeployments() {
 	w.server.actor = "MachineDeployment"
-	for _, name := range sortedNames(w.server.head["MachineDeployment"]) {
-		deployment := w.deployment(name)
-		set := w.setOf(name)
+	sees, consistent := w.capiSees("MachineSet")
+	if !consistent {
+		return
+	}
+	for _, name := range sortedNames(sees["MachineDeployment"]) {
+		deployment := sees["MachineDeployment"][name].DeepCopyObject().(*clusterv1.MachineDeployment)
+		set := setOf(sees, name)
 		if set == nil {
-			set = &clusterv1.MachineSet{
-				ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: name + "-" + suffix(w.server.objects), Labels: deployment.Spec.Template.Labels},
-				Spec:       clusterv1.MachineSetSpec{ClusterName: prod.Name, Template: *deployment.Spec.Template.DeepCopy()},
-			}
-			set.Labels[clusterv1.MachineSetNameLabel] = set.Name
-			set.Spec.Template.Labels = lo.Assign(set.Spec.Template.Labels, map[string]string{clusterv1.MachineSetNameLabel: set.Name})
-			set.Spec.Replicas = lo.ToPtr[int32](0)
+			set = newMachineSet(deployment, suffix(w.server.objects))
+			w.server.put(set)
 		}
-		set.Spec.Replicas = lo.ToPtr(model.MachineDeployment(lo.FromPtr(deployment.Spec.Replicas), lo.FromPtr(set.Spec.Replicas), lo.FromPtr(set.Status.Replicas)))
-		w.server.put(set)
+		before := lo.FromPtr(set.Spec.Replicas)
+		if after := model.MachineDeployment(lo.FromPtr(deployment.Spec.Replicas), before, lo.FromPtr(set.Status.Replicas)); after != before {
+			current := w.server.head["MachineSet"][set.Name].DeepCopyObject().(*clusterv1.MachineSet)
+			current.Spec.Replicas = &after
+			if now := replicasOf(w.server.head["MachineDeployment"][name]); int(after) < now {
+				w.ledger.lowered = now - int(after)
+			}
+			w.server.put(current)
+		}
 		deployment.Status.Replicas = lo.ToPtr(lo.FromPtr(set.Status.Replicas))
 		deployment.Status.ObservedGeneration = deployment.Generation
-		w.server.put(deployment)
+		if current, found := w.server.head["MachineDeployment"][name].DeepCopyObject().(*clusterv1.MachineDeployment); found {
+			current.Status = deployment.Status
+			w.server.put(current)
+		}
 	}
+}
+
+// newMachineSet returns the MachineSet of a MachineDeployment.
+func newMachineSet(deployment *clusterv1.MachineDeployment, suffix string) *clusterv1.MachineSet {
+	set := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: deployment.Name + "-" + suffix, Labels: maps.Clone(deployment.Spec.Template.Labels)},
+		Spec:       clusterv1.MachineSetSpec{ClusterName: prod.Name, Template: *deployment.Spec.Template.DeepCopy()},
+	}
+	set.Labels[clusterv1.MachineSetNameLabel] = set.Name
+	set.Spec.Template.Labels = lo.Assign(set.Spec.Template.Labels, map[string]string{clusterv1.MachineSetNameLabel: set.Name})
+	set.Spec.Replicas = lo.ToPtr[int32](0)
+	return set
 }
 
 // machineSets is Cluster API's controller of MachineSets.
 func (w *world) machineSets() {
 	w.server.actor = "MachineSet"
-	for _, name := range sortedNames(w.server.head["MachineSet"]) {
-		set := w.server.head["MachineSet"][name].DeepCopyObject().(*clusterv1.MachineSet)
-		own := lo.Filter(w.machines(), func(m *clusterv1.Machine, _ int) bool { return m.Labels[clusterv1.MachineSetNameLabel] == name })
+	sees, consistent := w.capiSees("Machine")
+	if !consistent {
+		return
+	}
+	for _, name := range sortedNames(sees["MachineSet"]) {
+		set := sees["MachineSet"][name].DeepCopyObject().(*clusterv1.MachineSet)
+		own := machinesOf(sees, name)
 		create, remove := model.MachineSet(lo.FromPtr(set.Spec.Replicas), w.blocked, lo.Map(own, modelOf))
+		w.noteCreation(operator.ResourceOf(set), lo.Map(own, func(m *clusterv1.Machine, _ int) string { return m.Name }), w.alive(operator.ResourceOf(set)), min(int(create), w.machineLimit-len(own)))
 		for range min(int(create), w.machineLimit-len(own)) {
-			machine := &clusterv1.Machine{
-				ObjectMeta: metav1.ObjectMeta{
-					Namespace: prod.Namespace, Name: name + "-" + suffix(w.server.objects),
-					Labels: maps.Clone(set.Spec.Template.Labels), Annotations: maps.Clone(set.Spec.Template.Annotations),
-					Finalizers: []string{clusterv1.MachineFinalizer},
-				},
-				Spec: set.Spec.Template.Spec,
-			}
-			machine.Spec.InfrastructureRef.Kind, machine.Spec.InfrastructureRef.Name = strings.TrimSuffix(infrastructureKind, clusterv1.TemplateSuffix), machine.Name
-			w.server.put(machine)
+			w.server.put(newMachine(set, set.Name+"-"+suffix(w.server.objects)))
 		}
 		for _, name := range remove {
-			must(w.live().Delete(context.Background(), w.server.head["Machine"][name]))
+			if machine := w.machine(name); machine != nil {
+				w.noteRemoval(machine, sees)
+				must(w.live().Delete(context.Background(), machine))
+			}
 		}
-		w.syncMetadata(set)
-		set.Status.Replicas = lo.ToPtr(int32(len(w.machinesOf(name))))
+		w.syncMetadata(set, machinesOf(sees, name))
+		set.Status.Replicas = lo.ToPtr(int32(len(machinesOf(sees, name))))
 		set.Status.ObservedGeneration = set.Generation
 		w.reportScalingUp(set, len(own))
-		w.server.put(set)
+		current := w.server.head["MachineSet"][name].DeepCopyObject().(*clusterv1.MachineSet)
+		current.Status = set.Status
+		w.server.put(current)
 	}
+}
+
+// newMachine returns a Machine of a MachineSet.
+func newMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: prod.Namespace, Name: name,
+			Labels: maps.Clone(set.Spec.Template.Labels), Annotations: maps.Clone(set.Spec.Template.Annotations),
+			Finalizers: []string{clusterv1.MachineFinalizer},
+		},
+		Spec: set.Spec.Template.Spec,
+	}
+	machine.Spec.InfrastructureRef.Kind, machine.Spec.InfrastructureRef.Name = strings.TrimSuffix(infrastructureKind, clusterv1.TemplateSuffix), machine.Name
+	return machine
 }
 
 // reportScalingUp sets the condition ScalingUp of a MachineSet that had so many Machines when
@@ -92,9 +129,10 @@ func (w *world) reportScalingUp(set *clusterv1.MachineSet, machines int) {
 // syncMetadata gives the Machines of a MachineSet the labels and annotations of its
 // template, as it does all the time, but for those that are being deleted
 // (core/reconcilers/machineset/machineset_controller.go, syncMachines).
-func (w *world) syncMetadata(set *clusterv1.MachineSet) {
-	for _, machine := range w.machinesOf(set.Name) {
-		if !machine.DeletionTimestamp.IsZero() {
+func (w *world) syncMetadata(set *clusterv1.MachineSet, own []*clusterv1.Machine) {
+	for _, seen := range own {
+		machine := w.machine(seen.Name)
+		if machine == nil || !seen.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if lacks(machine.Labels, set.Spec.Template.Labels) || lacks(machine.Annotations, set.Spec.Template.Annotations) {

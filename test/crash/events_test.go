@@ -62,8 +62,8 @@ func (p *process) resourcesOrFailed(c *change) []string {
 // known are the resources that exist or that a claim names.
 func (p *process) known() []string {
 	names := slices.Concat(sortedNames(p.cache.view["MachineDeployment"]), sortedNames(p.cache.view["MachinePool"]))
-	for _, claim := range p.cache.view["NodeClaim"] {
-		names = append(names, claim.GetAnnotations()[v1alpha1.ScalableResourceAnnotation])
+	for _, claim := range sortedNames(p.cache.view["NodeClaim"]) {
+		names = append(names, p.cache.view["NodeClaim"][claim].GetAnnotations()[v1alpha1.ScalableResourceAnnotation])
 	}
 	return names
 }
@@ -76,7 +76,8 @@ func (p *process) claims(c *change) []string {
 	case "Node":
 		var names []string
 		for _, node := range []client.Object{c.before, c.after} {
-			for name, claim := range p.cache.view["NodeClaim"] {
+			for _, name := range sortedNames(p.cache.view["NodeClaim"]) {
+				claim := p.cache.view["NodeClaim"][name]
 				if node != nil && claim.(*karpv1.NodeClaim).Status.ProviderID == node.(*corev1.Node).Spec.ProviderID {
 					names = append(names, name)
 				}

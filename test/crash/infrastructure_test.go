@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -56,19 +57,52 @@ func (w *world) boot(m *clusterv1.Machine) {
 	}
 	if m.Spec.ProviderID == "" {
 		m = m.DeepCopy()
-		m.Spec.ProviderID = "sim://" + m.Name
+		m.Spec.ProviderID = w.newProviderID(m.Name)
 		w.setInfrastructureReady(m, metav1.ConditionTrue, "Provisioned", "")
 		return
 	}
 	node, joined := w.server.head["Node"][m.Name]
 	switch {
-	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && (w.alone == nil || !w.alone()):
+	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && w.mayJoin(m.Spec.ProviderID):
 		w.server.put(newNode(m.Name, m.Spec.ProviderID, m.Labels[v1alpha1.ZoneLabel]))
 	case joined && age >= toNodeRef && !m.Status.NodeRef.IsDefined():
 		m = m.DeepCopy()
 		m.Status.NodeRef.Name = node.GetName()
 		w.server.put(m)
 	}
+}
+
+// mayJoin reports whether a Node with this ID joins. Where IDs are used again, that takes
+// longer than the end of the claim that had it before: when core ends a claim it deletes all
+// Nodes with its ID, whosever they are (nodeclaim/lifecycle, finalize).
+func (w *world) mayJoin(id string) bool {
+	for _, claim := range w.claims() {
+		if w.mode.reused && !claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID == id {
+			return false
+		}
+	}
+	return w.alone == nil || !w.alone()
+}
+
+// newProviderID returns the ID of a new instance. Where IDs are used again, as those of
+// physical hosts, it is that of a Machine that no longer exists, and neither does its Node, if there is one.
+func (w *world) newProviderID(name string) string {
+	used := map[string]bool{}
+	for _, m := range w.machines() {
+		used[m.Spec.ProviderID] = true
+	}
+	for name := range w.server.head[instanceKind] {
+		used[providerID(w.instance(name))] = true
+	}
+	for _, node := range w.server.head["Node"] {
+		used[node.(*corev1.Node).Spec.ProviderID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.owners)) {
+		if w.mode.reused && !used[id] {
+			return id
+		}
+	}
+	return "sim://" + name
 }
 
 func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.ConditionStatus, reason, message string) {

@@ -3,6 +3,8 @@
 package crash
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -19,8 +21,10 @@ func (w *world) check(c *change) {
 		after, _ := c.after.(*clusterv1.Machine)
 		w.checkMachine(c, before, after)
 		if after != nil && after.Spec.ProviderID != "" {
-			w.owner[after.Spec.ProviderID] = claimUID(after)
+			w.owners[after.Spec.ProviderID] = append(slices.Clip(w.owners[after.Spec.ProviderID]), claimUID(after))
 		}
+	case "MachineDeployment", "MachinePool":
+		w.noteReplicas(c)
 	case instanceKind:
 		if m := w.machine(c.name); m != nil && c.before != nil && (c.after == nil || c.after.GetDeletionTimestamp() != nil) {
 			if uid, served := w.serves(m); served && !w.ended[c.name] {
@@ -39,32 +43,6 @@ func (w *world) check(c *change) {
 	}
 }
 
-// loss is a known way in which a Machine of a live claim goes all the same, in runs
-// with stale caches or withheld events. The claim, or the one that comes instead of
-// it, gets another.
-type loss struct {
-	// by is who deletes it.
-	by string
-	// booting tells that only one without a Node can be lost.
-	booting bool
-	// atMost is in how many runs of the scenario that may be: it is rare, or else the
-	// scenario is made for it.
-	atMost int32
-}
-
-// isKnownLoss tells whether a Machine goes in the known way, and counts that.
-func (w *world) isKnownLoss(c *change, m *clusterv1.Machine) bool {
-	if w.mayLose == nil || w.mode.random == nil || c.actor != w.mayLose.by || w.mayLose.booting && m.Status.NodeRef.IsDefined() {
-		return false
-	}
-	w.ended[m.Name] = true
-	w.lost++
-	if m.Status.NodeRef.IsDefined() {
-		w.lostNodes++
-	}
-	return true
-}
-
 // checkMachine: no Machine that serves a live claim goes, or gets another claim.
 func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	if before == nil {
@@ -73,11 +51,14 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	if w.own[c.name] && (after == nil || leaving(after) || claimUID(after) != "") {
 		w.fail("Machine %s, which was there before, is to go or is linked", c.name)
 	}
-	if c.actor == "provider" && !leaving(before) && after != nil && leaving(after) && !w.ended[c.name] && !w.isKnownLoss(c, before) {
+	if c.actor == "provider" && !leaving(before) && after != nil && leaving(after) && !w.ended[c.name] && !w.isKnownLoss(before) {
 		w.fail("Machine %s is removed by the provider, and was not chosen: it could have been any", c.name)
 	}
+	if after != nil && !leaving(before) && leaving(after) {
+		w.noteMark(after)
+	}
 	uid, served := w.serves(before)
-	if served && (after == nil || leaving(after)) && (w.ended[c.name] || w.isKnownLoss(c, before)) {
+	if served && (after == nil || leaving(after)) && (w.ended[c.name] || w.isKnownLoss(before)) {
 		return
 	}
 	if served && (after == nil || leaving(after)) {
@@ -87,6 +68,10 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 		w.fail("Machine %s serves live claim %s and is parted from it", c.name, uid)
 	}
 	if after != nil && claimUID(after) != claimUID(before) && claimUID(after) != "" {
+		w.noteLink(after)
+		if w.liveClaim(claimUID(after)) == nil && !w.executesLate {
+			w.fail("Machine %s gets claim %s, which is being deleted or no longer exists", c.name, claimUID(after))
+		}
 		for _, other := range w.machines() {
 			if other.Name != after.Name && claimUID(other) == claimUID(after) && !leaving(other) {
 				w.fail("Machine %s gets claim %s, which has Machine %s", c.name, claimUID(after), other.Name)
@@ -102,7 +87,7 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 }
 
 // checkProviderIDs: a claim has its own provisional ID or that of its Machine, and
-// no two claims share one.
+// no two claims share one. If IDs are used again, its Machine may no longer exist.
 func (w *world) checkProviderIDs() {
 	claimOf := map[string]string{}
 	for _, object := range w.server.head["NodeClaim"] {
@@ -115,8 +100,12 @@ func (w *world) checkProviderIDs() {
 			w.fail("%s and %s share provider ID %s", other, claim.Name, id)
 		}
 		claimOf[id] = claim.Name
-		if id != link.ProvisionalID(claim.UID) && w.owner[id] != claim.UID {
-			w.fail("%s (%s) has provider ID %s, whose Machine is linked to %q", claim.Name, claim.UID, id, w.owner[id])
+		owners := w.owners[id]
+		if id == link.ProvisionalID(claim.UID) || len(owners) > 0 && owners[len(owners)-1] == claim.UID {
+			continue
+		}
+		if !w.mode.reused || !slices.Contains(owners, claim.UID) {
+			w.fail("%s (%s) has provider ID %s, whose Machine is linked to %q", claim.Name, claim.UID, id, owners)
 		}
 	}
 }

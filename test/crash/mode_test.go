@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand"
 	"slices"
@@ -12,12 +13,62 @@ import (
 // mode is in what way the world is unkind, from a seed. The zero value is kind:
 // caches are fresh, events come at once, and everybody acts once in a round.
 type mode struct {
+	name   string
 	random *rand.Rand
 	seed   int64
-	// stale lets caches lag behind.
+	// stale lets caches lag behind, and the process end now and then.
 	stale bool
 	// withheld lets events come late, several as one, and peers act when they like.
 	withheld bool
+	// outdated lets the caches of a new process stay as old as they are for a while.
+	outdated bool
+	// reused gives the provider ID of a Machine that no longer exists to the next.
+	reused bool
+	// peers lets the caches of Cluster API's controllers lag behind.
+	peers bool
+	// faulty lets any request have a fault.
+	faulty bool
+}
+
+// modes are searched with each seed.
+var modes = []mode{
+	{name: "stale", stale: true},
+	{name: "withheld", withheld: true},
+	{name: "outdated", stale: true, outdated: true},
+	{name: "reused", stale: true, reused: true},
+	{name: "peers", peers: true, withheld: true},
+	{name: "faulty", stale: true, faulty: true},
+	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true},
+}
+
+// with returns the mode with a seed, which the zero mode does not need.
+func (m mode) with(seed int64) *mode {
+	if m.name != "" {
+		m.seed, m.random = seed, rand.New(rand.NewSource(seed))
+	}
+	return &m
+}
+
+// faultAt returns the fault of one of our requests, and false if it has none. It depends on
+// the key of the request, as the order of the requests of one reconcile may differ.
+func (m *mode) faultAt(r request) (fault, bool) {
+	if !m.faulty {
+		return fault{}, false
+	}
+	hash := m.hash(r.key)
+	if hash%20 != 0 {
+		return fault{}, false
+	}
+	f := faults[hash/20%uint64(len(faults))]
+	return f, f.concerns(r) && f.leads == 0 // core does not expect a second leader and refused writes
+}
+
+// outdatedFor is for how long the caches of a new process stay as old as they are.
+func (m *mode) outdatedFor() time.Duration {
+	if m.outdated {
+		return time.Duration(m.random.Intn(int(outdatedBound/round))) * round
+	}
+	return 0
 }
 
 // staleness is the source of randomness for caches; nil if they are fresh.
@@ -37,10 +88,10 @@ func (m *mode) withhold() time.Duration {
 	return 0
 }
 
-// skips tells whether a peer does not act in this round.
+// skips reports whether a peer does not act in this round.
 func (m *mode) skips() bool { return m.withheld && m.random.Intn(3) == 0 }
 
-// restarts tells whether the process ends in this round, for no reason.
+// restarts reports whether the process ends in this round, for no reason.
 func (m *mode) restarts() bool { return m.stale && m.random.Intn(20) == 0 }
 
 // slowness is by how much longer the steps of one Machine take.
@@ -48,9 +99,14 @@ func (m *mode) slowness(machine string) time.Duration {
 	if m.random == nil {
 		return 0
 	}
+	return time.Duration(m.hash(machine)%8) * round
+}
+
+// hash is a number for a name, another one with each seed.
+func (m *mode) hash(name string) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(machine))
-	return time.Duration((hash.Sum64()^uint64(m.seed*7919))%8) * round
+	_, _ = fmt.Fprint(hash, name, " ", m.seed)
+	return hash.Sum64() >> 8
 }
 
 // order returns the controllers in the order in which they get their turn.

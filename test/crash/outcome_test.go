@@ -40,7 +40,7 @@ func (w *world) outcome() outcome {
 			w.kindOfID(claim), !claim.DeletionTimestamp.IsZero(), claim.Finalizers))
 	}
 	for _, name := range sortedNames(w.server.head["MachineDeployment"]) {
-		deployment, set := w.deployment(name), w.setOf(name)
+		deployment, set := w.deployment(name), setOf(w.server.head, name)
 		objects = append(objects, fmt.Sprintf("MachineDeployment zone=%s replicas=%d MachineSet=%d annotations=%v", deployment.Labels[v1alpha1.ZoneLabel],
 			lo.FromPtr(deployment.Spec.Replicas), lo.FromPtr(set.Spec.Replicas), ours(deployment.Annotations)))
 	}

@@ -43,8 +43,9 @@ type crashed struct{}
 // an event.
 func newProcess(w *world) *process {
 	p := &process{world: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
-	p.client = interceptor.NewClient(live{server: w.server}, p.intercept())
-	both := clusterOf{client: p.client, live: live{server: w.server}}
+	p.cache.outdated = w.clock.Now().Add(w.mode.outdatedFor())
+	p.client = p.mutated(interceptor.NewClient(live{server: w.server}, p.intercept()))
+	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
 	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}
 	catalog := catalog.New(clusters)
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
@@ -55,8 +56,9 @@ func newProcess(w *world) *process {
 	for _, c := range p.controllers {
 		c.due = map[string]time.Time{}
 	}
-	for _, objects := range p.cache.view {
-		for _, object := range objects {
+	for _, kind := range kinds {
+		for _, name := range sortedNames(p.cache.view[kind]) {
+			object := p.cache.view[kind][name]
 			p.notify(&change{kind: kindOf(object), name: object.GetName(), after: object})
 		}
 	}
@@ -71,7 +73,7 @@ func (p *process) step() {
 			if _, ok := reason.(crashed); !ok {
 				panic(reason)
 			}
-			w.stopProcess("crashes")
+			w.stop(p, "crashes")
 		}
 	}()
 	p.as("provisioner", func() { p.provision() })
@@ -85,7 +87,7 @@ func (p *process) step() {
 				}
 			})
 			if p.restart {
-				w.stopProcess("restarts")
+				w.stop(p, "restarts")
 				return
 			}
 		}
@@ -125,24 +127,44 @@ func (p *process) intercept() interceptor.Funcs {
 			return p.cache.view.list(list, cacheIndexes, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return p.write("create", "", object, func() error { return c.Create(ctx, object, options...) })
+			return p.write("create", "", object, func(object client.Object) error { return c.Create(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return p.write("update", "", object, func() error { return c.Update(ctx, object, options...) })
+			return p.write("update", "", object, func(object client.Object) error { return c.Update(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return p.write("patch", "", object, func() error { return c.Patch(ctx, object, patch, options...) })
+			return p.write("patch", "", object, func(object client.Object) error { return c.Patch(ctx, object, patch, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return p.write("delete", "", object, func() error { return c.Delete(ctx, object, options...) })
+			return p.write("delete", "", object, func(object client.Object) error { return c.Delete(ctx, object, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, object client.Object, options ...client.SubResourceUpdateOption) error {
-			return p.write("update", name, object, func() error { return c.SubResource(name).Update(ctx, object, options...) })
+			return p.write("update", name, object, func(object client.Object) error { return c.SubResource(name).Update(ctx, object, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return p.write("patch", name, object, func() error { return c.SubResource(name).Patch(ctx, object, patch, options...) })
+			return p.write("patch", name, object, func(object client.Object) error { return c.SubResource(name).Patch(ctx, object, patch, options...) })
 		},
 	}
+}
+
+// apiReader reads from the API server, and takes that to the world's plan.
+type apiReader struct {
+	process *process
+	client.Reader
+}
+
+func (r apiReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if r.process.world.answersFromCache(object) {
+		return r.process.client.Get(ctx, key, object, options...)
+	}
+	return r.process.read(object, key.Name, func() error { return r.Reader.Get(ctx, key, object, options...) })
+}
+
+func (r apiReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if r.process.world.answersFromCache(list) {
+		return r.process.client.List(ctx, list, options...)
+	}
+	return r.process.read(list, "", func() error { return r.Reader.List(ctx, list, options...) })
 }
 
 // clusterOf is a cluster as internal/operator has it.

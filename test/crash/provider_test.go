@@ -56,6 +56,7 @@ func (w *world) poolProvider() {
 func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
 	instances := w.instancesOf(pool.Name)
 	create, remove := model.MachinePool(w.scaling.provider, lo.FromPtr(pool.Spec.Replicas), -1, lo.Map(instances, w.asProviderSees))
+	w.noteCreation(pool.Name, staying(instances), w.serving(instances), min(int(create), w.machineLimit-len(instances)))
 	for range min(int(create), w.machineLimit-len(instances)) {
 		w.server.put(newInstance(pool.Name, pool.Name+"-"+suffix(w.server.objects)))
 	}
@@ -65,9 +66,26 @@ func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
 			continue
 		}
 		if machine := w.machine(instance.GetName()); machine != nil && machine.DeletionTimestamp.IsZero() {
+			w.noteRemoval(machine, w.provider.view)
 			must(w.live().Delete(context.Background(), machine))
 		}
 	}
+}
+
+// serving counts the instances that stay.
+func (w *world) serving(instances []*unstructured.Unstructured) int {
+	return lo.CountBy(staying(instances), func(name string) bool { m := w.machine(name); return m == nil || !leaving(m) })
+}
+
+// staying returns the names of the instances that are not being deleted.
+func staying(instances []*unstructured.Unstructured) []string {
+	var names []string
+	for _, instance := range instances {
+		if instance.GetDeletionTimestamp() == nil {
+			names = append(names, instance.GetName())
+		}
+	}
+	return names
 }
 
 // asProviderSees returns what the provider decides by: its instances are as they are,
@@ -142,9 +160,9 @@ func (w *world) bootInstance(instance *unstructured.Unstructured) {
 		w.server.put(instance)
 	case id == "" && age >= toProviderID:
 		instance = instance.DeepCopy()
-		must(unstructured.SetNestedField(instance.Object, "sim://"+name, "spec", "providerID"))
+		must(unstructured.SetNestedField(instance.Object, w.newProviderID(name), "spec", "providerID"))
 		w.server.put(instance)
-	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && (w.alone == nil || !w.alone()):
+	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && w.mayJoin(id):
 		pool := w.server.head["MachinePool"][instance.GetLabels()[clusterv1.MachinePoolNameLabel]].(*clusterv1.MachinePool)
 		w.server.put(newNode(name, id, pool.Spec.FailureDomains[0]))
 	}

@@ -42,15 +42,18 @@ func (c *controller) pop(now time.Time) []string {
 	return keys
 }
 
-// run reconciles one key and enqueues it again if that is asked for. Whatever the
-// pace of repeated failures is: the next round comes a second later.
+// run reconciles one key and enqueues it again if that is asked for. A time counts more
+// than Requeue, as in controller-runtime. Whatever the pace of repeated failures is: the
+// next round comes a second later.
 func (c *controller) run(ctx context.Context, key string, now time.Time) error {
 	result, err := c.reconcile(ctx, key)
 	switch {
-	case err != nil || result.Requeue: //nolint:staticcheck // Core still asks for it this way.
+	case err != nil:
 		c.add(key, now.Add(round))
 	case result.RequeueAfter > 0:
 		c.add(key, now.Add(result.RequeueAfter))
+	case result.Requeue: //nolint:staticcheck // Core still asks for it this way.
+		c.add(key, now.Add(round))
 	}
 	return err
 }

@@ -21,32 +21,27 @@ type scaling struct {
 	// provider is how the infrastructure treats replicas; of a MachineDeployment it
 	// does not see any.
 	provider model.PoolProvider
-	// extra is how many Machines more a scenario may make of it.
-	extra func(scenario) int
 
 	// What was searched.
 	scenarios, faulty, seeded atomic.Int32
-	// lost counts the runs in which a Machine of a live claim went in a known way: see
-	// loss.
+	// lost counts the runs in which a Machine of a live claim was removed in a known way:
+	// see ledger.
 	lost atomic.Int32
 }
-
-func extraOfPool(s scenario) int { return s.extraOfPool }
 
 var (
 	machineDeployment = &scaling{
 		name: "MachineDeployment", kind: v1alpha1.ScalableResourceKindMachineDeployment, base: infrastructureKind,
 		peers: []func(*world){(*world).machineDeployments, (*world).machineSets, (*world).infrastructure},
-		extra: func(s scenario) int { return s.extra },
 	}
 	// strictPool is a MachinePool with a provider that replaces what goes at once.
 	strictPool = &scaling{
-		name: "MachinePool", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers, extra: extraOfPool,
+		name: "MachinePool", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers,
 	}
 	// azurePool is one whose provider removes what is annotated before replicas are
 	// lowered.
 	azurePool = &scaling{
-		name: "MachinePool_like_Azure", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers, extra: extraOfPool,
+		name: "MachinePool_like_Azure", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers,
 		provider: model.PoolProvider{RemovesAnnotated: true},
 	}
 

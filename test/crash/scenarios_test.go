@@ -15,14 +15,8 @@ type scenario struct {
 	// machines is how many Machines a clean run makes, and left how many are there in
 	// the end.
 	machines, left int
-	// extra is how many Machines more a MachineSet may make when caches or events are
-	// late, and extraOfPool how many a MachinePool gets then.
-	extra, extraOfPool int
 	// known are kinds of which a new process never sees an older state.
 	known []string
-	// mayLose is the known way in which a Machine of a live claim can be lost; nil if
-	// there is none.
-	mayLose *loss
 }
 
 // step is something that happens as soon as it can.
@@ -44,11 +38,6 @@ var scenarios = []scenario{{
 	script: []step{{"3 of 10 go while 2 arrive", atOnce, all(want(9), deleteClaims("claim-02", "claim-05", "claim-06"))}},
 	// The 2 that arrive get theirs before any of the 3 can go.
 	machines: 2, left: 9,
-	// While a claim waits, replicas count the Machines that leave. Of those that are
-	// gone before replicas are lower again, the MachineSet makes another, which is
-	// spare and goes.
-	extra:   3,
-	mayLose: &loss{by: "MachineSet", booting: true, atMost: 12},
 }, {
 	name:   "slow_end",
 	of:     scalings,
@@ -91,11 +80,10 @@ var scenarios = []scenario{{
 	name: "race_and_delete",
 	of:   scalings,
 	script: []step{
-		{"2 claims come for 1 Machine, which is slow to go, and spare ones are not kept", atOnce, all(keepNoSpares, makesAtMost(1), slowUntil(registered(1)), want(2))},
+		{"2 claims come for 1 Machine, which is slow to go, and spare ones are not kept", atOnce, all(keepSpares(0), makesAtMost(1), slowUntil(registered(1)), want(2))},
 		{"the claim that got it is deleted, and the other must not wait for that", both(launched(2), served(1)), all(makesAtMost(many), want(1), deleteLinked)},
 	},
 	machines: 2, left: 1,
-	extra: 1,
 	// As spare ones are not kept at all, a new process that knew the Machine but not
 	// its claims would let it go, which costs one more.
 	known: []string{"NodeClaim"},
@@ -109,6 +97,15 @@ var scenarios = []scenario{{
 	},
 	machines: 2, left: 1,
 }, {
+	name: "spare",
+	of:   bothKinds,
+	script: []step{
+		{"a claim comes, and spare Machines are kept for 12 s", atOnce, all(keepSpares(12*time.Second), noNodeUntil(both(gone("claim-01"), served(1))), want(1))},
+		{"it is deleted before its Machine has a Node", served(1), all(want(0), deleteClaims("claim-01"))},
+		{"another comes, and gets that Machine", both(released, later(5*time.Second)), want(1)},
+	},
+	machines: 1, left: 1,
+}, {
 	name: "adopt",
 	of:   []*scaling{machineDeployment},
 	script: []step{
@@ -118,7 +115,6 @@ var scenarios = []scenario{{
 		{"1 goes", registered(2), all(want(1), deleteClaims("claim-01"))},
 	},
 	machines: 4, left: 3,
-	extra: 1,
 }, {
 	// Only of pools, which hold such a Machine and make one in its place. A MachineSet makes
 	// one more now and then, in the way that replace tells of, also after a single fault.
@@ -158,10 +154,6 @@ var scenarios = []scenario{{
 		{"its instance ends by itself, before the provider must have seen the lower replicas", replicas(2), endInstance(chosen)},
 	},
 	left: 2,
-	// If the provider has not seen them, it makes another, and when it has, it has one
-	// too many and removes any (docs/design/machinepools.md, What cannot be guaranteed).
-	mayLose:     &loss{by: "provider", atMost: 60},
-	extraOfPool: 2,
 }, {
 	name:   "blocked",
 	of:     []*scaling{machineDeployment},
@@ -173,7 +165,6 @@ var scenarios = []scenario{{
 		{"the upgrade ends", later(12 * time.Minute), blocked(false)},
 	},
 	machines: 1, left: 2,
-	extra: 2,
 }, {
 	name:   "blocked_briefly",
 	of:     []*scaling{machineDeployment},
@@ -184,7 +175,6 @@ var scenarios = []scenario{{
 		{"the upgrade ends while its Machine leaves", terminating(1), blocked(false)},
 	},
 	machines: 1, left: 2,
-	extra: 2,
 }, {
 	name:   "pause",
 	of:     bothKinds,
@@ -198,7 +188,4 @@ var scenarios = []scenario{{
 		{"the Cluster goes on", gone("claim-05"), pause(false)},
 	},
 	machines: 1, left: 3,
-	// A process that starts at that moment, and does not know yet that the claim without a
-	// Machine is gone, asks for its Machine.
-	extraOfPool: 1,
 }}

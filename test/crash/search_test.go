@@ -5,32 +5,38 @@ package crash
 import (
 	"fmt"
 	"maps"
-	"math/rand"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 const (
 	// seeds is how often each scenario is run with stale caches, and how often with
 	// withheld events.
 	seeds = 60
+	// parts is in how many runs of the tests all is searched: each does another part of
+	// the faults at one write and of the seeds (test/rotation). Consecutive writes, and
+	// the faults of one write, are in different parts: so in each, every scenario has some
+	// of each fault (all that have as many writes as there are parts), and of each mode.
+	// Within that many days nothing is left out.
+	parts = 12
 	// traced is how many lines of a trace a failure prints.
 	traced = 200
 )
 
 func TestCrashSearch(t *testing.T) {
+	rotation.Tell(t)
 	for _, of := range scalings {
 		t.Run(of.name, func(t *testing.T) {
 			t.Cleanup(func() { of.tell(t) })
 			for _, s := range scenarios {
 				if slices.Contains(s.of, of) {
 					of.scenarios.Add(1)
-					t.Run(s.name, func(t *testing.T) { s.search(t, of) })
+					t.Run(s.name, func(t *testing.T) { s.prepare(t, of).search(t) })
 				}
 			}
 		})
@@ -39,59 +45,55 @@ func TestCrashSearch(t *testing.T) {
 
 // tell tells what was searched.
 func (of *scaling) tell(t *testing.T) {
-	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with a fault at one write, %d with stale caches or withheld events, in %d of which a Machine was lost in a known way",
-		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load()))
+	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with one fault, %d runs with a seed, in %d of which a Machine was lost in a known way; this is %s",
+		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load(), rotation.Part(t, parts)))
 }
 
-// search runs a scenario without any disturbance, and then with each.
-func (s scenario) search(t *testing.T, of *scaling) {
-	begin := s.begin(t, of)
-	clean := s.run(begin, plan{}, &mode{})
+// search is all runs of a scenario over one kind of scalable resource.
+type search struct {
+	scenario
+	of *scaling
+	// begin is the world in which all runs begin, and want how a clean one ends.
+	begin *world
+	want  outcome
+	runs  []run
+}
+
+// run is one run with a disturbance: a plan for one fault, or a mode with a seed.
+type run struct {
+	name string
+	// part is which part of the search it is in.
+	part int
+	plan plan
+	mode mode
+	seed int64
+}
+
+// prepare runs the scenario without any disturbance, and returns the runs with each.
+func (s scenario) prepare(t testing.TB, of *scaling) *search {
+	all := &search{scenario: s, of: of, begin: s.begin(t, of)}
+	clean := all.do(run{}, nil)
 	clean.mustHold(t)
-	made, left := clean.made("Machine")-begin.made("Machine"), len(clean.machines())
+	made, left := clean.made("Machine")-all.begin.made("Machine"), len(clean.machines())
 	if made != s.machines || left != s.left {
 		t.Fatalf("a clean run makes %d Machines and leaves %d; want %d and %d\n%s", made, left, s.machines, s.left, clean.lastOf(traced))
 	}
-	want, points := clean.outcome(), faultPoints(clean.writes)
-	for _, fault := range faults {
-		for i, point := range points {
-			t.Run(fmt.Sprintf("%s=%d", fault.name, i), func(t *testing.T) {
-				t.Parallel()
-				of.faulty.Add(1)
-				w := s.run(begin, plan{fault: fault, write: point.key}, &mode{})
-				if !w.hit {
-					t.Errorf("there was no write %s", point.key)
-				}
-				w.mustEndAs(t, want, 0)
-			})
+	all.want = clean.outcome()
+	for f, fault := range faults {
+		for i, point := range faultPoints(clean.requests, fault) {
+			all.runs = append(all.runs, run{name: fmt.Sprintf("%s=%d", fault.name, i), part: f + i, plan: plan{fault: fault, request: point.key}})
 		}
 	}
-	var lost atomic.Int32
-	seeded := func(m *mode) func(*testing.T) {
-		return func(t *testing.T) {
-			t.Parallel()
-			of.seeded.Add(1)
-			w := s.run(begin, plan{}, m)
-			w.mustEndAs(t, want, of.extra(s))
-			if w.lost > 0 {
-				lost.Add(1)
-			}
+	for m, mode := range modes {
+		for seed := range seeds {
+			all.runs = append(all.runs, run{name: fmt.Sprintf("%s=%d", mode.name, seed), part: m + seed, mode: mode, seed: int64(seed)})
 		}
 	}
-	for seed := range int64(seeds) {
-		t.Run(fmt.Sprintf("stale=%d", seed), seeded(&mode{random: rand.New(rand.NewSource(seed)), seed: seed, stale: true}))
-		t.Run(fmt.Sprintf("withheld=%d", seed), seeded(&mode{random: rand.New(rand.NewSource(seed)), seed: seed, withheld: true}))
-	}
-	t.Cleanup(func() {
-		of.lost.Add(lost.Load())
-		if s.mayLose != nil && lost.Load() > s.mayLose.atMost {
-			t.Errorf("in %d runs a Machine of a live claim was lost, more than %d", lost.Load(), s.mayLose.atMost)
-		}
-	})
+	return all
 }
 
 // begin returns the world as a scenario finds it.
-func (s scenario) begin(t *testing.T, of *scaling) *world {
+func (s scenario) begin(t testing.TB, of *scaling) *world {
 	w := newScene(of)
 	w.wanted = s.before
 	w.run()
@@ -99,42 +101,68 @@ func (s scenario) begin(t *testing.T, of *scaling) *world {
 	return w
 }
 
-// run runs the scenario from its beginning.
-func (s scenario) run(begin *world, p plan, m *mode) *world {
-	w := begin.clone()
-	w.plan, w.script, w.known, w.mayLose, w.mode = p, s.script, s.known, s.mayLose, m
+// search does the runs of the part whose turn it is.
+func (s *search) search(t *testing.T) {
+	for _, r := range s.runs {
+		if !rotation.Takes(t, parts, r.part) {
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			w := s.do(r, nil)
+			if wrong := s.wrong(r, w); wrong != "" {
+				t.Errorf("%s\nwhat happened:\n%s", wrong, w.lastOf(traced))
+			}
+			if r.plan.request != "" {
+				s.of.faulty.Add(1)
+			} else {
+				s.of.seeded.Add(1)
+			}
+			if w.ledger.lost > 0 {
+				s.of.lost.Add(1)
+			}
+		})
+	}
+}
+
+// do does one run, with a bug if there is one.
+func (s *search) do(r run, bug *mutant) *world {
+	w := s.begin.clone()
+	w.plan, w.script, w.known, w.mode, w.mutant = r.plan, s.script, s.known, r.mode.with(r.seed), bug
 	w.run()
 	return w
 }
 
-func (w *world) mustHold(t *testing.T) {
+func (w *world) mustHold(t testing.TB) {
 	t.Helper()
 	if w.failure != "" {
 		t.Fatalf("%s\n%s", w.failure, w.lastOf(traced))
 	}
 }
 
-// mustEndAs fails a test if a run is not as good as a clean one. It may have made
-// some Machines more.
-func (w *world) mustEndAs(t *testing.T, want outcome, extra int) {
-	t.Helper()
-	w.mustHold(t)
-	got := w.outcome()
-	// One less is made if a claim was seen to go before it was given its Machine.
+// wrong returns in what a run was not as good as a clean one; empty if it was. It may have
+// made more or fewer Machines for what is in its ledger, unless it has to make exactly as many.
+func (s *search) wrong(r run, w *world) string {
+	switch {
+	case w.failure != "":
+		return w.failure
+	case r.plan.request != "" && !w.hit && w.mutant == nil:
+		return fmt.Sprintf("there was no request %s", r.plan.request)
+	}
+	got, want := w.outcome(), s.want
+	exactly := r.plan.request != "" && r.plan.fault.exactly()
 	for _, kind := range []string{"Machine", instanceKind} {
-		if more := got.made[kind] - want.made[kind]; extra > 0 && more >= -1 && more <= extra {
+		if more := got.made[kind] - want.made[kind]; more < 0 && more >= -w.ledger.handed || !exactly && more > 0 && more <= w.ledger.surplus+w.ledger.asked+w.ledger.lost {
 			got.made[kind] = want.made[kind]
 		}
 	}
 	// Karpenter makes another claim for the Pods of a Node that was lost.
-	got.made["NodeClaim"] -= w.lostNodes
+	got.made["NodeClaim"] -= w.ledger.lostNodes
 	if diff := cmp.Diff(want.state, got.state); diff != "" {
-		t.Errorf("it does not end as a clean run (-want +got):\n%s", diff)
+		return fmt.Sprintf("it does not end as a clean run (-want +got):\n%s", diff)
 	}
 	if !maps.Equal(want.made, got.made) {
-		t.Errorf("it makes %v, a clean run %v", got.made, want.made)
+		return fmt.Sprintf("it makes %v, a clean run %v; known are %+v", got.made, want.made, w.ledger)
 	}
-	if t.Failed() {
-		t.Logf("what happened:\n%s", w.lastOf(traced))
-	}
+	return ""
 }

@@ -36,7 +36,10 @@ type world struct {
 	server   *server
 	scaling  *scaling
 	provider *cache   // what an infrastructure provider of MachinePools has seen
+	capi     *cache   // what Cluster API's controllers of MachineDeployments and MachineSets have seen
 	process  *process // nil while there is none
+	old      *process // one that still acts while another leads
+	oldUntil time.Time
 	mode     *mode
 
 	// What a scenario sets.
@@ -50,23 +53,26 @@ type world struct {
 	keeps        func() bool                   // whether deleted Machines do not go
 	fails        func(*clusterv1.Machine) bool // which Machines can never be had
 
+	mutant *mutant // the bug that our process has, if any
+
 	// The fault, and what was written.
-	plan    plan
-	hit     bool
-	down    time.Duration
-	startAt time.Time
-	written map[string]int
-	writes  []write
+	plan     plan
+	hit      bool
+	down     time.Duration
+	startAt  time.Time
+	counted  map[string]int
+	requests []request
+	late     []lateWrite
+	// executesLate is set while one of these is done.
+	executesLate bool
 
 	rounds     int
 	lastStep   time.Time
 	lastChange time.Time
-	owner      map[string]types.UID // the claim that a provider ID's Machine was linked to last
-	mayLose    *loss                // the known way in which a Machine can be lost
-	lost       int                  // how many were
-	lostNodes  int                  // how many of these had a Node
-	ended      map[string]bool      // the Machines that others than us have ended
-	own        map[string]bool      // the Machines that were there before a MachineDeployment was adopted
+	owners     map[string][]types.UID // the claims that the Machines of a provider ID were linked to
+	ledger     ledger
+	ended      map[string]bool // the Machines that others than us have ended
+	own        map[string]bool // the Machines that were there before a MachineDeployment was adopted
 	failure    string
 	trace      []event
 }
@@ -81,10 +87,11 @@ type event struct {
 
 func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *world {
 	w := &world{
-		clock: clock, server: s, scaling: scaling, mode: &mode{}, machineLimit: many, written: map[string]int{},
-		owner: map[string]types.UID{}, ended: map[string]bool{}, lastChange: clock.Now(),
+		clock: clock, server: s, scaling: scaling, mode: &mode{}, machineLimit: many, counted: map[string]int{},
+		owners: map[string][]types.UID{}, ended: map[string]bool{}, lastChange: clock.Now(), ledger: newLedger(),
 	}
 	w.provider = newCache(s, providerKinds, providerBound, nil, nil)
+	w.capi = newCache(s, capiKinds, capiBound, nil, nil)
 	s.check = w.changed
 	return w
 }
@@ -93,14 +100,14 @@ func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *world
 func (w *world) clone() *world {
 	clock := clocktesting.NewFakeClock(w.clock.Now())
 	c := newWorld(w.server.clone(clock), clock, w.scaling)
-	c.wanted, c.owner, c.own = w.wanted, maps.Clone(w.owner), w.own
+	c.wanted, c.owners, c.own = w.wanted, maps.Clone(w.owners), w.own
 	return c
 }
 
 // run lets everybody act until all has settled, or something is wrong.
 func (w *world) run() {
 	begin := w.clock.Now()
-	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.clock.Since(w.lastChange) < quiet) {
+	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet) {
 		if w.clock.Since(begin) > longest {
 			w.fail("it does not settle")
 		}
@@ -114,20 +121,14 @@ func (w *world) run() {
 // round lets everybody act once.
 func (w *world) round() {
 	w.rounds++
+	w.doLate()
 	w.server.actor = "user"
 	for len(w.script) > 0 && w.script[0].when(w) {
 		w.tracef("STEP %s", w.script[0].what)
 		w.script[0].do(w)
 		w.script, w.lastStep, w.lastChange = w.script[1:], w.clock.Now(), w.clock.Now()
 	}
-	if w.process == nil && !w.clock.Now().Before(w.startAt) {
-		w.process = newProcess(w)
-	}
-	if w.process != nil && w.clock.Since(w.lastChange) < staleBound && w.mode.restarts() {
-		w.stopProcess("restarts")
-	} else if w.process != nil {
-		w.process.step()
-	}
+	w.processes()
 	if !w.paused() {
 		for _, peer := range w.scaling.peers {
 			if !w.mode.skips() {
@@ -138,9 +139,27 @@ func (w *world) round() {
 	w.clock.Step(w.untilNext())
 }
 
+// processes lets the one that leads act, and one that still does.
+func (w *world) processes() {
+	if w.process == nil && !w.clock.Now().Before(w.startAt) {
+		w.process = newProcess(w)
+	}
+	if w.old != nil && !w.clock.Now().Before(w.oldUntil) {
+		w.stop(w.old, "knows that another leads")
+	}
+	if w.old != nil {
+		w.old.step()
+	}
+	if w.process != nil && w.clock.Since(w.lastChange) < staleBound && w.mode.restarts() {
+		w.stop(w.process, "restarts")
+	} else if w.process != nil {
+		w.process.step()
+	}
+}
+
 // untilNext is a round, or more if nothing happens meanwhile.
 func (w *world) untilNext() time.Duration {
-	if w.process == nil || w.clock.Since(w.lastChange) < 30*round {
+	if w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < 30*round {
 		return round
 	}
 	next := 30 * time.Second
@@ -152,8 +171,24 @@ func (w *world) untilNext() time.Duration {
 	return max(next, round)
 }
 
-// stopProcess ends the process; what it had in memory is gone.
-func (w *world) stopProcess(how string) {
+// handOver lets another process lead from now on, while this one goes on for some time.
+func (w *world) handOver(p *process, f fault) {
+	if p == w.old {
+		return
+	}
+	w.tracef("another process leads")
+	w.old, w.oldUntil = p, w.clock.Now().Add(f.leads)
+	w.process, w.startAt = nil, w.clock.Now()
+	p.cache.outdated, p.cache.halfBlind = w.oldUntil, f.halfBlind
+}
+
+// stop ends a process; what it had in memory is gone.
+func (w *world) stop(p *process, how string) {
+	if p == w.old {
+		w.tracef("the old process %s", how)
+		w.old, w.down = nil, 0
+		return
+	}
 	w.tracef("the process %s", how)
 	w.process = nil
 	w.startAt = w.clock.Now().Add(w.down)
@@ -215,9 +250,15 @@ func (w *world) machine(name string) *clusterv1.Machine {
 	return nil
 }
 
-// machinesOf returns the Machines of a MachineSet.
-func (w *world) machinesOf(set string) []*clusterv1.Machine {
-	return lo.Filter(w.machines(), func(m *clusterv1.Machine, _ int) bool { return m.Labels[clusterv1.MachineSetNameLabel] == set })
+// machinesOf returns the Machines of a MachineSet, by name. They are not to be modified.
+func machinesOf(v view, set string) []*clusterv1.Machine {
+	var found []*clusterv1.Machine
+	for _, name := range sortedNames(v["Machine"]) {
+		if machine := v["Machine"][name].(*clusterv1.Machine); machine.Labels[clusterv1.MachineSetNameLabel] == set {
+			found = append(found, machine)
+		}
+	}
+	return found
 }
 
 func (w *world) template() *v1alpha1.KarpenterMachineTemplate {
@@ -229,8 +270,8 @@ func (w *world) deployment(name string) *clusterv1.MachineDeployment {
 }
 
 // setOf returns the MachineSet of a MachineDeployment.
-func (w *world) setOf(deployment string) *clusterv1.MachineSet {
-	for _, object := range w.server.head["MachineSet"] {
+func setOf(v view, deployment string) *clusterv1.MachineSet {
+	for _, object := range v["MachineSet"] {
 		if deploymentOf(object) == deployment {
 			return object.DeepCopyObject().(*clusterv1.MachineSet)
 		}

@@ -5,6 +5,7 @@
 package rotation
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -27,6 +28,17 @@ func Takes(t testing.TB, parts, i int) bool {
 	}
 	number := number(t)
 	return i%parts == number%parts
+}
+
+// Part returns which part of a search is done, if the search is divided into that many
+// parts.
+func Part(t testing.TB, parts int) string {
+	t.Helper()
+	if All() {
+		return "all of it"
+	}
+	number := number(t)
+	return fmt.Sprintf("part %d of %d (%s=%d)", number%parts+1, parts, Variable, number)
 }
 
 // Tell lets a test say, if it fails, how to do the same part again.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -47,7 +48,8 @@ func (r *Reconciler) leave(ctx context.Context, observed *scalable.Observed) (ti
 	if err != nil {
 		return 0, err
 	}
-	for _, machine := range observed.Machines {
+	for _, name := range slices.Sorted(maps.Keys(observed.Machines)) {
+		machine := observed.Machines[name]
 		if observed.Lost(machine) {
 			errs = append(errs, ignoreConflict(client.IgnoreNotFound(scalable.Choose(ctx, r.clusters.Management.GetClient(), machine, observed.Now, true))))
 		}

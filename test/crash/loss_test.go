@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// ledger counts what went wrong in ways that cannot be excluded from outside of Cluster API
+// (docs/design). Nothing is tolerated because of who does it or in which scenario: each
+// entry is made when its mechanism is seen, and each use is taken from its entry.
+type ledger struct {
+	// surplus are Machines made in place of others that had vanished while replicas
+	// counted them. When replicas follow, as many are too many, and any may be removed.
+	surplus int
+	// asked are Machines too many that our process asked for, or spare ones that it marked
+	// for deletion while a claim waited: its caches were behind.
+	asked int
+	// lowered is by how much a MachineSet's replicas were last set too low, as the cache of
+	// Cluster API lacked those of its MachineDeployment.
+	lowered int
+	// handed counts Machines that were released and got another claim: that claim needs
+	// no new one.
+	handed int
+	// excused are Machines that may be removed although they serve a claim.
+	excused map[string]bool
+	// lost counts those that were, and lostNodes those of them that had a Node.
+	lost, lostNodes int
+	// had are the Machines that whoever acts on the replicas of a resource knew last.
+	had map[string][]string
+	// vanished counts, by resource, those that no longer exist and that replicas may still count.
+	vanished map[string]int
+	// linked is the claim that a Machine was last linked to.
+	linked map[string]types.UID
+}
+
+func newLedger() ledger {
+	return ledger{excused: map[string]bool{}, had: map[string][]string{}, vanished: map[string]int{}, linked: map[string]types.UID{}}
+}
+
+// noteCreation notes which Machines a MachineSet or a provider has, before it makes some to
+// those that stay. Of these, as many are surplus as others have vanished, unless claims need
+// them.
+func (w *world) noteCreation(resource string, has []string, alive, create int) {
+	w.ledger.vanished[resource] += len(lo.Without(w.ledger.had[resource], has...))
+	w.ledger.had[resource] = has
+	if create <= 0 {
+		w.ledger.vanished[resource] = 0 // replicas no longer count them
+		return
+	}
+	surplus := max(0, min(create, w.ledger.vanished[resource], alive+create-w.needed(resource)))
+	w.ledger.surplus += surplus
+	w.ledger.vanished[resource] -= surplus
+}
+
+// noteRemoval notes that a Machine which nobody has marked is about to be removed, by whoever
+// acts on replicas. It is excused if it has to go for a surplus one, or if the caches of the
+// one who removes it lack that another is leaving.
+func (w *world) noteRemoval(m *clusterv1.Machine, sees view) {
+	if leaving(m) {
+		return
+	}
+	// A MachineSet removes those without a Node first, and a provider any.
+	if w.ledger.surplus > w.ledger.lost && (!m.Status.NodeRef.IsDefined() || w.scaling.kind == v1alpha1.ScalableResourceKindMachinePool) {
+		w.ledger.excused[m.Name] = true
+	}
+	if w.ledger.lowered > 0 && !m.Status.NodeRef.IsDefined() {
+		w.ledger.lowered--
+		w.ledger.excused[m.Name] = true
+	}
+	for name, object := range sees["Machine"] {
+		current := w.machine(name)
+		if !leaving(object.(*clusterv1.Machine)) && (current == nil || leaving(current)) {
+			w.ledger.excused[m.Name] = true
+		}
+	}
+}
+
+// isKnownLoss reports whether the removal of a Machine is excused, and counts that.
+func (w *world) isKnownLoss(m *clusterv1.Machine) bool {
+	if !w.ledger.excused[m.Name] {
+		return false
+	}
+	w.ended[m.Name] = true
+	w.ledger.lost++
+	if m.Status.NodeRef.IsDefined() {
+		w.ledger.lostNodes++
+	}
+	return true
+}
+
+// noteReplicas notes by how much replicas are raised above what is needed: our process
+// lacks that a claim no longer waits, or that a Machine no longer exists.
+func (w *world) noteReplicas(c *change) {
+	if c.after == nil || c.actor != "scalableresource" {
+		return
+	}
+	before, after := replicasOf(c.before), replicasOf(c.after)
+	leaves := lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool {
+		instance := w.instance(m.Name) // nil if it is a Machine of a MachineDeployment
+		return operator.ResourceOf(m) == c.name && leaving(m) && (c.kind == "MachineDeployment" || instance != nil && instance.GetDeletionTimestamp() == nil)
+	})
+	tooMany := after - max(w.alive(c.name), w.needed(c.name)) - leaves
+	w.ledger.asked += max(0, min(tooMany, after-before))
+}
+
+func replicasOf(object client.Object) int {
+	switch o := object.(type) {
+	case *clusterv1.MachineDeployment:
+		return int(lo.FromPtr(o.Spec.Replicas))
+	case *clusterv1.MachinePool:
+		return int(lo.FromPtr(o.Spec.Replicas))
+	}
+	return 0
+}
+
+// noteMark notes that a Machine without a claim is marked for deletion while a claim waits.
+func (w *world) noteMark(m *clusterv1.Machine) {
+	waits := lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() })
+	if claimUID(m) == "" && waits > lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !leaving(m) }) {
+		w.ledger.asked++
+	}
+}
+
+// noteLink notes that a Machine got a claim.
+func (w *world) noteLink(m *clusterv1.Machine) {
+	before, had := w.ledger.linked[m.Name]
+	if had && before != claimUID(m) {
+		w.ledger.handed++
+	}
+	w.ledger.linked[m.Name] = claimUID(m)
+}
+
+// alive counts the Machines of a resource that stay.
+func (w *world) alive(resource string) int {
+	return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return operator.ResourceOf(m) == resource && !leaving(m) })
+}
+
+// needed counts the claims of a resource that stay, and the Machines that are not for claims.
+func (w *world) needed(resource string) int {
+	claims := 0
+	for _, claim := range w.claims() {
+		if claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] == resource {
+			claims++
+		}
+	}
+	return claims + lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return w.own[m.Name] && operator.ResourceOf(m) == resource })
+}

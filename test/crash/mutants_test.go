@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/json"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// mutant is a bug of the operator, made in the clients that it gets.
+type mutant struct {
+	name string
+	// client is what is different in the client of a process with the bug.
+	client interceptor.Funcs
+	// hidden reports whether a list from the cache is empty.
+	hidden func(actor, kind string, options client.ListOptions) bool
+	// cached returns whether a read from the API server is answered from the cache.
+	cached func(actor string, object any) bool
+	// caught is the run that is known to find it.
+	caught string
+}
+
+var mutants = []mutant{{
+	name:   "links without a precondition",
+	caught: "MachineDeployment/hand_over/very_late=8",
+	client: interceptor.Funcs{Patch: withoutPrecondition(links)},
+}, {
+	name:   "marks Machines for deletion without a precondition",
+	caught: "MachineDeployment/spare/old_leader=14",
+	client: interceptor.Funcs{Patch: withoutPrecondition(marks)},
+}, {
+	name:   "releases Machines without a precondition",
+	caught: "MachineDeployment/hand_over/late=10",
+	client: interceptor.Funcs{Patch: withoutPrecondition(releases)},
+}, {
+	name:   "does not check whether another claim has a provider ID",
+	caught: "MachineDeployment/pause/reused=17",
+	hidden: func(actor, kind string, options client.ListOptions) bool {
+		if options.FieldSelector == nil || actor != "nodeclaim" || kind != "NodeClaimList" {
+			return false
+		}
+		_, byID := options.FieldSelector.RequiresExactMatch(operator.NodeClaimProviderIDField)
+		return byID
+	},
+}, {
+	name:   "reads from the cache whether the claim of a new link is being deleted",
+	caught: "MachinePool/early_delete/old_leader_half_blind=5",
+	cached: func(actor string, object any) bool {
+		_, claim := object.(*karpv1.NodeClaim)
+		return claim && actor == "nodeclaim"
+	},
+}, {
+	name:   "reads from the cache whether a claim that ends has a Machine",
+	caught: "MachineDeployment/race_and_delete/stale=15",
+	cached: func(actor string, object any) bool {
+		_, machines := object.(*clusterv1.MachineList)
+		return machines && actor != "nodeclaim"
+	},
+}}
+
+// withoutPrecondition removes the resourceVersion from some patches.
+func withoutPrecondition(of func(before client.Object, changes map[string]any) bool) func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+	return func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		data, err := patch.Data(object)
+		if err != nil {
+			return err
+		}
+		changes := map[string]any{}
+		must(json.Unmarshal(data, &changes))
+		if metadata, ok := changes["metadata"].(map[string]any); ok && of(object, metadata) {
+			delete(metadata, "resourceVersion")
+			data, err = json.Marshal(changes)
+			must(err)
+			patch = client.RawPatch(patch.Type(), data)
+		}
+		return c.Patch(ctx, object, patch, options...)
+	}
+}
+
+func links(_ client.Object, metadata map[string]any) bool {
+	uid, _ := nested(metadata, "labels", v1alpha1.NodeClaimUIDLabel)
+	return uid != nil
+}
+
+func releases(_ client.Object, metadata map[string]any) bool {
+	uid, found := nested(metadata, "labels", v1alpha1.NodeClaimUIDLabel)
+	return found && uid == nil
+}
+
+func marks(_ client.Object, metadata map[string]any) bool {
+	since, _ := nested(metadata, "annotations", v1alpha1.LeavingSinceAnnotation)
+	return since != nil
+}
+
+func nested(metadata map[string]any, field, key string) (value any, found bool) {
+	inner, _ := metadata[field].(map[string]any)
+	value, found = inner[key]
+	return value, found
+}
+
+// mutated returns the client of a process with the bug of a mutant, if any.
+func (p *process) mutated(c client.WithWatch) client.WithWatch {
+	if p.world.mutant == nil {
+		return c
+	}
+	funcs := p.world.mutant.client
+	funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		given := client.ListOptions{}
+		given.ApplyOptions(options)
+		if hidden := p.world.mutant.hidden; hidden != nil && hidden(p.world.server.actor, kindOf(list), given) {
+			return meta.SetList(list, nil)
+		}
+		return c.List(ctx, list, options...)
+	}
+	return interceptor.NewClient(c, funcs)
+}
+
+// answersFromCache reports whether a mutant answers a read from the API server from the
+// cache.
+func (w *world) answersFromCache(object any) bool {
+	return w.mutant != nil && w.mutant.cached != nil && w.mutant.cached(w.server.actor, object)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tries is how many runs a bug may need to be found.
+const tries = 4000
+
+// TestSearchHasTeeth plants bugs in the operator, and wants the search to find each. The run
+// that is known to find it is tried first. If it no longer does, others are, and the test
+// shows which one has found it.
+func TestSearchHasTeeth(t *testing.T) {
+	for _, bug := range mutants {
+		t.Run(bug.name, func(t *testing.T) {
+			t.Parallel()
+			if s, r := find(t, bug.caught); r != nil {
+				if wrong := s.finds(*r, &bug); wrong != "" {
+					t.Logf("caught by %s: %s", bug.caught, wrong)
+					return
+				}
+			}
+			if name, wrong := searchFor(t, &bug); wrong != "" {
+				t.Logf("caught by %s, which is to be noted in mutants: %s", name, wrong)
+				return
+			}
+			t.Errorf("not found in %d runs", tries)
+		})
+	}
+}
+
+// finds returns which invariant is broken in a run with a bug and is not without it.
+func (s *search) finds(r run, bug *mutant) string {
+	wrong := s.do(r, bug).failure
+	if wrong == "" || s.wrong(r, s.do(r, nil)) != "" {
+		return ""
+	}
+	first, _, _ := strings.Cut(wrong, "\n")
+	return first
+}
+
+// find returns a run by its name in TestCrashSearch; nil if there is none.
+func find(t *testing.T, name string) (*search, *run) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 {
+		return nil, nil
+	}
+	for _, of := range scalings {
+		for _, s := range scenarios {
+			if of.name != parts[0] || s.name != parts[1] {
+				continue
+			}
+			search := s.prepare(t, of)
+			if i := slices.IndexFunc(search.runs, func(r run) bool { return r.name == parts[2] }); i >= 0 {
+				return search, &search.runs[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// searchFor tries one run after the other until one finds a bug, and returns its name and
+// what was wrong.
+func searchFor(t *testing.T, bug *mutant) (name, wrong string) {
+	var searches []*search
+	for _, of := range scalings {
+		for _, s := range scenarios {
+			if slices.Contains(s.of, of) {
+				searches = append(searches, s.prepare(t, of))
+			}
+		}
+	}
+	random := rand.New(rand.NewSource(1))
+	for range tries {
+		s := searches[random.Intn(len(searches))]
+		r := s.runs[random.Intn(len(s.runs))]
+		if wrong := s.finds(r, bug); wrong != "" {
+			return s.of.name + "/" + s.name + "/" + r.name, wrong
+		}
+	}
+	return "", ""
+}
