@@ -127,16 +127,19 @@ code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT 
 	rm -f "$$integration";
 endef
 
+# The part of what `make test` does in turn: that of the day. With TEST_FLAGS, nothing is left out but in searches.
+ROTATION ?= $(shell echo $$(($$(date +%s) / 86400)))
+
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
 test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
 	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; \
-	$(run_tests) sort "$$counts"; echo "make test: $$((SECONDS / 60))m$$((SECONDS % 60))s"; exit $$code
+	$(if $(TEST_FLAGS),,export ROTATION='$(ROTATION)';) \
+	$(run_tests) sort "$$counts"; echo "make test: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS),, with ROTATION=$(ROTATION))"; exit $$code
 
 .PHONY: test-nightly
-test-nightly: export ROTATION := all
 test-nightly: ## Run them with all that `make test` does in turn, a part each day (test/rotation).
-	@$(MAKE) test
+	@$(MAKE) test ROTATION=all
 
 .PHONY: test-race
 test-race: ## Run them with the race detector, in random order.

@@ -21,7 +21,7 @@ import (
 )
 
 // Only MachineDeployments are adopted.
-var _ = Describe("An adopted MachineDeployment that its owner rolls out", func() {
+var _ = Describe("An adopted MachineDeployment that its owner rolls out", long, func() {
 	It("replaces all its Machines, and Karpenter drains those of claims first", func(ctx SpecContext) {
 		const own = 1
 		f := machineDeployments.newFixture("adoptedrollout").breaks(history.WrongDelete).delays(0, 0, 0)

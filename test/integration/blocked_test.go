@@ -18,7 +18,7 @@ import (
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 )
 
-var _ = Describe("A MachineSet that an upgrade of the control plane blocks", func() {
+var _ = Describe("A MachineSet that an upgrade of the control plane blocks", long, func() {
 	It("fails no claim, delays no removal, and then creates no more than is needed", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blocked")
 		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 15 * time.Second}

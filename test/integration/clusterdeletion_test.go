@@ -24,7 +24,7 @@ import (
 )
 
 // The spec deletes the Cluster that all specs of a process share, and creates it again.
-var _ = Describe("A Cluster that is being deleted", func() {
+var _ = Describe("A Cluster that is being deleted", long, func() {
 	It("gets no new Machines, marks no offerings, and does not wait for this operator", func(ctx SpecContext) {
 		Eventually(ctx, env.leftovers).Should(BeEmpty(), "what is left of other specs")
 		deployments, pools := machineDeployments.newFixture("ending").breaks(history.WrongDelete).createReady(ctx), machinePools.newFixture("ending").breaks(history.WrongDelete).createReady(ctx)

@@ -23,7 +23,7 @@ import (
 
 // Each operator runs with all its controllers, and has a workload cluster of its own. The
 // Clusters, and the base that both templates refer to, are in one management cluster.
-var _ = Describe("The operators of two Clusters in one namespace", Ordered, ContinueOnFailure, func() {
+var _ = Describe("The operators of two Clusters in one namespace", Ordered, long, ContinueOnFailure, func() {
 	var neighbour *environment
 	BeforeAll(func() { neighbour = startNeighbour() })
 

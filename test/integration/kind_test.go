@@ -13,6 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 // kind is a kind of scalable resources.
@@ -24,14 +25,22 @@ const (
 )
 
 // forEachKind describes what is so with each kind of scalable resources. What is about
-// one of them only is a plain Describe, and says why.
+// one of them only is a plain Describe, and says why. `make test` runs the specs with one of
+// the kinds, another one each day, and half of all containers with each kind.
 func forEachKind(text string, body func(kind)) bool {
+	container := forEachKindContainers
+	forEachKindContainers++
 	return Describe(text, func() {
-		for _, k := range scalable.Kinds() {
-			Context("of a "+string(k.Name()), func() { body(kind(k.Name())) })
+		for i, k := range scalable.Kinds() {
+			if rotation.Turn(len(scalable.Kinds()), container+i) {
+				Context("of a "+string(k.Name()), func() { body(kind(k.Name())) })
+			}
 		}
 	})
 }
+
+// forEachKindContainers counts the containers of specs for each kind.
+var forEachKindContainers int
 
 // suffix makes the names of objects differ that are made for each kind.
 func (k kind) suffix() string {

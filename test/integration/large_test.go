@@ -93,7 +93,7 @@ func (f *fixture) sizes(ctx context.Context) (all, status int) {
 	return budget.Size(object.Object), budget.Size(object.Object["status"])
 }
 
-var _ = Describe("A template that is nearly too large", func() {
+var _ = Describe("A template that is nearly too large", long, func() {
 	It("has room for all that can be wrong with it, and goes on with what is right", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("large").withManyTypes().delays(0, 0, never)
 		DeferCleanup(func(ctx SpecContext) {

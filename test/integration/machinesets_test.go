@@ -15,7 +15,7 @@ import (
 
 // Only MachineDeployments have MachineSets. Cluster API's MachineDeployment controller
 // scales down the oldest MachineSet first, whichever Machine is marked for deletion.
-var _ = Describe("A generated MachineDeployment with two MachineSets", func() {
+var _ = Describe("A generated MachineDeployment with two MachineSets", long, func() {
 	DescribeTable("loses only the Machines of deleted claims", func(ctx SpecContext, name string, edit func(*clusterv1.MachineDeployment)) {
 		f := machineDeployments.newFixture(name).createReady(ctx)
 		machines := f.watchMachines(ctx)

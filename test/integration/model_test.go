@@ -19,7 +19,7 @@ import (
 
 // The simulation and the search for harmful crashes decide with test/model what
 // Cluster API does. Here it is compared with the real reconcilers.
-var _ = Describe("The model of Cluster API", func() {
+var _ = Describe("The model of Cluster API", long, func() {
 	It("predicts what becomes of the Machines of random scripts, seeds 0 to 5", func(ctx SpecContext) {
 		// Cluster API takes its time for each step, so the scripts run side by side.
 		var running sync.WaitGroup

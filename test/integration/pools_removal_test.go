@@ -20,7 +20,7 @@ import (
 // How a Machine of a MachinePool leaves depends on what the infrastructure provider does
 // with instances that are annotated, deleted, or more than there are to be; see
 // docs/design/machinepools.md.
-var _ = Describe("The instance of a claim of a MachinePool", func() {
+var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 	// launched returns claims that have become Nodes, and the names of their instances.
 	launched := func(ctx context.Context, f *fixture, count int) (claims []*karpv1.NodeClaim, instances []string) {
 		GinkgoHelper()

@@ -31,6 +31,10 @@ const (
 	still = time.Second
 )
 
+// long is for containers whose specs take long: they run first, so that at the end no process
+// runs such a spec while the others have nothing to do.
+const long = SpecPriority(1)
+
 // size returns how many claims a spec creates that is about many of them. Each claim costs the
 // API server half a second of processor time, so only the nightly run creates all.
 func size(all, some int) int {

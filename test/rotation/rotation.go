@@ -30,6 +30,13 @@ func Takes(t testing.TB, parts, i int) bool {
 	return i%parts == number%parts
 }
 
+// Turn reports whether number i of several has its turn, if each of the parts has its own. Other
+// than a search, what is not told its part by the environment does all.
+func Turn(parts, i int) bool {
+	number, err := strconv.Atoi(os.Getenv(Variable))
+	return err != nil || i%parts == number%parts
+}
+
 // Part returns which part of a search is done, if the search is divided into that many
 // parts.
 func Part(t testing.TB, parts int) string {
