@@ -18,6 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 const (
@@ -94,6 +95,9 @@ func (f *fixture) sizes(ctx context.Context) (all, status int) {
 }
 
 var _ = Describe("A template that is nearly too large", long, func() {
+	if !rotation.Turn(3, 0) {
+		return // It keeps an API server busy for a minute.
+	}
 	It("has room for all that can be wrong with it, and goes on with what is right", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("large").withManyTypes().delays(0, 0, never)
 		DeferCleanup(func(ctx SpecContext) {

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/test/model"
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 // The simulation and the search for harmful crashes decide with test/model what
@@ -24,6 +25,9 @@ var _ = Describe("The model of Cluster API", long, func() {
 		// Cluster API takes its time for each step, so the scripts run side by side.
 		var running sync.WaitGroup
 		for seed := range int64(6) {
+			if !rotation.Turn(3, int(seed)) {
+				continue
+			}
 			running.Go(func() {
 				defer GinkgoRecover()
 				random := rand.New(rand.NewSource(seed))

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,10 +42,13 @@ func (e *environment) get(ctx context.Context, object client.Object) error {
 	return nil
 }
 
+// manyConflicts is for objects that controllers write all the time, on a machine that is busy.
+var manyConflicts = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.5, Steps: 20, Cap: time.Second}
+
 // change reads an object, changes it and writes it.
 func (e *environment) change(ctx context.Context, object client.Object, change func()) {
 	GinkgoHelper()
-	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	Expect(retry.RetryOnConflict(manyConflicts, func() error {
 		if err := e.get(ctx, object); err != nil {
 			return err
 		}
