@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,10 +36,18 @@ type Helm struct {
 	Kubeconfig string
 }
 
-// Root is the root of this repository.
+// Root returns the root of this repository, above the folder that a test runs in.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+	folder, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+	}
+	panic("the tests run outside of this repository: no folder above has a go.mod")
 }
 
 // Chart is the folder of a chart.
