@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -45,18 +45,18 @@ func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 // that does not answer, until the returned object is deleted.
 func (f *fixture) refuseRaises(ctx context.Context) client.Object {
 	GinkgoHelper()
-	webhook := &admissionv1.ValidatingWebhookConfiguration{
+	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name},
-		Webhooks: []admissionv1.ValidatingWebhook{{
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    f.name + ".integration.test",
-			ClientConfig:            admissionv1.WebhookClientConfig{URL: new("https://127.0.0.1:1")},
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1")},
 			ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.TemplateLabel: f.name}},
-			MatchConditions:         []admissionv1.MatchCondition{{Name: "raises", Expression: "object.spec.replicas > oldObject.spec.replicas"}},
-			SideEffects:             new(admissionv1.SideEffectClassNone),
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "raises", Expression: "object.spec.replicas > oldObject.spec.replicas"}},
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machinedeployments", "machinepools"}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machinedeployments", "machinepools"}},
 			}},
 		}},
 	}
