@@ -118,8 +118,8 @@ others = $(filter-out $(in_parallel),$(if $(in_parallel),$(list),$(TEST)))
 test test-race coverage: export GOGC := 200
 
 # Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo. The others run beside the integration tests,
-# which go first and whose output comes last. `make verify` vets all packages. Without the path of the folder in them, packages that were compiled in
-# one clone need not be compiled in the next.
+# which go first and whose output comes last. `make verify` vets all packages. -trimpath keeps the path of the folder out of
+# packages, so that what one clone has compiled need not be compiled in the next.
 define run_tests
 code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT TERM; \
 	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --trimpath --timeout=60m --no-color --succinct $(2) $(INTEGRATION) >"$$integration" 2>&1 & pid=$$!;) \

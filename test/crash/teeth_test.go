@@ -3,10 +3,13 @@
 package crash
 
 import (
+	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
 // tries is how many runs a bug may need to be found.
@@ -21,17 +24,25 @@ func TestSearchHasTeeth(t *testing.T) {
 			t.Parallel()
 			if s, r := find(t, bug.caught); r != nil {
 				if wrong := s.finds(*r, &bug); wrong != "" {
-					t.Logf("caught by %s: %s", bug.caught, wrong)
+					caught(t, bug.name, bug.caught, wrong)
 					return
 				}
 			}
 			if name, wrong := searchFor(t, &bug); wrong != "" {
-				t.Logf("caught by %s, which is to be noted in mutants: %s", name, wrong)
+				t.Logf("change the run of this bug in mutants to %s", name)
+				caught(t, bug.name, name, wrong)
 				return
 			}
 			t.Errorf("not found in %d runs", tries)
 		})
 	}
+}
+
+// caught prints which run has found a bug.
+func caught(t *testing.T, bug, run, wrong string) {
+	t.Helper()
+	t.Logf("caught by %s: %s", run, wrong)
+	counts.Print(t, fmt.Sprintf("planted bug %q is caught by %s: %s", bug, run, wrong))
 }
 
 // finds returns which invariant is broken in a run with a bug and is not without it.
