@@ -368,9 +368,9 @@ type ScalableResourceStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
-	// paused tells that the object is paused in Cluster API, or was there before and is
-	// being rolled out by its owner, or that another controller sets its replicas: it is not
-	// touched, and its offering is unavailable.
+	// paused reports that the operator neither sets the replicas of the object nor links or deletes its
+	// Machines, because the object is paused in Cluster API, its owner rolls it out, or another controller
+	// sets its replicas. Its offering is unavailable.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
