@@ -29,8 +29,9 @@ import (
 const (
 	// launchTimeout is that of the templates in standstill.yaml.
 	launchTimeout = 20 * time.Second
-	// resumesWithin is how soon after the end of a standstill launches go on.
-	resumesWithin = 30 * time.Second
+	// resumesWithin is how soon after the end of a standstill launches go on, on a busy machine. An
+	// exponential back-off would take longer.
+	resumesWithin = 2 * time.Minute
 )
 
 // What Cluster API does not try is no failure of an offering. While its controllers are down, the infrastructure provider is
