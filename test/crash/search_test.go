@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// seeds is how often each scenario is run with stale caches, and how often with
-	// withheld events.
+	// seeds is how often each scenario runs in each mode.
 	seeds = 60
 	// parts is in how many runs of the tests all is searched: each does another part of
 	// the faults at one write and of the seeds (test/rotation). Consecutive writes, and
@@ -43,7 +42,7 @@ func TestCrashSearch(t *testing.T) {
 	}
 }
 
-// tell tells what was searched.
+// tell prints how much was searched.
 func (of *scaling) tell(t *testing.T) {
 	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with one fault, %d runs with a seed, in %d of which a Machine was lost in a known way; this is %s",
 		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load(), rotation.Part(t, parts)))

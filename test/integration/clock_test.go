@@ -8,10 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/awslabs/operatorpkg/object"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -21,10 +26,13 @@ import (
 // has not joined (karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go).
 const registrationTimeout = 15 * time.Minute
 
-// shiftedClock is the operator's: the real time, or later. Nobody sleeps on it.
+// shiftedClock is the operator's: the real time, or later.
 type shiftedClock struct {
 	clock.RealClock
 	ahead atomic.Int64
+	// caughtUp waits until the operator's cache has all claims as they are in the API server, at
+	// most for the given duration.
+	caughtUp func(time.Duration)
 }
 
 // Now implements clock.PassiveClock.
@@ -35,10 +43,35 @@ func (c *shiftedClock) Now() time.Time {
 // Since implements clock.PassiveClock.
 func (c *shiftedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// Sleep implements clock.Clock. Karpenter core sleeps for a second where its cache can be
-// behind (pkg/controllers/nodeclaim/lifecycle, pkg/controllers/nodeclaim/expiration). What it
-// does with an old cache is done in vain, and here it costs every spec that second.
-func (c *shiftedClock) Sleep(time.Duration) {}
+// Sleep implements clock.Clock. Karpenter core sleeps for a second after its writes of claims,
+// because its cache can lack them (pkg/controllers/nodeclaim/lifecycle,
+// pkg/controllers/nodeclaim/expiration). The cache usually has them after some milliseconds.
+func (c *shiftedClock) Sleep(duration time.Duration) { c.caughtUp(duration) }
+
+// claimsCaughtUp waits until the operator's cache has all claims that exist, or later versions of
+// them, at most for the given duration.
+func (e *environment) claimsCaughtUp(ctx context.Context, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(object.GVK(&karpv1.NodeClaimList{}))
+	if err := e.client.List(ctx, live); err != nil {
+		<-ctx.Done()
+		return
+	}
+	// An error is that of the context: the time is over.
+	_ = wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		return lo.EveryBy(live.Items, func(claim metav1.PartialObjectMetadata) bool {
+			cached := &karpv1.NodeClaim{}
+			if err := e.operator.GetClient().Get(ctx, client.ObjectKeyFromObject(&claim), cached); err != nil {
+				// It no longer exists, or the cache does not have it yet.
+				return apierrors.IsNotFound(e.client.Get(ctx, client.ObjectKeyFromObject(&claim), cached))
+			}
+			order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, claim.ResourceVersion)
+			return err == nil && order >= 0
+		}), nil
+	})
+}
 
 // later lets the operator believe that it is later, while until has not come true
 // for a claim. What is made meanwhile would look old, so it is now again afterwards.

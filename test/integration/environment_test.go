@@ -104,7 +104,6 @@ func (e *environment) startControlPlane(ctx context.Context) {
 	DeferCleanup(func() error { return e.control.Stop() })
 	e.config, err = e.control.Start()
 	Expect(err).NotTo(HaveOccurred())
-	e.follow(ctx)
 	e.config.QPS = -1 // no limit: specs look often
 	e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())

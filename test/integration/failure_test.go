@@ -163,6 +163,7 @@ var _ = forEachKind("A machine that cannot be had", func(k kind) {
 		next := launch()
 		env.waitFor(ctx, next, karpv1.ConditionTypeInitialized)
 		Expect(next.Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, instanceType))
+		Expect(uids(f.machines(ctx))).To(ConsistOf(env.waitMachine(ctx, next).UID))
 	})
 
 	It("is tried again only now and then, if nothing else fits", func(ctx SpecContext) {

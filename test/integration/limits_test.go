@@ -17,7 +17,7 @@ var _ = forEachKind("A burst of claims", func(k kind) {
 			limit(&f.template.Spec)
 			f.createReady(ctx)
 			machines := f.watchMachines(ctx)
-			f.launch(ctx, size(12, 6))
+			f.launch(ctx, 12)
 			Eventually(ctx, func(g Gomega) {
 				claims := f.all(ctx)
 				g.Expect(claims).To(HaveLen(2))

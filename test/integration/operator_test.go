@@ -26,7 +26,7 @@ func (e *environment) startOperator(ctx context.Context) {
 	GinkgoHelper()
 	e.requests = &requestLog{}
 	ctx, op := e.newOperator(ctx, e.requests)
-	e.clock = &shiftedClock{}
+	e.clock = &shiftedClock{caughtUp: func(atMost time.Duration) { e.claimsCaughtUp(ctx, atMost) }}
 	op.Clock = e.clock
 	op.Clusters.Timings = timings
 	if e != env {

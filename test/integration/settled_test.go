@@ -22,7 +22,7 @@ import (
 var _ = forEachKind("A settled cluster", func(k kind) {
 	It("is not written to, by the running operator or by one that starts", func(ctx SpecContext) {
 		f := k.newFixture("settled").createReady(ctx)
-		claims := f.launch(ctx, size(20, 6))
+		claims := f.launch(ctx, 20)
 		for _, claim := range claims {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		}

@@ -18,8 +18,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
 const (
@@ -28,21 +26,12 @@ const (
 	// interval is how often it looks.
 	interval = 250 * time.Millisecond
 	// still is for how long it watches that something does not come.
-	still = time.Second
+	still = 2 * time.Second
 )
 
 // long is for containers whose specs take long: they run first, so that at the end no process
 // runs such a spec while the others have nothing to do.
 const long = SpecPriority(1)
-
-// size returns how many claims a spec creates that is about many of them. Each claim costs the
-// API server half a second of processor time, so only the nightly run creates all.
-func size(all, some int) int {
-	if rotation.All() {
-		return all
-	}
-	return some
-}
 
 // env is what all specs share.
 var env *environment
@@ -64,6 +53,7 @@ var _ = BeforeSuite(func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	env = newEnvironment(served, nil)
 	env.startControlPlane(ctx)
+	env.follow(ctx)
 	// Cleanups run in reverse order: what is running stops before the control plane.
 	DeferCleanup(func() {
 		cancel()
