@@ -56,8 +56,8 @@ const ConditionMachineAvailable = "MachineAvailable"
 
 // Reasons of MachineAvailable while it is Unknown.
 const (
-	// ReasonMoved says that the NodeClaim has moved to another offering.
-	ReasonMoved = "Moved"
+	// ReasonOfferingChanged says that the NodeClaim has moved to another offering.
+	ReasonOfferingChanged = "OfferingChanged"
 	// ReasonBlocked says that Cluster API reports why it creates no Machine now, such as a
 	// preflight check that fails. The NodeClaim waits, and its offering stays available.
 	ReasonBlocked = "Blocked"
@@ -67,9 +67,9 @@ const (
 	// ReasonResumed says that Cluster API acts again. launchTimeout counts from the
 	// transition on.
 	ReasonResumed = "Resumed"
-	// ReasonRefused says that no scalable resource can be created for the NodeClaim. If that
+	// ReasonRejected says that no scalable resource can be created for the NodeClaim. If that
 	// does not change within launchTimeout, the launch has failed.
-	ReasonRefused = "Refused"
+	ReasonRejected = "Rejected"
 )
 
 // ConditionMachinesProgressing is False while NodeClaims of a template wait for Machines that

@@ -58,19 +58,19 @@ const (
 	// was created.
 	SpareSinceAnnotation = Group + "/spare-since"
 
-	// LeavingSinceAnnotation is, on a Machine, the time (RFC 3339) at which this
+	// MarkedForDeletionAtAnnotation is, on a Machine, the time (RFC 3339) at which this
 	// operator chose it to go. It then counts as leaving and is never linked.
-	LeavingSinceAnnotation = Group + "/leaving-since"
+	MarkedForDeletionAtAnnotation = Group + "/marked-for-deletion-at"
 
-	// ReplicasSinceAnnotation is, on a MachinePool, the time (RFC 3339) at which this
+	// ReplicasSetAtAnnotation is, on a MachinePool, the time (RFC 3339) at which this
 	// operator last set its replicas.
-	ReplicasSinceAnnotation = Group + "/replicas-since"
+	ReplicasSetAtAnnotation = Group + "/replicas-set-at"
 
-	// LoweredAnnotation is, on a MachineDeployment, the time (RFC 3339) at which this operator
+	// ReplicasLoweredAtAnnotation is, on a MachineDeployment, the time (RFC 3339) at which this operator
 	// lowered its replicas below the number of Machines asked for, because its MachineSet
 	// reported that preflight checks keep it from creating them. It is removed when replicas
 	// change for another reason.
-	LoweredAnnotation = Group + "/lowered"
+	ReplicasLoweredAtAnnotation = Group + "/replicas-lowered-at"
 
 	// DrainHookAnnotation is, on every Machine that serves a NodeClaim and on every
 	// generated one of a MachineDeployment, Cluster API's pre-drain hook: a Machine with a Node that somebody else deletes, by hand or by a
@@ -128,9 +128,9 @@ const (
 	// with, for when its template does not offer that any more.
 	PriceAnnotation = Group + "/price"
 
-	// RevisionAnnotation is, on a NodeClaim, the revision of the template that it was
+	// TemplateRevisionAnnotation is, on a NodeClaim, the revision of the template that it was
 	// launched from, see ObservedCapacity.
-	RevisionAnnotation = Group + "/revision"
+	TemplateRevisionAnnotation = Group + "/template-revision"
 
 	// TaintMissingAnnotation is, on a NodeClaim, there if its Node joined without the
 	// taint karpenter.sh/unregistered:NoExecute.
@@ -141,8 +141,8 @@ const (
 	// Machine was made that it had before. Those that are not younger are never touched.
 	AdoptedAnnotation = Group + "/adopted"
 
-	// OwnReplicasAnnotation is, on an adopted MachineDeployment, how many of its
+	// UnmanagedReplicasAnnotation is, on an adopted MachineDeployment, how many of its
 	// replicas are not for NodeClaims: those it had when it was adopted. Change it to
 	// have another number of them.
-	OwnReplicasAnnotation = Group + "/own-replicas"
+	UnmanagedReplicasAnnotation = Group + "/unmanaged-replicas"
 )

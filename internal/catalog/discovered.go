@@ -69,7 +69,7 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 	}
 	own := lo.FromPtr(deployment.Spec.Replicas)
 	if _, adopted := given[v1alpha1.AdoptedAnnotation]; adopted {
-		kept, err := given.count(v1alpha1.OwnReplicasAnnotation)
+		kept, err := given.count(v1alpha1.UnmanagedReplicasAnnotation)
 		if err != nil {
 			return Type{}, err
 		}

@@ -156,7 +156,7 @@ func TestFromMachineDeployment(t *testing.T) {
 				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(0)), MachineDeployment: "md"}}},
 		},
 		"adopted, with replicas of its own": {
-			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5", v1alpha1.AdoptedAnnotation: "2026-01-01T00:00:00Z", v1alpha1.OwnReplicasAnnotation: "1"},
+			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5", v1alpha1.AdoptedAnnotation: "2026-01-01T00:00:00Z", v1alpha1.UnmanagedReplicasAnnotation: "1"},
 			change: func(md *clusterv1.MachineDeployment) {
 				md.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
 			},
@@ -175,8 +175,8 @@ func TestFromMachineDeployment(t *testing.T) {
 		},
 		"a bad limit": {annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "many"}, wantError: "cluster-api-autoscaler-node-group-max-size: expected a whole number"},
 		"a bad number of own replicas": {
-			annotations: map[string]string{cpuAnnotation: "4", v1alpha1.AdoptedAnnotation: "", v1alpha1.OwnReplicasAnnotation: "x"},
-			wantError:   "own-replicas: expected a whole number",
+			annotations: map[string]string{cpuAnnotation: "4", v1alpha1.AdoptedAnnotation: "", v1alpha1.UnmanagedReplicasAnnotation: "x"},
+			wantError:   "unmanaged-replicas: expected a whole number",
 		},
 		"a failure domain that is no label": {
 			annotations: capacity,

@@ -103,7 +103,7 @@ func TestCreateSaysWhatTheClaimWasLaunchedWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if created.Annotations[v1alpha1.PriceAnnotation] != "0.2" || created.Annotations[v1alpha1.RevisionAnnotation] != catalog.RevisionOf(template) || created.Annotations[v1alpha1.ScalableResourceAnnotation] == "" {
+	if created.Annotations[v1alpha1.PriceAnnotation] != "0.2" || created.Annotations[v1alpha1.TemplateRevisionAnnotation] != catalog.RevisionOf(template) || created.Annotations[v1alpha1.ScalableResourceAnnotation] == "" {
 		t.Errorf("got annotations %v", created.Annotations)
 	}
 	if created.Labels[v1alpha1.InstanceCPULabel] != "2" || created.Labels[v1alpha1.InstanceMemoryLabel] != "16384" {

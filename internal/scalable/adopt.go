@@ -35,8 +35,8 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 	adopted := resource.DeepCopy()
 	adopted.Labels = lo.Assign(adopted.Labels, labelsOf(template, offering))
 	adopted.Annotations = lo.Assign(adopted.Annotations, map[string]string{
-		v1alpha1.AdoptedAnnotation:     Timestamp(youngest),
-		v1alpha1.OwnReplicasAnnotation: strconv.Itoa(int(lo.FromPtr(resource.Spec.Replicas))),
+		v1alpha1.AdoptedAnnotation:           Timestamp(youngest),
+		v1alpha1.UnmanagedReplicasAnnotation: strconv.Itoa(int(lo.FromPtr(resource.Spec.Replicas))),
 	})
 	return adopted
 }
@@ -48,7 +48,7 @@ func Disown(resource *Resource) *Resource {
 	for _, key := range []string{v1alpha1.TemplateLabel, v1alpha1.InstanceTypeLabel, v1alpha1.ZoneLabel, v1alpha1.CapacityTypeLabel} {
 		delete(labels, key)
 	}
-	for _, key := range []string{v1alpha1.AdoptedAnnotation, v1alpha1.OwnReplicasAnnotation, v1alpha1.EmptySinceAnnotation, v1alpha1.LoweredAnnotation} {
+	for _, key := range []string{v1alpha1.AdoptedAnnotation, v1alpha1.UnmanagedReplicasAnnotation, v1alpha1.EmptySinceAnnotation, v1alpha1.ReplicasLoweredAtAnnotation} {
 		delete(annotations, key)
 	}
 	disowned.SetLabels(labels)
@@ -68,7 +68,7 @@ func Adoption(resource *Resource) (time.Time, int32) {
 	if err != nil {
 		return time.Unix(math.MaxInt32, 0), resource.Replicas()
 	}
-	own, err := strconv.ParseInt(resource.GetAnnotations()[v1alpha1.OwnReplicasAnnotation], 10, 32)
+	own, err := strconv.ParseInt(resource.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation], 10, 32)
 	if err != nil || own < 0 {
 		return at, resource.Replicas()
 	}

@@ -44,7 +44,7 @@ func TestObserveWithCluster(t *testing.T) {
 			labels := map[string]string{clusterv1.MachineDeploymentNameLabel: "general"}
 			resource := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 				Namespace: served.Namespace, Name: "general", Labels: map[string]string{v1alpha1.TemplateLabel: "general"},
-				Annotations: map[string]string{v1alpha1.AdoptedAnnotation: Timestamp(noon.Add(-2 * settings.LaunchTimeout)), v1alpha1.OwnReplicasAnnotation: "1"},
+				Annotations: map[string]string{v1alpha1.AdoptedAnnotation: Timestamp(noon.Add(-2 * settings.LaunchTimeout)), v1alpha1.UnmanagedReplicasAnnotation: "1"},
 			}}
 			resource.Spec.Replicas = new(int32(1))
 			if tc.paused {
@@ -57,7 +57,7 @@ func TestObserveWithCluster(t *testing.T) {
 			}
 			waiting, has := claimOf(2*settings.LaunchTimeout), claimOf(2*settings.LaunchTimeout)
 			has.Name, has.UID = "d", "d"
-			waiting.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRefused, "denied")
+			waiting.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, "denied")
 			for i := range waiting.Status.Conditions {
 				waiting.Status.Conditions[i].LastTransitionTime = waiting.CreationTimestamp
 			}

@@ -54,7 +54,7 @@ func TestFailure(t *testing.T) {
 	registered := claimOf(time.Hour)
 	registered.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	moved := claimOf(time.Hour)
-	moved.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonMoved, "")
+	moved.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged, "")
 	for i := range moved.Status.Conditions {
 		if moved.Status.Conditions[i].Type == v1alpha1.ConditionMachineAvailable {
 			moved.Status.Conditions[i].LastTransitionTime = metav1.NewTime(noon.Add(-time.Minute))

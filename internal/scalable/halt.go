@@ -84,7 +84,7 @@ func Halted(claim *karpv1.NodeClaim) bool {
 }
 
 // Refused reports whether no scalable resource can be created for a claim.
-func Refused(claim *karpv1.NodeClaim) bool { return unknownReason(claim) == v1alpha1.ReasonRefused }
+func Refused(claim *karpv1.NodeClaim) bool { return unknownReason(claim) == v1alpha1.ReasonRejected }
 
 // Waited reports whether a claim has the condition MachineAvailable because it waited for
 // Cluster API. It is True once the claim has its Machine.

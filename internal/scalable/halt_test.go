@@ -87,7 +87,7 @@ func TestBlocked(t *testing.T) {
 	}
 	lowered := func(at time.Time) *clusterv1.MachineDeployment {
 		object := deployment(4)
-		object.Annotations = map[string]string{v1alpha1.LoweredAnnotation: Timestamp(at)}
+		object.Annotations = map[string]string{v1alpha1.ReplicasLoweredAtAnnotation: Timestamp(at)}
 		return object
 	}
 	for name, tc := range map[string]struct {
@@ -140,11 +140,11 @@ func TestScale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := deployment(4)
 			if tc.lowered != "" {
-				object.Annotations = map[string]string{v1alpha1.LoweredAnnotation: tc.lowered}
+				object.Annotations = map[string]string{v1alpha1.ReplicasLoweredAtAnnotation: tc.lowered}
 			}
 			resource := resourceOf(machineDeployments{}, object)
 			(&Observed{Now: noon, scaling: tc.set, Plan: link.Plan{Replicas: tc.replicas}}).Scale(resource)
-			if got := resource.GetAnnotations()[v1alpha1.LoweredAnnotation]; got != tc.want || resource.Replicas() != tc.replicas {
+			if got := resource.GetAnnotations()[v1alpha1.ReplicasLoweredAtAnnotation]; got != tc.want || resource.Replicas() != tc.replicas {
 				t.Errorf("got %d replicas, lowered at %q; want %d and %q", resource.Replicas(), got, tc.replicas, tc.want)
 			}
 		})
@@ -187,13 +187,13 @@ func TestHaltIsNoFailure(t *testing.T) {
 		"it works again for long, without a Machine":     {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), wantFails: true},
 		"it works again for long, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: machineOf(time.Hour), wantFails: true},
 		"no resource was created":                        {claim: claimOf(time.Hour), noneYet: true, halt: stands, want: stands},
-		"no resource can be created":                     {claim: condition(time.Hour, v1alpha1.ReasonRefused, time.Minute), noneYet: true, halt: stands},
+		"no resource can be created":                     {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), noneYet: true, halt: stands},
 		"replicas are raised":                            {claim: claimOf(29 * time.Second), unasked: true},
 		"replicas could not be raised":                   {claim: claimOf(time.Hour), unasked: true, want: noProgress("the replicas of MachineDeployment clusters/general could not be set to 2: see the log of the operator")},
 		"replicas could not be raised, and blocked":      {claim: claimOf(time.Hour), unasked: true, halt: blocked, want: blocked},
-		"raised replicas are refused":                    {claim: condition(time.Hour, v1alpha1.ReasonRefused, time.Minute), unasked: true},
-		"raised replicas are refused for long":           {claim: condition(time.Hour, v1alpha1.ReasonRefused, 10*time.Minute), unasked: true, wantFails: true},
-		"no resource can be created for long":            {claim: condition(time.Hour, v1alpha1.ReasonRefused, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
+		"raised replicas are refused":                    {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), unasked: true},
+		"raised replicas are refused for long":           {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), unasked: true, wantFails: true},
+		"no resource can be created for long":            {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &Observed{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}, halts: map[string]*Halt{}}
@@ -249,11 +249,13 @@ func TestMachineHalt(t *testing.T) {
 		"Cluster API has not noticed": {machine: seen(same), instance: instance(func(o *unstructured.Unstructured) {
 			o.Object["spec"], o.Object["status"] = parse(t, `{providerID: azure://m}`), parse(t, `{initialization: {provisioned: true}}`)
 		}), want: noProgress("Cluster API has not noticed that AzureMachinePoolMachine m of Machine clusters/m is provisioned: check that its controllers run")},
-		"there is no instance":       {machine: seen(same)},
-		"it has a provider ID":       {machine: seen(func(m *clusterv1.Machine) { m.Spec.ProviderID = "azure://m" }), instance: instance(asItIs)},
-		"it is being deleted":        {machine: seen(func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(noon)) }), instance: instance(asItIs)},
-		"it has become a Node":       {machine: seen(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), instance: instance(asItIs)},
-		"it was marked for deletion": {machine: seen(func(m *clusterv1.Machine) { m.Annotations = map[string]string{v1alpha1.LeavingSinceAnnotation: ""} }), instance: instance(asItIs)},
+		"there is no instance": {machine: seen(same)},
+		"it has a provider ID": {machine: seen(func(m *clusterv1.Machine) { m.Spec.ProviderID = "azure://m" }), instance: instance(asItIs)},
+		"it is being deleted":  {machine: seen(func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(noon)) }), instance: instance(asItIs)},
+		"it has become a Node": {machine: seen(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), instance: instance(asItIs)},
+		"it was marked for deletion": {machine: seen(func(m *clusterv1.Machine) {
+			m.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: ""}
+		}), instance: instance(asItIs)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := clustersWith()

@@ -105,7 +105,7 @@ func TestSetReplicas(t *testing.T) {
 		t.Errorf("a MachineDeployment has annotations %v", annotations)
 	}
 	pool.SetCreationTimestamp(metav1.NewTime(noon))
-	pool.SetAnnotations(map[string]string{v1alpha1.ReplicasSinceAnnotation: "yesterday"})
+	pool.SetAnnotations(map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"})
 	if got := replicasSince(pool); !got.Equal(noon) {
 		t.Errorf("a time that nobody can read: got %s, want that of the creation", got)
 	}

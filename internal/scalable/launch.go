@@ -30,7 +30,7 @@ type Launch struct {
 
 // launchAnnotations are all annotations that a claim can get with a launch.
 var launchAnnotations = []string{
-	v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.PriceAnnotation,
+	v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.TemplateRevisionAnnotation, v1alpha1.PriceAnnotation,
 }
 
 // UnlaunchableError says that no claim can be launched with an offering: the template does
@@ -51,8 +51,8 @@ func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.C
 		return nil, err
 	}
 	launch := &Launch{Resource: offering.MachineDeployment, annotations: map[string]string{
-		v1alpha1.RevisionAnnotation: catalog.RevisionOf(template),
-		v1alpha1.PriceAnnotation:    strconv.FormatFloat(offering.Price, 'f', -1, 64),
+		v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(template),
+		v1alpha1.PriceAnnotation:            strconv.FormatFloat(offering.Price, 'f', -1, 64),
 	}}
 	if launch.Resource == "" {
 		generator, err := GeneratorFor(ctx, clusters, template)

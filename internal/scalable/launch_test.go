@@ -15,14 +15,14 @@ import (
 func TestLaunchAnnotates(t *testing.T) {
 	before := map[string]string{
 		"user": "own", v1alpha1.ScalableResourceAnnotation: "old", v1alpha1.TemplateHashAnnotation: "old",
-		v1alpha1.RevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
+		v1alpha1.TemplateRevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
 	}
 	// An adopted resource has no template hash.
 	launch := &Launch{annotations: map[string]string{
-		v1alpha1.ScalableResourceAnnotation: "existing", v1alpha1.RevisionAnnotation: "new", v1alpha1.PriceAnnotation: "0.2",
+		v1alpha1.ScalableResourceAnnotation: "existing", v1alpha1.TemplateRevisionAnnotation: "new", v1alpha1.PriceAnnotation: "0.2",
 	}}
 	want := map[string]string{
-		"user": "own", v1alpha1.ScalableResourceAnnotation: "existing", v1alpha1.RevisionAnnotation: "new", v1alpha1.PriceAnnotation: "0.2",
+		"user": "own", v1alpha1.ScalableResourceAnnotation: "existing", v1alpha1.TemplateRevisionAnnotation: "new", v1alpha1.PriceAnnotation: "0.2",
 	}
 	if diff := cmp.Diff(want, launch.Annotate(before)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,7 +23,7 @@ func ClaimUID(machine *clusterv1.Machine) types.UID {
 
 // Chosen tells whether this operator chose a Machine to go.
 func Chosen(machine *clusterv1.Machine) bool {
-	_, chosen := machine.Annotations[v1alpha1.LeavingSinceAnnotation]
+	_, chosen := machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]
 	return chosen
 }
 
@@ -55,8 +55,8 @@ func Choose(ctx context.Context, management client.Client, machine *clusterv1.Ma
 	}
 	chosen := machine.DeepCopy()
 	chosen.Annotations = lo.Assign(chosen.Annotations, map[string]string{
-		v1alpha1.LeavingSinceAnnotation:   Timestamp(now),
-		clusterv1.DeleteMachineAnnotation: "",
+		v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(now),
+		clusterv1.DeleteMachineAnnotation:      "",
 	})
 	if drained {
 		chosen.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
@@ -131,7 +131,7 @@ func Free(ctx context.Context, management client.Client, machine *clusterv1.Mach
 // LeavingSince returns when a Machine began to leave; not before now if somebody
 // has edited the time, until that is mended.
 func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
-	if since, err := time.Parse(time.RFC3339, machine.Annotations[v1alpha1.LeavingSinceAnnotation]); err == nil {
+	if since, err := time.Parse(time.RFC3339, machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]); err == nil {
 		return since
 	}
 	if !machine.DeletionTimestamp.IsZero() {

@@ -30,7 +30,7 @@ func ofSet(machine *clusterv1.Machine) *clusterv1.Machine {
 func TestHoldingMachines(t *testing.T) {
 	const drain, terminate = v1alpha1.DrainHookAnnotation, v1alpha1.TerminateHookAnnotation
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
-	choosing := []string{clusterv1.DeleteMachineAnnotation, v1alpha1.LeavingSinceAnnotation}
+	choosing := []string{clusterv1.DeleteMachineAnnotation, v1alpha1.MarkedForDeletionAtAnnotation}
 	undrained := []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
 	link := func(_ *testing.T, _ client.Client, machine *clusterv1.Machine) *clusterv1.Machine {
 		return Linked(machine, nil, claim)

@@ -49,7 +49,7 @@ func (machinePools) fields(object client.Object) fields {
 func (machinePools) setReplicas(object client.Object, replicas int32, now time.Time) {
 	pool := object.(*clusterv1.MachinePool)
 	pool.Spec.Replicas = &replicas
-	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.ReplicasSinceAnnotation, Timestamp(now))
+	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.ReplicasSetAtAnnotation, Timestamp(now))
 }
 
 // Shares is false: Cluster API makes the MachinePool the controller of what it refers to

@@ -68,7 +68,7 @@ func certainlyBlocked(observed *Observed, set *clusterv1.MachineSet) bool {
 // loweredAt returns when replicas were lowered because the MachineSet was blocked; false if
 // they were last changed for another reason.
 func loweredAt(resource *Resource) (time.Time, bool) {
-	value, lowered := resource.GetAnnotations()[v1alpha1.LoweredAnnotation]
+	value, lowered := resource.GetAnnotations()[v1alpha1.ReplicasLoweredAtAnnotation]
 	at, err := time.Parse(time.RFC3339, value)
 	return at, lowered && err == nil
 }

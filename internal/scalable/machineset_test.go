@@ -115,7 +115,7 @@ func TestPassOn(t *testing.T) {
 			clusters := clustersWith(set)
 			cached := clusters.Management.GetClient()
 			clusters.Management = behind{clusterOf: clusterOf{client: cached}, api: clustersWith(live).Management.GetClient()}
-			leaving := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon)}}}
+			leaving := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon)}}}
 			observed := &Observed{Name: "general", Now: noon, Resource: resourceOf(machineDeployments{}, deployment), Machines: map[string]*clusterv1.Machine{"m": leaving}}
 			if err := observed.PassOn(t.Context(), clusters, 3); err != nil {
 				t.Fatal(err)

@@ -89,7 +89,7 @@ func TestSeveralMachineSets(t *testing.T) {
 
 // A Machine that leaves is held until it is let go, and not again after that.
 func TestHoldLeaving(t *testing.T) {
-	leaving := map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon), v1alpha1.DrainHookAnnotation: ""}
+	leaving := map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon), v1alpha1.DrainHookAnnotation: ""}
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		deleted     bool
@@ -97,10 +97,10 @@ func TestHoldLeaving(t *testing.T) {
 	}{
 		"stays":                    {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}},
 		"marked":                   {annotations: leaving, held: true},
-		"marked, without a link":   {annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon)}, held: true},
+		"marked, without a link":   {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon)}, held: true},
 		"marked and deleted":       {annotations: leaving, deleted: true, held: true},
 		"deleted by somebody else": {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}, deleted: true, held: true},
-		"let go":                   {annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon)}, deleted: true},
+		"let go":                   {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon)}, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := ownedBy("m", "a")

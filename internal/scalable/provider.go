@@ -187,7 +187,7 @@ func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 
 // replicasSince returns when replicas were last set.
 func replicasSince(resource *Resource) time.Time {
-	since, err := time.Parse(time.RFC3339, resource.GetAnnotations()[v1alpha1.ReplicasSinceAnnotation])
+	since, err := time.Parse(time.RFC3339, resource.GetAnnotations()[v1alpha1.ReplicasSetAtAnnotation])
 	if err != nil {
 		return resource.GetCreationTimestamp().Time // they were never set, or somebody has edited the time
 	}

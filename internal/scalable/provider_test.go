@@ -133,7 +133,7 @@ func TestFailureOfUnusablePool(t *testing.T) {
 func TestObservePool(t *testing.T) {
 	const makesMachines = `{infrastructureMachineKind: AzureMachinePoolMachine}`
 	ago := func(seconds int) map[string]string {
-		return map[string]string{v1alpha1.ReplicasSinceAnnotation: Timestamp(noon.Add(-time.Duration(seconds) * time.Second))}
+		return map[string]string{v1alpha1.ReplicasSetAtAnnotation: Timestamp(noon.Add(-time.Duration(seconds) * time.Second))}
 	}
 	for name, tc := range map[string]struct {
 		pool    *Resource
@@ -181,7 +181,7 @@ func TestObservePool(t *testing.T) {
 // it was chosen, and whether its instance is going or gone.
 func TestObserveLeavingMachines(t *testing.T) {
 	chosen := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
-		machine.Annotations = map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon.Add(-age)), v1alpha1.TerminateHookAnnotation: ""}
+		machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon.Add(-age)), v1alpha1.TerminateHookAnnotation: ""}
 		return machine
 	}
 	deleted := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
@@ -279,7 +279,7 @@ func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 			leaving, live := ofPool(machineOf(time.Minute)), ofPool(machineOf(time.Minute))
 			live.Name = "live"
 			leaving.DeletionTimestamp = new(metav1.NewTime(noon))
-			leaving.Annotations = map[string]string{v1alpha1.LeavingSinceAnnotation: Timestamp(noon), v1alpha1.TerminateHookAnnotation: ""}
+			leaving.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon), v1alpha1.TerminateHookAnnotation: ""}
 			observed := &Observed{Now: noon, Resource: tc.resource, Settings: settings, gone: map[string]bool{},
 				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": live}}
 			if err := (machinePools{}).observe(t.Context(), clustersWith(tc.objects...), observed); err != nil {

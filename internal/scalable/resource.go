@@ -82,11 +82,11 @@ func (o *Observed) Scale(resource *Resource) {
 	annotations := lo.Assign(resource.GetAnnotations())
 	switch set, _ := o.scaling.(link.MachineSet); {
 	case set.Blocked && resource.Replicas() < before:
-		annotations[v1alpha1.LoweredAnnotation] = Timestamp(o.Now)
+		annotations[v1alpha1.ReplicasLoweredAtAnnotation] = Timestamp(o.Now)
 	case set.Lowered && resource.Replicas() < before:
 		// A Machine that was created meanwhile may not be in the cache: it stays unlinked.
 	case set.Blocked || !set.Lowered || set.Probe:
-		delete(annotations, v1alpha1.LoweredAnnotation)
+		delete(annotations, v1alpha1.ReplicasLoweredAtAnnotation)
 	}
 	resource.SetAnnotations(annotations)
 }
@@ -166,7 +166,7 @@ func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (
 		}
 		return false, fmt.Errorf("getting %s: %w", r, err)
 	}
-	since := func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ReplicasSinceAnnotation] }
+	since := func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ReplicasSetAtAnnotation] }
 	return object.GetUID() == r.GetUID() && since(object) == since(r.API()) && resourceOf(r.kind, object).Replicas() == r.Replicas(), nil
 }
 

@@ -97,7 +97,7 @@ func releases(_ client.Object, metadata map[string]any) bool {
 }
 
 func marks(_ client.Object, metadata map[string]any) bool {
-	since, _ := nested(metadata, "annotations", v1alpha1.LeavingSinceAnnotation)
+	since, _ := nested(metadata, "annotations", v1alpha1.MarkedForDeletionAtAnnotation)
 	return since != nil
 }
 

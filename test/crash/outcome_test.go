@@ -82,7 +82,7 @@ func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
 // replicas were lowered says nothing any more.
 func ours(annotations map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(key string) bool {
-		return key == touchedAnnotation || key == v1alpha1.LoweredAnnotation
+		return key == touchedAnnotation || key == v1alpha1.ReplicasLoweredAtAnnotation
 	})
 }
 

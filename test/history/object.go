@@ -157,7 +157,7 @@ func decode(kind Kind, value []byte) (*Object, error) {
 		object.Claim = types.UID(meta.Labels[v1alpha1.NodeClaimUIDLabel])
 		object.ClaimName = meta.Annotations[v1alpha1.NodeClaimAnnotation]
 		_, object.Spare = meta.Annotations[v1alpha1.SpareSinceAnnotation]
-		_, object.Chosen = meta.Annotations[v1alpha1.LeavingSinceAnnotation]
+		_, object.Chosen = meta.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]
 		object.Failed = reason(s.Status.Conditions, clusterv1.InfrastructureReadyCondition)
 	case SimulatedMachine:
 		object.Failed = reason(s.Status.Conditions, clusterv1.ReadyCondition)

@@ -52,7 +52,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 			Expect(machine.Annotations).To(HaveKey(v1alpha1.DrainHookAnnotation))
 		}
 		Expect(env.get(ctx, existing)).To(Succeed())
-		Expect(existing.Annotations).To(HaveKeyWithValue(v1alpha1.OwnReplicasAnnotation, "2"))
+		Expect(existing.Annotations).To(HaveKeyWithValue(v1alpha1.UnmanagedReplicasAnnotation, "2"))
 		Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(4))
 		Expect(existing.Spec.Template.Labels).NotTo(HaveKey(v1alpha1.TemplateLabel), "nothing is rolled out")
 		untouched()
@@ -68,7 +68,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 
 		By("raising replicas by hand: they are put back, and an event says so")
 		env.change(ctx, existing, func() { existing.Spec.Replicas = new(int32(5)) })
-		Eventually(ctx, func() []string { return env.events(ctx, "MachineDeployment", existing.Name, "ReplicasPutBack") }).
+		Eventually(ctx, func() []string { return env.events(ctx, "MachineDeployment", existing.Name, "ReplicasReset") }).
 			Should(ContainElement(ContainSubstring("more than the 2 Machines of its own")))
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, existing)).To(Succeed())

@@ -21,7 +21,7 @@ var _ = forEachKind("A claim that loses the annotations of this operator", func(
 			machine := env.waitMachine(ctx, claim)
 			env.waitFor(ctx, claim, until)
 			before := claim.GetAnnotations()
-			keys := []string{v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.PriceAnnotation}
+			keys := []string{v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.TemplateRevisionAnnotation, v1alpha1.PriceAnnotation}
 			env.change(ctx, claim, func() {
 				for _, key := range keys {
 					Expect(claim.Annotations).To(HaveKey(key))

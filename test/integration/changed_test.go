@@ -52,7 +52,7 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		Expect(env.get(ctx, claim)).To(Succeed())
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.GetLabels()[v1alpha1.TemplateHashLabel]))
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.RevisionAnnotation, catalog.RevisionOf(f.template)), "its Node teaches what the type has")
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateRevisionAnnotation, catalog.RevisionOf(f.template)), "its Node teaches what the type has")
 		Expect(env.machinesOf(ctx, claim)).To(HaveLen(1))
 	})
 
@@ -67,7 +67,7 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 			events := &corev1.EventList{}
 			Expect(env.client.List(ctx, events)).To(Succeed())
 			return lo.FilterMap(events.Items, func(e corev1.Event, _ int) (string, bool) {
-				return e.Message, e.InvolvedObject.UID == claim.UID && e.Reason == "OfferingGone"
+				return e.Message, e.InvolvedObject.UID == claim.UID && e.Reason == "OfferingRemoved"
 			})
 		}).Should(ConsistOf(And(ContainSubstring("standard/zone-a/on-demand"), ContainSubstring("KarpenterMachineTemplate gone"))))
 		Expect(machines.everCreated()).To(BeEmpty())

@@ -39,7 +39,7 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 				g.Expect(env.get(ctx, claim)).To(Succeed())
 				condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
 				g.Expect(condition).NotTo(BeNil())
-				g.Expect(condition.Reason).To(Equal(v1alpha1.ReasonRefused))
+				g.Expect(condition.Reason).To(Equal(v1alpha1.ReasonRejected))
 				g.Expect(condition.Message).To(ContainSubstring(refusal))
 			}).Should(Succeed())
 		}

@@ -37,7 +37,7 @@ func (e *environment) dump(ctx context.Context) string {
 	}
 	for _, machine := range machines.Items {
 		fmt.Fprintf(&b, "Machine %s claim=%s id=%s node=%s phase=%s leavingSince=%s %s\n", machine.Name, machine.Annotations[v1alpha1.NodeClaimAnnotation],
-			machine.Spec.ProviderID, machine.Status.NodeRef.Name, machine.Status.Phase, machine.Annotations[v1alpha1.LeavingSinceAnnotation], common(&machine))
+			machine.Spec.ProviderID, machine.Status.NodeRef.Name, machine.Status.Phase, machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation], common(&machine))
 	}
 	resources, err := scalable.List(ctx, e.uncached())
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *environment) dump(ctx context.Context) string {
 	for _, resource := range resources {
 		all, _ := resource.Machines()
 		fmt.Fprintf(&b, "%s replicas=%d/%d since=%s emptySince=%s %s\n", resource, resource.Replicas(), all,
-			resource.GetAnnotations()[v1alpha1.ReplicasSinceAnnotation], resource.GetAnnotations()[v1alpha1.EmptySinceAnnotation], common(resource.API()))
+			resource.GetAnnotations()[v1alpha1.ReplicasSetAtAnnotation], resource.GetAnnotations()[v1alpha1.EmptySinceAnnotation], common(resource.API()))
 	}
 	for _, pool := range pools.Items {
 		fmt.Fprintf(&b, "SimulatedMachinePool %s instances=%d %s\n", pool.Name, pool.Status.Replicas, common(&pool))

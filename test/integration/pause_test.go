@@ -94,7 +94,7 @@ var _ = forEachKind("A pause", func(k kind) {
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, machine)).To(Succeed())
 			g.Expect(machine.DeletionTimestamp).To(BeNil())
-			g.Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.LeavingSinceAnnotation))
+			g.Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.MarkedForDeletionAtAnnotation))
 			g.Expect(env.exists(ctx, claims[0])).To(BeTrue(), "its claim waits")
 			g.Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(3))
 		}).WithTimeout(deleteInterval + time.Second).Should(Succeed())

@@ -54,7 +54,7 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 			g.Expect(env.exists(ctx, claims[0])).To(BeTrue(), "its claim waits")
 			for _, machine := range f.machines(ctx) {
 				g.Expect(machine.DeletionTimestamp).To(BeNil())
-				g.Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.LeavingSinceAnnotation))
+				g.Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.MarkedForDeletionAtAnnotation))
 			}
 		}).WithTimeout(deleteInterval + still).Should(Succeed())
 		Expect(instances.everDeleted()).To(BeEmpty())

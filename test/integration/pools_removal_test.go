@@ -71,16 +71,16 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		claims, _ := launched(ctx, f, 1)
 		machine := env.waitMachine(ctx, claims[0])
 		tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
-		env.annotate(ctx, f.resource(ctx).API(), v1alpha1.ReplicasSinceAnnotation, &tomorrow)
+		env.annotate(ctx, f.resource(ctx).API(), v1alpha1.ReplicasSetAtAnnotation, &tomorrow)
 		Eventually(ctx, func() map[string]string { return f.resource(ctx).GetAnnotations() }).
-			ShouldNot(HaveKeyWithValue(v1alpha1.ReplicasSinceAnnotation, tomorrow))
+			ShouldNot(HaveKeyWithValue(v1alpha1.ReplicasSetAtAnnotation, tomorrow))
 
 		env.delete(ctx, claims[0])
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, machine)).To(Succeed())
-			g.Expect(machine.Annotations).To(HaveKey(v1alpha1.LeavingSinceAnnotation))
+			g.Expect(machine.Annotations).To(HaveKey(v1alpha1.MarkedForDeletionAtAnnotation))
 		}).Should(Succeed())
-		env.annotate(ctx, machine, v1alpha1.LeavingSinceAnnotation, new("soon"))
+		env.annotate(ctx, machine, v1alpha1.MarkedForDeletionAtAnnotation, new("soon"))
 		env.waitGone(ctx, claims[0])
 		env.waitGone(ctx, machine)
 	})

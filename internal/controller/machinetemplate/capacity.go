@@ -73,7 +73,7 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 	var reports []report
 	for i := range claims {
 		claim := &claims[i]
-		if claim.Annotations[v1alpha1.RevisionAnnotation] != revision || !catalog.IsTrue(claim, karpv1.ConditionTypeInitialized) {
+		if claim.Annotations[v1alpha1.TemplateRevisionAnnotation] != revision || !catalog.IsTrue(claim, karpv1.ConditionTypeInitialized) {
 			continue
 		}
 		node := &corev1.Node{}

@@ -77,7 +77,7 @@ func claimMoved(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.F
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeNormal,
-		Reason:         v1alpha1.ReasonMoved,
+		Reason:         v1alpha1.ReasonOfferingChanged,
 		Message:        fmt.Sprintf("Moved to offering %s, for %s could not be had: %s", to, from, failed.Message),
 		DedupeValues:   []string{string(claim.UID), from.String(), to.String()},
 	}

@@ -39,7 +39,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 		t.Fatal(err)
 	}
-	deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: scalable.Timestamp(now.Add(-time.Hour)), v1alpha1.OwnReplicasAnnotation: "0"}
+	deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: scalable.Timestamp(now.Add(-time.Hour)), v1alpha1.UnmanagedReplicasAnnotation: "0"}
 	if err := w.api.Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *
 	// then on the claim waits for its next Machine.
 	conditions := changed.StatusConditions()
 	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message)
-	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonMoved,
+	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged,
 		fmt.Sprintf("moved to offering %s, for %s could not be had: %s", to, from, failed.Message))
 	if done, err := r.patchStatus(ctx, changed, claim); err != nil || !done {
 		return done, err

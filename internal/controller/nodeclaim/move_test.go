@@ -43,7 +43,7 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 				delete(c.Labels, karpv1.NodePoolLabelKey)
 				c.Annotations = map[string]string{
 					"user": "own", v1alpha1.ScalableResourceAnnotation: before.Resource, v1alpha1.TemplateHashAnnotation: "old",
-					v1alpha1.RevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
+					v1alpha1.TemplateRevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
 				}
 				c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "InsufficientCapacity", "none left")
 			})
@@ -84,8 +84,8 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 			claim := w.claim(t, "alone")
 			want := map[string]string{
 				"user": "own", v1alpha1.ScalableResourceAnnotation: launch.Resource, v1alpha1.PriceAnnotation: tc.price,
-				v1alpha1.TemplateHashAnnotation: launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
-				v1alpha1.RevisionAnnotation:     catalog.RevisionOf(newTemplate()),
+				v1alpha1.TemplateHashAnnotation:     launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
+				v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(newTemplate()),
 			}
 			if diff := cmp.Diff(want, claim.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
@@ -96,7 +96,7 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 			if retried := scalable.Chosen(w.machine(t, "failed")); retried != !tc.unavailable {
 				t.Errorf("the failed Machine makes room for another: %t, want %t", retried, !tc.unavailable)
 			}
-			if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); lo.FromPtr(condition).Reason != v1alpha1.ReasonMoved {
+			if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); lo.FromPtr(condition).Reason != v1alpha1.ReasonOfferingChanged {
 				t.Errorf("got condition %v", condition)
 			}
 		})

@@ -14,12 +14,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// offeringGone tells that a claim is deleted because its template changed.
-func offeringGone(claim *karpv1.NodeClaim, reason error) events.Event {
+// offeringRemoved tells that a claim is deleted because its template changed.
+func offeringRemoved(claim *karpv1.NodeClaim, reason error) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
-		Reason:         "OfferingGone",
+		Reason:         "OfferingRemoved",
 		Message:        fmt.Sprintf("Deleted before it got a Machine, so that Karpenter chooses another offering: %s", reason),
 		DedupeValues:   []string{string(claim.UID)},
 	}
@@ -42,9 +42,9 @@ func surplusMachine(resource *scalable.Resource, machine *clusterv1.Machine) eve
 	return events.Event{
 		InvolvedObject: resource.API(),
 		Type:           corev1.EventTypeWarning,
-		Reason:         "ReplicasPutBack",
+		Reason:         "ReplicasReset",
 		Message: fmt.Sprintf("Machine %s serves no NodeClaim and is more than the %s Machines of its own that this %s has, so it goes: to keep more, change the annotation %s",
-			machine.Name, resource.GetAnnotations()[v1alpha1.OwnReplicasAnnotation], resource.Kind().Name(), v1alpha1.OwnReplicasAnnotation),
+			machine.Name, resource.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation], resource.Kind().Name(), v1alpha1.UnmanagedReplicasAnnotation),
 		DedupeValues: []string{string(machine.UID)},
 	}
 }

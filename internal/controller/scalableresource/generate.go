@@ -83,7 +83,7 @@ func (r *Reconciler) refuseAll(ctx context.Context, observed *scalable.Observed,
 // not change within launchTimeout, its launch has failed (see package nodeclaim).
 func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	changed := claim.DeepCopy()
-	if scalable.Refused(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRefused, lo.Substring(reason.Error(), 0, maxMessage)) {
+	if scalable.Refused(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
 		return nil
 	}
 	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -139,7 +139,7 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 		log.FromContext(ctx).Info("NodeClaim waits, for its template does not offer what it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
 		return r.refuse(ctx, claim, reason)
 	}
-	r.recorder.Publish(offeringGone(claim, reason))
+	r.recorder.Publish(offeringRemoved(claim, reason))
 	precondition := client.Preconditions{UID: &claim.UID}
 	if err := client.IgnoreNotFound(r.clusters.Workload.GetClient().Delete(ctx, claim, precondition)); err != nil {
 		return ignoreConflict(fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err))

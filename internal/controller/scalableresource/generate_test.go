@@ -42,7 +42,7 @@ func TestClaimMovesWithItsTemplate(t *testing.T) {
 			Labels: map[string]string{corev1.LabelInstanceTypeStable: "small", corev1.LabelTopologyZone: "a", karpv1.CapacityTypeLabelKey: karpv1.CapacityTypeOnDemand},
 			Annotations: map[string]string{
 				"user": "own", v1alpha1.ScalableResourceAnnotation: "old", v1alpha1.TemplateHashAnnotation: "old",
-				v1alpha1.RevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
+				v1alpha1.TemplateRevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
 			},
 		},
 		Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}},
@@ -74,8 +74,8 @@ func TestClaimMovesWithItsTemplate(t *testing.T) {
 	}
 	want := map[string]string{
 		"user": "own", v1alpha1.ScalableResourceAnnotation: launch.Resource, v1alpha1.PriceAnnotation: "0.2",
-		v1alpha1.TemplateHashAnnotation: launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
-		v1alpha1.RevisionAnnotation:     catalog.RevisionOf(template),
+		v1alpha1.TemplateHashAnnotation:     launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
+		v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(template),
 	}
 	if diff := cmp.Diff(want, claim.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)

@@ -52,7 +52,7 @@ func TestLeaveWithCluster(t *testing.T) {
 			}}
 			machine.Spec.ProviderID, machine.Status.NodeRef.Name = "real://m", "n"
 			if tc.chosen {
-				machine.Annotations[v1alpha1.LeavingSinceAnnotation] = now.Format(time.RFC3339)
+				machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = now.Format(time.RFC3339)
 			}
 			if tc.deleted {
 				machine.DeletionTimestamp = new(metav1.NewTime(now))
@@ -85,7 +85,7 @@ func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 	chosen := func(name string, ago time.Duration) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet", Name: name, UID: types.UID(name),
-			Annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: scalable.Timestamp(now.Add(-ago))},
+			Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: scalable.Timestamp(now.Add(-ago))},
 		}}
 	}
 	for name, tc := range map[string]struct {

@@ -54,7 +54,7 @@ func TestLeaveAlone(t *testing.T) {
 				machine.Spec.ProviderID, machine.Status.NodeRef.Name = "real://m", "n"
 				machine.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 				if tc.before.Marked {
-					machine.Annotations[v1alpha1.LeavingSinceAnnotation] = scalable.Timestamp(now)
+					machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = scalable.Timestamp(now)
 				}
 				if tc.before.Deleting {
 					machine.DeletionTimestamp = new(metav1.NewTime(now))
@@ -98,7 +98,7 @@ func rollingOut() []client.Object {
 	labels := map[string]string{v1alpha1.TemplateLabel: "general", clusterv1.MachineDeploymentNameLabel: "general"}
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: "general", Labels: labels,
-		Annotations: map[string]string{v1alpha1.AdoptedAnnotation: "2025-01-01T00:00:00Z", v1alpha1.OwnReplicasAnnotation: "2"},
+		Annotations: map[string]string{v1alpha1.AdoptedAnnotation: "2025-01-01T00:00:00Z", v1alpha1.UnmanagedReplicasAnnotation: "2"},
 	}}
 	deployment.Spec.Replicas = new(int32(3))
 	objects := []client.Object{deployment}

@@ -61,7 +61,7 @@ func TestPatience(t *testing.T) {
 			set.Spec.Replicas = new(int32(2))
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 				Namespace: served.Namespace, Name: "m", UID: "m", Labels: labels,
-				Annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: scalable.Timestamp(marked), v1alpha1.DrainHookAnnotation: ""},
+				Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: scalable.Timestamp(marked), v1alpha1.DrainHookAnnotation: ""},
 			}}
 			claim := launchedClaim("small")
 			claim.CreationTimestamp = metav1.NewTime(marked)

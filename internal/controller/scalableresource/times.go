@@ -20,7 +20,7 @@ const skew = 10 * time.Second
 
 // times are the annotations from which on something is waited for. The one of empty
 // resources is mended where it is set.
-var times = []string{v1alpha1.LeavingSinceAnnotation, v1alpha1.SpareSinceAnnotation, v1alpha1.ReplicasSinceAnnotation, v1alpha1.LoweredAnnotation}
+var times = []string{v1alpha1.MarkedForDeletionAtAnnotation, v1alpha1.SpareSinceAnnotation, v1alpha1.ReplicasSetAtAnnotation, v1alpha1.ReplicasLoweredAtAnnotation}
 
 // mendTimes sets times of a resource and its Machines to now that lie ahead, or are none.
 // Somebody has edited them, or the operator that led before had another clock; what is

@@ -19,15 +19,15 @@ func TestWrongTimes(t *testing.T) {
 	}{
 		"none":                     {annotations: nil, want: map[string]string{}},
 		"others":                   {annotations: map[string]string{"a": "2099-01-01T00:00:00Z", v1alpha1.NodeClaimAnnotation: "x"}, want: map[string]string{}},
-		"past":                     {annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: "2026-01-01T11:00:00Z"}, want: map[string]string{}},
+		"past":                     {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T11:00:00Z"}, want: map[string]string{}},
 		"now":                      {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}, want: map[string]string{}},
-		"of a clock that is ahead": {annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: "2026-01-01T12:00:10Z"}, want: map[string]string{}},
-		"too far ahead":            {annotations: map[string]string{v1alpha1.LeavingSinceAnnotation: "2026-01-01T12:00:11Z"}, want: map[string]string{v1alpha1.LeavingSinceAnnotation: nowText}},
+		"of a clock that is ahead": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:10Z"}, want: map[string]string{}},
+		"too far ahead":            {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:11Z"}, want: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: nowText}},
 		"in another zone":          {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T13:00:05+01:00"}, want: map[string]string{}},
-		"no time":                  {annotations: map[string]string{v1alpha1.ReplicasSinceAnnotation: "yesterday"}, want: map[string]string{v1alpha1.ReplicasSinceAnnotation: nowText}},
+		"no time":                  {annotations: map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"}, want: map[string]string{v1alpha1.ReplicasSetAtAnnotation: nowText}},
 		"empty":                    {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: ""}, want: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}},
 		"several": {
-			annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2099-01-01T00:00:00Z", v1alpha1.LeavingSinceAnnotation: "2026-01-01T11:00:00Z"},
+			annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2099-01-01T00:00:00Z", v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T11:00:00Z"},
 			want:        map[string]string{v1alpha1.SpareSinceAnnotation: nowText},
 		},
 	} {
