@@ -145,7 +145,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if len(machines) > 0 {
 		// A claim that has moved has two for a while: one that goes counts only if
 		// there is no other.
-		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !scalable.Leaving(&machine) })
+		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !scalable.IsLeaving(&machine) })
 		return fromMachine(lo.Ternary(found, &stays, &machines[0])), nil
 	}
 	if provisional {

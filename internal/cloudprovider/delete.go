@@ -35,7 +35,7 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	left := false
 	var errs []error
 	for i := range machines {
-		released, err := c.letGo(ctx, claim, &machines[i])
+		released, err := c.markOrUnlink(ctx, claim, &machines[i])
 		errs = append(errs, client.IgnoreNotFound(err))
 		left = left || !released
 	}
@@ -69,16 +69,16 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 	}
 	byID, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineProviderIDField: claim.Status.ProviderID})
 	for _, machine := range byID {
-		if scalable.ClaimUID(&machine) == "" && scalable.Used(&machine) && machine.Labels[v1alpha1.TemplateLabel] != "" {
+		if scalable.ClaimUID(&machine) == "" && scalable.HasNode(&machine) && machine.Labels[v1alpha1.TemplateLabel] != "" {
 			machines = append(machines, machine)
 		}
 	}
 	return machines, err
 }
 
-// letGo releases a Machine, and returns true, or chooses it to go.
-func (c *CloudProvider) letGo(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (released bool, err error) {
-	paused, err := scalable.MachinePaused(ctx, c.clusters, machine)
+// markOrUnlink releases a Machine, and returns true, or chooses it to go.
+func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (released bool, err error) {
+	paused, err := scalable.MachineSuspended(ctx, c.clusters, machine)
 	if err != nil {
 		return false, err
 	}
@@ -93,12 +93,12 @@ func (c *CloudProvider) letGo(ctx context.Context, claim *karpv1.NodeClaim, mach
 		return false, err
 	}
 	if !spare {
-		return false, scalable.Choose(ctx, management, machine, now, true)
+		return false, scalable.Mark(ctx, management, machine, now, true)
 	}
-	if err := c.takeProviderID(ctx, claim); err != nil {
+	if err := c.resetProviderID(ctx, claim); err != nil {
 		return false, err
 	}
-	if err := scalable.Release(ctx, management, machine, now); err != nil {
+	if err := scalable.Unlink(ctx, management, machine, now); err != nil {
 		return false, err
 	}
 	logger.Info("released Machine, for the next NodeClaim")
@@ -108,7 +108,7 @@ func (c *CloudProvider) letGo(ctx context.Context, claim *karpv1.NodeClaim, mach
 // canBeSpare tells whether the Machine of a claim that goes can serve another: no
 // Node has come of it, and one still may.
 func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
-	if scalable.Used(machine) || scalable.Leaving(machine) || scalable.FailureOf(ctx, c.clusters, machine) != nil {
+	if scalable.HasNode(machine) || scalable.IsLeaving(machine) || scalable.FailureOf(ctx, c.clusters, machine) != nil {
 		return false, nil
 	}
 	template, err := scalable.GetTemplate(ctx, c.clusters.Workload.GetClient(), machine.Labels[v1alpha1.TemplateLabel])
@@ -119,15 +119,15 @@ func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machi
 	if settings.SpareTTL == 0 {
 		return false, nil
 	}
-	return age < settings.LaunchTimeout || scalable.MachineHalt(ctx, c.clusters, machine) != nil, nil
+	return age < settings.LaunchTimeout || scalable.MachineStall(ctx, c.clusters, machine) != nil, nil
 }
 
-// takeProviderID puts the claim's provisional ID back, so that it never shares the
+// resetProviderID puts the claim's provisional ID back, so that it never shares the
 // Machine's with the next claim: two claims with one ID make Karpenter core fail
 // (pkg/controllers/state/cluster.go, cleanupNodeClaim). It asks the API server,
 // for core may have registered the Node a moment ago, and Pods may run on it: then
 // the Machine is not released, and an error says so.
-func (c *CloudProvider) takeProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {
+func (c *CloudProvider) resetProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {
 	live := &karpv1.NodeClaim{}
 	if err := c.clusters.Workload.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(claim), live); err != nil {
 		return fmt.Errorf("getting NodeClaim %s: %w", claim.Name, err)

@@ -68,7 +68,7 @@ func TestDeleteDuringARollout(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 				t.Fatal(err)
 			}
-			if got := scalable.Chosen(after); got != tc.want {
+			if got := scalable.IsMarked(after); got != tc.want {
 				t.Errorf("marked for deletion: %t, want %t", got, tc.want)
 			}
 		})

@@ -38,21 +38,21 @@ type Machine struct {
 	ProviderID string
 	// Leaving tells whether the Machine is being deleted or was chosen to be.
 	Leaving bool
-	// Used tells whether the Machine has become a Node.
-	Used bool
+	// HasNode tells whether the Machine has become a Node.
+	HasNode bool
 	// Unfit tells whether the Machine has failed, or has taken too long to become a
 	// Node, so that no claim is to be given it.
 	Unfit bool
 	// Expired tells whether the Machine has been spare for its grace period.
 	Expired bool
-	// Released tells whether the Machine has served a claim before.
-	Released bool
+	// WasLinked tells whether the Machine has served a claim before.
+	WasLinked bool
 
 	// Of a leaving Machine, Chosen tells whether it was chosen to go, Held whether a
 	// hook keeps its instance, Settled whether it was chosen so long ago that whoever
 	// acts on the replicas must have seen that, and Gone whether its instance is going
 	// or gone. A MachineSet takes no notice of these.
-	Chosen, Held, Settled, Gone bool
+	Marked, Hooked, MarkSeen, InstanceGone bool
 }
 
 // State is one scalable resource as it was observed.
@@ -63,13 +63,13 @@ type State struct {
 	Claims []Claim
 	// Machines of this resource, those that are being deleted included.
 	Machines []Machine
-	// Own is how many Machines the resource has that are not for claims: those it had
+	// Unmanaged is how many Machines the resource has that are not for claims: those it had
 	// when it was adopted. A generated resource has none.
-	Own int32
-	// Adopted is when the youngest Machine was made that the resource had when it was
+	Unmanaged int32
+	// UnmanagedUntil is when the youngest Machine was made that the resource had when it was
 	// adopted. Those that are not younger are never touched. It is zero for a generated
 	// resource.
-	Adopted time.Time
+	UnmanagedUntil time.Time
 	// Scaling is how replicas become Machines; nil for a MachineSet.
 	Scaling Scaling
 }
@@ -84,22 +84,22 @@ type Link struct {
 type Plan struct {
 	// Links are to be written, in order, on Machines that have none.
 	Links []Link
-	// Releases are Machines whose link is to be removed, so that they are spare:
+	// Unlinks are Machines whose link is to be removed, so that they are spare:
 	// their claim is gone or has another Machine.
-	Releases []string
-	// Removals are Machines to delete: they serve no claim, and none can use them.
-	Removals []string
+	Unlinks []string
+	// Marks are Machines to delete: they serve no claim, and none can use them.
+	Marks []string
 	// Spares are Machines without a link that no claim waits for. They are kept for
 	// their grace period.
 	Spares []string
-	// Own are Machines that are not for claims, and stay as they are.
-	Own []string
+	// Unmanaged are Machines that are not for claims, and stay as they are.
+	Unmanaged []string
 	// Replicas the resource is to have.
 	Replicas int32
 	// Sets are the replicas that each MachineSet should have, of several.
 	Sets map[string]int32
-	// LetGo are Machines that were chosen, and can be deleted now.
-	LetGo []string
+	// Deletable are Machines that were chosen, and can be deleted now.
+	Deletable []string
 	// Served maps each claim that has a live Machine, with Links done, to its name.
 	Served map[types.UID]string
 }
@@ -116,15 +116,15 @@ func Decide(state State) Plan {
 	if scaling == nil {
 		scaling = MachineSet{}
 	}
-	own := ownOf(state, claims, machines)
-	plan, spare := observe(claims, machines, own)
+	own := unmanagedOf(state, claims, machines)
+	plan, spare := classify(claims, machines, own)
 
 	waiting, hold := 0, scaling.lowering(state)
 	for _, claim := range claims {
 		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
 			continue
 		}
-		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.Used })
+		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.HasNode })
 		if next < 0 {
 			waiting++
 			continue
@@ -143,7 +143,7 @@ func Decide(state State) Plan {
 	appeared := scaling.appeared(state) && !hold
 	for _, machine := range spare {
 		if machine.Expired && appeared {
-			plan.Removals = append(plan.Removals, machine.Name)
+			plan.Marks = append(plan.Marks, machine.Name)
 		} else {
 			plan.Spares = append(plan.Spares, machine.Name)
 		}
@@ -152,45 +152,45 @@ func Decide(state State) Plan {
 	// A Machine to remove counts as live until it is seen to leave: the removal may
 	// fail, and replicas must not be lowered before.
 	// One that is to be released is as good as spare for a claim that still waits.
-	waiting = max(0, waiting-len(plan.Releases))
-	// Own Machines that are gone or going come again, as for a claim that waits.
-	waiting += max(0, int(state.Own)-len(own))
+	waiting = max(0, waiting-len(plan.Unlinks))
+	// Unmanaged Machines that are gone or going come again, as for a claim that waits.
+	waiting += max(0, int(state.Unmanaged)-len(own))
 	plan.Replicas = scaling.replicas(state, waiting)
 	if sets, several := scaling.(MachineSets); several {
 		plan.Sets = sets.targets(state, waiting)
 	}
 	for _, machine := range machines {
-		if machine.Chosen && scaling.mayGo(machine, state, waiting) {
-			plan.LetGo = append(plan.LetGo, machine.Name)
+		if machine.Marked && scaling.deletable(machine, state, waiting) {
+			plan.Deletable = append(plan.Deletable, machine.Name)
 		}
 	}
-	plan.Own = own
+	plan.Unmanaged = own
 	return plan
 }
 
-// ownOf returns, of an adopted resource, the Machines that are not for claims: all
+// unmanagedOf returns, of an adopted resource, the Machines that are not for claims: all
 // that were there before the adoption and, should these be fewer than there were, the
 // oldest of those that have never served a claim. Machines that are leaving do not
 // count: others come in their place.
-func ownOf(state State, claims []Claim, machines []Machine) []string {
-	if state.Adopted.IsZero() {
+func unmanagedOf(state State, claims []Claim, machines []Machine) []string {
+	if state.UnmanagedUntil.IsZero() {
 		return nil
 	}
 	var own, others []string
 	serves := func(machine Machine) bool {
-		return machine.Claim != "" || machine.Released ||
+		return machine.Claim != "" || machine.WasLinked ||
 			machine.ProviderID != "" && slices.ContainsFunc(claims, func(claim Claim) bool { return claim.ProviderID == machine.ProviderID })
 	}
 	for _, machine := range machines {
 		switch {
 		case machine.Leaving || serves(machine):
-		case !machine.Created.After(state.Adopted):
+		case !machine.Created.After(state.UnmanagedUntil):
 			own = append(own, machine.Name)
 		default:
 			others = append(others, machine.Name)
 		}
 	}
-	return append(own, others[:min(len(others), max(0, int(state.Own)-len(own)))]...)
+	return append(own, others[:min(len(others), max(0, int(state.Unmanaged)-len(own)))]...)
 }
 
 // byAge returns the claims and Machines of a state, oldest first.
@@ -205,14 +205,14 @@ func byAge(state State) ([]Claim, []Machine) {
 	return claims, machines
 }
 
-// observe tells, of the live Machines, which serve a claim already, which can
+// classify tells, of the live Machines, which serve a claim already, which can
 // serve none any more (both in the plan), and which are spare. A Machine with a
 // link is never spare: the link is removed first, which takes a look at the API
 // server, and a cache that lags behind cannot give it to another claim. Others are
 // Machines that are not for claims.
-func observe(claims []Claim, machines []Machine, others []string) (plan Plan, spare []Machine) {
+func classify(claims []Claim, machines []Machine, others []string) (plan Plan, spare []Machine) {
 	plan.Served = map[types.UID]string{}
-	own := plan.keepOwn(claims, machines)
+	own := plan.keepKnown(claims, machines)
 	exists := map[types.UID]bool{}
 	for _, claim := range claims {
 		exists[claim.UID] = true
@@ -222,11 +222,11 @@ func observe(claims []Claim, machines []Machine, others []string) (plan Plan, sp
 		case machine.Leaving || own[machine.Name] || slices.Contains(others, machine.Name):
 		case exists[machine.Claim] && plan.Served[machine.Claim] == "":
 			plan.Served[machine.Claim] = machine.Name
-		case machine.Unfit || (machine.Used && machine.Claim != ""):
+		case machine.Unfit || (machine.HasNode && machine.Claim != ""):
 			// It may hold Pods of the claim it served, so no other claim gets it.
-			plan.Removals = append(plan.Removals, machine.Name)
+			plan.Marks = append(plan.Marks, machine.Name)
 		case machine.Claim != "":
-			plan.Releases = append(plan.Releases, machine.Name)
+			plan.Unlinks = append(plan.Unlinks, machine.Name)
 		default:
 			spare = append(spare, machine)
 		}
@@ -234,11 +234,11 @@ func observe(claims []Claim, machines []Machine, others []string) (plan Plan, sp
 	return plan, spare
 }
 
-// keepOwn lets each claim keep the Machine that it knows by provider ID, whatever
+// keepKnown lets each claim keep the Machine that it knows by provider ID, whatever
 // older Machine was linked to it by mistake, and also if a user removed the link,
 // which is then restored. It returns these Machines. A claim that is being deleted
 // gets no link back: its Machine may have been released.
-func (plan *Plan) keepOwn(claims []Claim, machines []Machine) map[string]bool {
+func (plan *Plan) keepKnown(claims []Claim, machines []Machine) map[string]bool {
 	byProviderID := map[string]Claim{}
 	for _, claim := range claims {
 		if claim.ProviderID != "" {

@@ -34,7 +34,7 @@ func (m Machine) serves(claim string) Machine { m.Claim = types.UID(claim); retu
 func (m Machine) leaving() Machine            { m.Leaving = true; return m }
 func (m Machine) unfit() Machine              { m.Unfit = true; return m }
 func (m Machine) expired() Machine            { m.Expired = true; return m }
-func (m Machine) node(id string) Machine      { m.Used, m.ProviderID = true, id; return m }
+func (m Machine) node(id string) Machine      { m.HasNode, m.ProviderID = true, id; return m }
 
 func TestDecide(t *testing.T) {
 	type links map[string]string // Machine to claim
@@ -202,13 +202,13 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(tc.wantLinks, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("links (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.wantReleases, plan.Releases, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.wantReleases, plan.Unlinks, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("releases (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.wantSpares, plan.Spares, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("spares (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.wantRemovals, plan.Removals, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.wantRemovals, plan.Marks, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("removals (-want +got):\n%s", diff)
 			}
 			if plan.Replicas != tc.wantReplicas {
@@ -238,7 +238,7 @@ func randomState(random *rand.Rand) State {
 		}
 		if random.Intn(2) == 0 {
 			m.ProviderID = "real://" + m.Name
-			m.Used = random.Intn(2) == 0
+			m.HasNode = random.Intn(2) == 0
 		}
 		m.Leaving, m.Unfit, m.Expired = random.Intn(4) == 0, random.Intn(8) == 0, random.Intn(2) == 0
 		state.Machines = append(state.Machines, m)
@@ -258,8 +258,8 @@ func apply(state State, plan Plan) State {
 		if uid, ok := linked[m.Name]; ok {
 			m.Claim = uid
 		}
-		m.Leaving = m.Leaving || slices.Contains(plan.Removals, m.Name)
-		if slices.Contains(plan.Releases, m.Name) {
+		m.Leaving = m.Leaving || slices.Contains(plan.Marks, m.Name)
+		if slices.Contains(plan.Unlinks, m.Name) {
 			m.Claim = ""
 		}
 		next.Machines = append(next.Machines, m)
@@ -297,7 +297,7 @@ func TestProperties(t *testing.T) {
 				return false
 			}
 		}
-		for _, name := range slices.Concat(plan.Removals, plan.Releases, plan.Spares) {
+		for _, name := range slices.Concat(plan.Marks, plan.Unlinks, plan.Spares) {
 			if uid, serves := usedBy[name]; serves {
 				t.Logf("Machine %s is removed, released or spare and serves %s", name, uid)
 				return false
@@ -310,9 +310,9 @@ func TestProperties(t *testing.T) {
 			}
 		}
 		for _, c := range claims {
-			if plan.Served[c.UID] == "" && c.NeedsMachine && len(plan.Removals) > 0 {
-				for _, name := range plan.Removals {
-					if m := machines[name]; !m.Used && !m.Unfit {
+			if plan.Served[c.UID] == "" && c.NeedsMachine && len(plan.Marks) > 0 {
+				for _, name := range plan.Marks {
+					if m := machines[name]; !m.HasNode && !m.Unfit {
 						t.Logf("Machine %s is removed while %s waits", name, c.Name)
 						return false
 					}
@@ -332,7 +332,7 @@ func TestProperties(t *testing.T) {
 			next = apply(next, Decide(next))
 		}
 		again := Decide(next)
-		if len(again.Links)+len(again.Removals)+len(again.Releases) != 0 {
+		if len(again.Links)+len(again.Marks)+len(again.Unlinks) != 0 {
 			t.Logf("a second time: %+v", again)
 			return false
 		}

@@ -114,9 +114,9 @@ func (s MachineSets) complete(state State) bool {
 	return sum >= int(state.Replicas)
 }
 
-// mayGo reports whether neither the MachineSet of a chosen Machine nor the MachineDeployment
+// deletable reports whether neither the MachineSet of a chosen Machine nor the MachineDeployment
 // controller creates another one when it is deleted.
-func (s MachineSets) mayGo(chosen Machine, state State, _ int) bool {
+func (s MachineSets) deletable(chosen Machine, state State, _ int) bool {
 	if s.behind(state) || !s.Observed {
 		return false
 	}
@@ -159,7 +159,7 @@ func (s MachineSets) machinesOf(set Set, state State) (machines setMachines) {
 		case !machine.Leaving:
 			machines.live++
 			machines.stable++
-		case machine.Held:
+		case machine.Hooked:
 			machines.leaving++
 			machines.stable++
 		default:

@@ -13,10 +13,10 @@ import (
 // in returns a Machine with a Node that serves a claim of its own name, and holds returns
 // it marked for deletion, with a hook.
 func in(name string) Machine {
-	return Machine{Name: name, Claim: types.UID(name), ProviderID: name, Used: true}
+	return Machine{Name: name, Claim: types.UID(name), ProviderID: name, HasNode: true}
 }
-func (m Machine) chosen() Machine { m.Leaving, m.Chosen = true, true; return m }
-func (m Machine) held() Machine   { m.Held = true; return m }
+func (m Machine) chosen() Machine { m.Leaving, m.Marked = true, true; return m }
+func (m Machine) held() Machine   { m.Hooked = true; return m }
 
 func TestMachineSets(t *testing.T) {
 	old, current := Set{Name: "old", Replicas: 2}, Set{Name: "new", Replicas: 1, Current: true}
@@ -104,7 +104,7 @@ func TestMachineSets(t *testing.T) {
 			if diff := cmp.Diff(tc.wantSets, plan.Sets); diff != "" {
 				t.Errorf("MachineSets (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.letGo, plan.LetGo); diff != "" {
+			if diff := cmp.Diff(tc.letGo, plan.Deletable); diff != "" {
 				t.Errorf("let go (-want +got):\n%s", diff)
 			}
 		})

@@ -11,9 +11,9 @@ type Scaling interface {
 	appeared(State) bool
 	// replicas returns what replicas are to be, for a number of Machines that are new.
 	replicas(state State, isNew int) int32
-	// mayGo tells whether whoever acts on the replicas can do no harm any more when a
+	// deletable tells whether whoever acts on the replicas can do no harm any more when a
 	// chosen Machine is deleted.
-	mayGo(chosen Machine, state State, isNew int) bool
+	deletable(chosen Machine, state State, isNew int) bool
 	// lowering reports whether a lower number is on its way that can make the resource
 	// delete Machines that this operator did not mark. No Machine is linked then.
 	lowering(State) bool
@@ -65,14 +65,14 @@ func (s MachineSet) mayLower(state State, want int) bool {
 		return s.appeared(state)
 	}
 	live := countLive(state.Machines)
-	booting := slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.Leaving && !m.Used })
+	booting := slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.Leaving && !m.HasNode })
 	return int(state.Replicas)-want <= len(state.Machines)-live || !booting
 }
 
-// mayGo reports whether neither the MachineSets have, nor the MachineDeployment has or will
+// deletable reports whether neither the MachineSets have, nor the MachineDeployment has or will
 // get, more replicas than there are live Machines and claims that wait. What a MachineSet
 // creates when a leaving Machine is gone is then what a claim waits for.
-func (s MachineSet) mayGo(_ Machine, state State, isNew int) bool {
+func (s MachineSet) deletable(_ Machine, state State, isNew int) bool {
 	needed := countLive(state.Machines) + isNew
 	return !s.Behind && int(max(s.Replicas, state.Replicas, s.replicas(state, isNew))) <= needed
 }
@@ -93,7 +93,7 @@ func onlySpare(state State) bool {
 	for _, machine := range state.Machines {
 		switch {
 		case machine.Leaving:
-		case machine.Used:
+		case machine.HasNode:
 			kept++
 		case machine.Claim != "":
 			return false
@@ -118,8 +118,8 @@ func countLive(machines []Machine) int {
 type Pool struct {
 	// Unready tells whether the infrastructure cannot be asked for Machines yet.
 	Unready bool
-	// Settled tells whether the provider must have seen the replicas as they are.
-	Settled bool
+	// ReplicasSeen tells whether the provider must have seen the replicas as they are.
+	ReplicasSeen bool
 }
 
 // terms are the numbers of a pool's Machines. Those that were let go, or whose
@@ -143,13 +143,13 @@ func termsOf(machines []Machine) (t terms) {
 		switch {
 		case !machine.Leaving:
 			t.live++
-		case machine.Gone:
-		case machine.Held:
+		case machine.InstanceGone:
+		case machine.Hooked:
 			t.held++
-			if !machine.Settled {
+			if !machine.MarkSeen {
 				t.kept++
 			}
-		case !machine.Chosen:
+		case !machine.Marked:
 			t.unheld++
 		}
 	}
@@ -174,7 +174,7 @@ func (p Pool) replicas(state State, isNew int) int32 {
 	// Lowered no more often than chosen Machines are let go: each change begins their
 	// wait anew.
 	switch current := int(state.Replicas); {
-	case want > current && p.Unready, want < current && (!p.Settled || !p.appeared(state)):
+	case want > current && p.Unready, want < current && (!p.ReplicasSeen || !p.appeared(state)):
 		return state.Replicas
 	default:
 		return int32(want)
@@ -187,14 +187,14 @@ func (Pool) wanted(state State, isNew int) int {
 	return t.live + t.unheld + t.kept + isNew
 }
 
-// mayGo tells whether the provider must have seen the replicas without the chosen
+// deletable tells whether the provider must have seen the replicas without the chosen
 // Machine, or can do nothing about it any more.
-func (p Pool) mayGo(chosen Machine, state State, isNew int) bool {
-	return chosen.Gone || !chosen.Held || chosen.Settled && p.letsGo(state, isNew)
+func (p Pool) deletable(chosen Machine, state State, isNew int) bool {
+	return chosen.InstanceGone || !chosen.Hooked || chosen.MarkSeen && p.letsGo(state, isNew)
 }
 
 // letsGo tells whether the provider must have seen replicas without the Machines that
 // need not be kept.
 func (p Pool) letsGo(state State, isNew int) bool {
-	return p.Settled && int(state.Replicas) <= p.wanted(state, isNew)
+	return p.ReplicasSeen && int(state.Replicas) <= p.wanted(state, isNew)
 }

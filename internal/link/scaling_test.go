@@ -10,7 +10,7 @@ import (
 // A claim that comes when Machines are let go of a pool asks for one, and not for those
 // once more.
 func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
-	leaving := Machine{Leaving: true, Used: true, Chosen: true, Held: true, Settled: true}
+	leaving := Machine{Leaving: true, HasNode: true, Marked: true, Hooked: true, MarkSeen: true}
 	first, second := leaving, leaving
 	first.Name, second.Name = "first", "second"
 	for name, tc := range map[string]struct {
@@ -25,11 +25,11 @@ func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
 			plan := Decide(State{
 				Replicas: 1,
 				Claims:   []Claim{{UID: "served", Name: "served"}, {UID: "new", Name: "new", NeedsMachine: true}},
-				Machines: []Machine{{Name: "live", Claim: "served", Used: true}, first, second},
-				Scaling:  Pool{Settled: tc.settled},
+				Machines: []Machine{{Name: "live", Claim: "served", HasNode: true}, first, second},
+				Scaling:  Pool{ReplicasSeen: tc.settled},
 			})
-			if plan.Replicas != tc.replicas || !slices.Equal(plan.LetGo, tc.letGo) {
-				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.LetGo, tc.replicas, tc.letGo)
+			if plan.Replicas != tc.replicas || !slices.Equal(plan.Deletable, tc.letGo) {
+				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.Deletable, tc.replicas, tc.letGo)
 			}
 		})
 	}
@@ -58,8 +58,8 @@ func TestMachineSetMayReplace(t *testing.T) {
 				Machines: []Machine{in("a"), in("b"), in("c").chosen()},
 				Scaling:  tc.set,
 			})
-			if plan.Replicas != tc.want || !slices.Equal(plan.LetGo, tc.letGo) {
-				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.LetGo, tc.want, tc.letGo)
+			if plan.Replicas != tc.want || !slices.Equal(plan.Deletable, tc.letGo) {
+				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.Deletable, tc.want, tc.letGo)
 			}
 		})
 	}

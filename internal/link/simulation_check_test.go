@@ -7,7 +7,7 @@ import "k8s.io/apimachinery/pkg/types"
 // serves reports whether a live claim keeps the Machine.
 func (w *world) serves(m simMachine) bool {
 	c := w.claim(m.Claim)
-	if c == nil && m.Claim == "" && m.Used { // a user has removed the link
+	if c == nil && m.Claim == "" && m.HasNode { // a user has removed the link
 		c = find(w.now.claims, func(c simClaim) bool { return c.ProviderID == m.ProviderID })
 	}
 	if c == nil || c.Leaving || m.leaving() {
@@ -60,7 +60,7 @@ func (w *world) checkSettled() {
 		}
 	}
 	for _, m := range w.now.machines {
-		if m.Claim == "" && m.Released {
+		if m.Claim == "" && m.WasLinked {
 			w.fail("in the end: Machine %+v has served a claim, and stays", m)
 		}
 	}

@@ -36,10 +36,10 @@ func (w *world) liveClaims() {
 			now.Leaving = c.registered || failed
 		case live >= 0:
 			m := &w.now.machines[live]
-			if c.registered || m.Used || m.Unfit {
-				m.Chosen, m.Held = true, m.Held || w.pool != nil
+			if c.registered || m.HasNode || m.Unfit {
+				m.Marked, m.Hooked = true, m.Hooked || w.pool != nil
 			} else {
-				m.Claim, m.Released, m.spareSince = "", true, w.step
+				m.Claim, m.WasLinked, m.spareSince = "", true, w.step
 			}
 		default:
 			w.now.claims = slices.DeleteFunc(w.now.claims, func(other simClaim) bool { return other.UID == c.UID })
@@ -98,7 +98,7 @@ func (w *world) scaleSets() {
 		var machines []model.Machine
 		for _, m := range w.view(w.provider).machines {
 			if m.set == s.name {
-				machines = append(machines, model.Machine{Name: m.Name, Created: m.Created, Deleting: m.deleting, DeleteAnnotation: m.Chosen, Healthy: m.Used})
+				machines = append(machines, model.Machine{Name: m.Name, Created: m.Created, Deleting: m.deleting, DeleteAnnotation: m.Marked, Healthy: m.HasNode})
 			}
 		}
 		create, remove := model.MachineSet(s.replicas, w.blocked, machines)
@@ -142,10 +142,10 @@ func (w *world) remove(name string, replicas int32, countedFrom int) {
 	}
 	known := slices.ContainsFunc(w.history[countedFrom].machines, func(seen simMachine) bool {
 		now := w.machine(seen.Name)
-		return w.lost[seen.Name] && !seen.Gone && (now == nil || now.Gone)
+		return w.lost[seen.Name] && !seen.InstanceGone && (now == nil || now.InstanceGone)
 	})
 	w.lost[name] = w.lost[name] || known // it can be a marked one, that others count
-	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.Used) {
+	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.HasNode) {
 		text := fmt.Sprintf("Machine %s, deleted for replicas %d, serves a live claim or was there before", name, replicas)
 		w.tracef("HARM: %s", text)
 		if w.victims++; !known && w.isKind() {
@@ -161,7 +161,7 @@ func (w *world) provide() {
 	v := w.view(w.provider)
 	var instances []model.Instance
 	for _, i := range w.instances {
-		marked := slices.ContainsFunc(v.machines, func(m simMachine) bool { return m.Name == i.name && m.Chosen })
+		marked := slices.ContainsFunc(v.machines, func(m simMachine) bool { return m.Name == i.name && m.Marked })
 		instances = append(instances, model.Instance{UID: i.name, Going: i.going, DeleteAnnotation: marked})
 	}
 	create, remove := model.MachinePool(*w.pool, v.md.replicas, -1, instances)
@@ -192,17 +192,17 @@ func (w *world) boot(m *simMachine) {
 	case !m.joined:
 		m.joined = true
 	default:
-		m.Used = true
+		m.HasNode = true
 	}
 }
 
 // terminate brings a Machine that is being deleted one step closer to its end, unless a hook blocks it.
 func (w *world) terminate(m *simMachine) {
-	if !m.deleting || m.Held || w.pool == nil && m.drain && m.Used {
+	if !m.deleting || m.Hooked || w.pool == nil && m.drain && m.HasNode {
 		return
 	}
-	if w.pool != nil && !m.Gone {
-		m.Gone = true
+	if w.pool != nil && !m.InstanceGone {
+		m.InstanceGone = true
 		find(w.instances, func(i simInstance) bool { return i.name == m.Name }).going = true
 		return
 	}

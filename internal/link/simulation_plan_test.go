@@ -62,13 +62,13 @@ func (w *world) addLinks(plan Plan, v snapshot, add func(text, name string, appl
 }
 
 func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
-	for _, name := range plan.Releases {
+	for _, name := range plan.Unlinks {
 		add("release", name, func() bool { return w.release(name, v) })
 	}
-	for _, name := range plan.Removals {
+	for _, name := range plan.Marks {
 		add("mark", name, func() bool { return w.mark(name, v) })
 	}
-	for _, name := range plan.LetGo {
+	for _, name := range plan.Deletable {
 		add("delete", name, func() bool { return w.letGo(name, v) })
 	}
 	if plan.Replicas != v.md.replicas {
@@ -82,7 +82,7 @@ func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name 
 	for _, seen := range v.machines {
 		// Not in the plan: a Machine that somebody else deletes is marked, too, and of several
 		// MachineSets a hook blocks the deletion of Machines that leave.
-		if seen.leaving() && (!seen.Chosen || w.templates && !seen.Held && (!seen.deleting || seen.drain)) {
+		if seen.leaving() && (!seen.Marked || w.templates && !seen.Hooked && (!seen.deleting || seen.drain)) {
 			add("hold", seen.Name, func() bool { return w.hold(seen) })
 		}
 	}
@@ -136,10 +136,10 @@ func (w *world) link(l Link, v snapshot) bool {
 	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && !w.laggingLinks && w.now.md != v.md {
 		return false
 	}
-	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.Used && !isRestored || m.Unfit || isOwn(*m) {
+	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.HasNode && !isRestored || m.Unfit || isOwn(*m) {
 		w.fail("Machine %+v is linked to claim %s", *m, c.UID)
 	}
-	m.Claim, m.Released, m.drain, m.Held = c.UID, false, true, w.pool != nil
+	m.Claim, m.WasLinked, m.drain, m.Hooked = c.UID, false, true, w.pool != nil
 	return true
 }
 
@@ -148,10 +148,10 @@ func (w *world) release(name string, v snapshot) bool {
 	if m == nil || w.serves(*m) {
 		return false
 	}
-	if m.Used || m.Unfit {
+	if m.HasNode || m.Unfit {
 		w.fail("Machine %+v is released", *m)
 	}
-	m.Claim, m.Released, m.spareSince = "", true, w.step
+	m.Claim, m.WasLinked, m.spareSince = "", true, w.step
 	return true
 }
 
@@ -164,7 +164,7 @@ func (w *world) mark(name string, v snapshot) bool {
 	if isOwn(*m) {
 		w.fail("Machine %s was there before", name)
 	}
-	m.Chosen, m.Held = true, m.Held || w.pool != nil
+	m.Marked, m.Hooked = true, m.Hooked || w.pool != nil
 	return true
 }
 
@@ -173,8 +173,8 @@ func (w *world) hold(seen simMachine) bool {
 	if m == nil || *m != seen {
 		return false
 	}
-	m.Held = m.Held || w.templates && (!m.deleting || m.drain)
-	m.Chosen = m.Chosen || m.Held || m.drain && m.Used
+	m.Hooked = m.Hooked || w.templates && (!m.deleting || m.drain)
+	m.Marked = m.Marked || m.Hooked || m.drain && m.HasNode
 	return true
 }
 
@@ -184,13 +184,13 @@ func (w *world) letGo(name string, v snapshot) bool {
 		return false
 	}
 	if m := w.machine(name); m != nil {
-		if !m.Chosen {
+		if !m.Marked {
 			w.fail("Machine %s is not marked, and is deleted", name)
 		}
 		if w.isUncounted() {
 			w.lost[name] = true
 		}
-		m.deleting, m.Held, m.drain = true, false, false
+		m.deleting, m.Hooked, m.drain = true, false, false
 	}
 	return true
 }

@@ -149,11 +149,11 @@ func (w *world) disturb(choice, maxClaims int) {
 		m := &w.now.machines[w.random.Intn(len(w.now.machines))]
 		switch w.actor = "infrastructure"; {
 		case choice < 8:
-			if c := w.claim(m.Claim); m.Used && c != nil && c.registered { // a user removes its link
+			if c := w.claim(m.Claim); m.HasNode && c != nil && c.registered { // a user removes its link
 				m.Claim = ""
 			}
 		case choice < 9:
-			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !m.Held && (!m.drain || !m.Used)
+			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !m.Hooked && (!m.drain || !m.HasNode)
 			m.deleting = true
 		case choice < 10:
 			m.Unfit = m.Unfit || m.ProviderID == ""

@@ -6,9 +6,9 @@ import "slices"
 
 // state returns what is decided from.
 func (w *world) state(v snapshot) State {
-	state := State{Replicas: v.md.replicas, Own: int32(w.own), Scaling: w.scaling(v)}
+	state := State{Replicas: v.md.replicas, Unmanaged: int32(w.own), Scaling: w.scaling(v)}
 	if w.own > 0 {
-		state.Adopted = adopted
+		state.UnmanagedUntil = adopted
 	}
 	for _, c := range v.claims {
 		c.NeedsMachine = !c.registered && !c.Leaving
@@ -16,7 +16,7 @@ func (w *world) state(v snapshot) State {
 	}
 	for _, m := range v.machines {
 		m.Leaving, m.Expired = m.leaving(), w.step-m.spareSince >= spareSteps
-		m.Settled = w.pool != nil && m.Chosen && w.providerKnows(m.Name)
+		m.MarkSeen = w.pool != nil && m.Marked && w.providerKnows(m.Name)
 		state.Machines = append(state.Machines, m.Machine)
 	}
 	return state
@@ -26,7 +26,7 @@ func (w *world) state(v snapshot) State {
 // seen what it is for: replicas here, and in providerKnows that a Machine is marked.
 func (w *world) scaling(v snapshot) Scaling {
 	if w.pool != nil {
-		return Pool{Settled: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
+		return Pool{ReplicasSeen: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
 	}
 	one := MachineSet{Lowered: v.md.lowered}
 	several := MachineSets{Of: map[string]string{}, Observed: v.md.observed >= v.md.generation}
@@ -62,7 +62,7 @@ func (w *world) scaling(v snapshot) Scaling {
 // providerKnows reports whether the provider has seen that a Machine is marked.
 func (w *world) providerKnows(name string) bool {
 	marked := func(machines []simMachine) bool {
-		return slices.ContainsFunc(machines, func(m simMachine) bool { return m.Name == name && m.Chosen })
+		return slices.ContainsFunc(machines, func(m simMachine) bool { return m.Name == name && m.Marked })
 	}
 	return marked(w.history[w.provider.machines].machines) || !marked(w.now.machines)
 }

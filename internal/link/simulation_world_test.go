@@ -41,7 +41,7 @@ type simMachine struct {
 	created int
 }
 
-func (m simMachine) leaving() bool { return m.Chosen || m.deleting }
+func (m simMachine) leaving() bool { return m.Marked || m.deleting }
 
 // String is short, for the log.
 func (m simMachine) String() string {
@@ -50,8 +50,8 @@ func (m simMachine) String() string {
 		name string
 		is   bool
 	}{
-		{"joined", m.joined}, {"used", m.Used}, {"unfit", m.Unfit}, {"released", m.Released}, {"marked", m.Chosen},
-		{"deleting", m.deleting}, {"held", m.Held}, {"drain", m.drain}, {"gone", m.Gone},
+		{"joined", m.joined}, {"used", m.HasNode}, {"unfit", m.Unfit}, {"released", m.WasLinked}, {"marked", m.Marked},
+		{"deleting", m.deleting}, {"held", m.Hooked}, {"drain", m.drain}, {"gone", m.InstanceGone},
 	} {
 		if flag.is {
 			text += " " + flag.name
@@ -176,7 +176,7 @@ func newWorld(seed int64, opts options) *world {
 		w.now.sets = []simSet{{name: "s1", template: 1, replicas: int32(opts.own), current: true}}
 	}
 	for i := range opts.own {
-		m := simMachine{Machine: Machine{Name: fmt.Sprintf("own%d", i), Created: adopted, Used: true}, set: "s1", joined: true}
+		m := simMachine{Machine: Machine{Name: fmt.Sprintf("own%d", i), Created: adopted, HasNode: true}, set: "s1", joined: true}
 		m.ProviderID = "real://" + m.Name
 		w.now.machines = append(w.now.machines, m)
 	}

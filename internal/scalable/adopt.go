@@ -33,7 +33,7 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 		youngest = latest(youngest, machines[i].CreationTimestamp.Time)
 	}
 	adopted := resource.DeepCopy()
-	adopted.Labels = lo.Assign(adopted.Labels, labelsOf(template, offering))
+	adopted.Labels = lo.Assign(adopted.Labels, offeringLabels(template, offering))
 	adopted.Annotations = lo.Assign(adopted.Annotations, map[string]string{
 		v1alpha1.AdoptedAnnotation:           Timestamp(youngest),
 		v1alpha1.UnmanagedReplicasAnnotation: strconv.Itoa(int(lo.FromPtr(resource.Spec.Replicas))),
@@ -41,8 +41,8 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 	return adopted
 }
 
-// Disown returns an adopted resource as it was before.
-func Disown(resource *Resource) *Resource {
+// EndAdoption returns an adopted resource as it was before.
+func EndAdoption(resource *Resource) *Resource {
 	disowned := resource.DeepCopy()
 	labels, annotations := disowned.GetLabels(), disowned.GetAnnotations()
 	for _, key := range []string{v1alpha1.TemplateLabel, v1alpha1.InstanceTypeLabel, v1alpha1.ZoneLabel, v1alpha1.CapacityTypeLabel} {
@@ -75,8 +75,8 @@ func Adoption(resource *Resource) (time.Time, int32) {
 	return at, int32(own)
 }
 
-// labelsOf returns the labels that tell what a resource and its Machines are for.
-func labelsOf(template string, offering catalog.Key) map[string]string {
+// offeringLabels returns the labels that tell what a resource and its Machines are for.
+func offeringLabels(template string, offering catalog.Key) map[string]string {
 	labels := map[string]string{
 		v1alpha1.TemplateLabel:     template,
 		v1alpha1.InstanceTypeLabel: offering.InstanceType,

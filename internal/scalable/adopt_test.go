@@ -38,7 +38,7 @@ func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 			if OfferingOf(adopted) != spotA || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
 				t.Errorf("got labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
-			before := Disown(resourceOf(machineDeployments{}, adopted))
+			before := EndAdoption(resourceOf(machineDeployments{}, adopted))
 			if Adopted(before) || len(before.GetLabels()) != 1 || len(before.GetAnnotations()) != 0 {
 				t.Errorf("afterwards it has labels %v, annotations %v", before.GetLabels(), before.GetAnnotations())
 			}

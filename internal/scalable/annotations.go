@@ -21,11 +21,11 @@ import (
 // content, and not meant here.
 var readFromTemplates = []string{clusterv1.MachineSetSkipPreflightChecksAnnotation}
 
-// Annotated returns the annotations of a generated resource, with those that its template
+// WithTemplateAnnotations returns the annotations of a generated resource, with those that its template
 // wants now and without those that the template wanted before. The keys of the template
 // are recorded in an annotation, so that a key that the template no longer has can be
 // told from one that a user or another controller has set.
-func Annotated(current, wanted map[string]string) map[string]string {
+func WithTemplateAnnotations(current, wanted map[string]string) map[string]string {
 	annotated := lo.OmitByKeys(current, recorded(current))
 	delete(annotated, v1alpha1.TemplateAnnotationsAnnotation)
 	switch {

@@ -53,7 +53,7 @@ func TestAnnotated(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Annotated(tc.current, tc.wanted), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, WithTemplateAnnotations(tc.current, tc.wanted), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

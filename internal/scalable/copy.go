@@ -19,14 +19,14 @@ type Bases struct {
 	// Infrastructure and Bootstrap are what a KarpenterMachineTemplate refers to in
 	// template.spec; nil where it refers to none.
 	Infrastructure, Bootstrap *unstructured.Unstructured
-	// Own returns what an instance type itself refers to.
-	Own func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+	// ByRef returns what an instance type itself refers to.
+	ByRef func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 }
 
 // ReadBases reads the bases of a template from the cache of the management cluster.
 // A base that does not exist is an error.
 func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
-	bases := Bases{Own: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+	bases := Bases{ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 		return read(ctx, clusters, ref)
 	}}
 	var err error

@@ -16,27 +16,27 @@ import (
 
 // needsMachine reports whether a claim should get a Machine if it has none: not over a
 // limit, and neither in a Cluster that is being deleted nor of a resource that is left alone.
-func (o *Observed) needsMachine(claim *karpv1.NodeClaim) bool {
-	return NeedsMachine(claim) && !o.exceeding.Has(claim.UID) && !o.Ending && !o.LeftAlone
+func (s *Snapshot) needsMachine(claim *karpv1.NodeClaim) bool {
+	return NeedsMachine(claim) && !s.exceeding.Has(claim.UID) && !s.ClusterDeleting && !s.Suspended
 }
 
-// EndsWithout reports whether a claim ends without a Machine: it has none, and its Cluster
+// EndsWithoutMachine reports whether a claim ends without a Machine: it has none, and its Cluster
 // is being deleted, so that it never gets one.
-func (o *Observed) EndsWithout(claim *karpv1.NodeClaim) bool {
-	return o.Ending && NeedsMachine(claim) && o.Plan.Served[claim.UID] == ""
+func (s *Snapshot) EndsWithoutMachine(claim *karpv1.NodeClaim) bool {
+	return s.ClusterDeleting && NeedsMachine(claim) && s.Plan.Served[claim.UID] == ""
 }
 
 // decide makes the plan. While the Cluster is being deleted, replicas are never raised.
 // Nothing is planned for a resource that is left alone.
-func (o *Observed) decide() {
-	state := o.state()
-	if o.LeftAlone {
-		o.Plan = link.Plan{Replicas: state.Replicas}
+func (s *Snapshot) decide() {
+	state := s.state()
+	if s.Suspended {
+		s.Plan = link.Plan{Replicas: state.Replicas}
 		return
 	}
-	o.Plan = link.Decide(state)
-	if o.Ending {
-		o.Plan.Replicas = min(o.Plan.Replicas, state.Replicas)
+	s.Plan = link.Decide(state)
+	if s.ClusterDeleting {
+		s.Plan.Replicas = min(s.Plan.Replicas, state.Replicas)
 	}
 }
 

@@ -74,14 +74,14 @@ func TestObserveWithCluster(t *testing.T) {
 				}).
 				Build()}
 			clusters := &operator.Clusters{Cluster: served, Workload: both, Management: both}
-			observed, err := Observe(t.Context(), clusters, catalog.New(clusters), "general", noon, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", noon, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := decision{Observed: observed != nil}
-			if observed != nil {
-				got = decision{true, observed.Waits(waiting), observed.Failure(waiting) != nil, observed.EndsWithout(waiting), observed.Plan.Replicas}
-				if observed.EndsWithout(has) && !tc.rollingOut {
+			got := decision{Observed: snap != nil}
+			if snap != nil {
+				got = decision{true, snap.Waits(waiting), snap.Failure(waiting) != nil, snap.EndsWithoutMachine(waiting), snap.Plan.Replicas}
+				if snap.EndsWithoutMachine(has) && !tc.rollingOut {
 					t.Error("a claim with a Machine ends without one")
 				}
 			}

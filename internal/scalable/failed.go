@@ -35,48 +35,48 @@ const readTimeout = 5 * time.Second
 // Failure returns why the machine of a claim could not be had; nil if the claim
 // has one, needs none, or it may still come. With a Cluster that is being deleted,
 // claims end, and nothing has failed; of a resource that is left alone, claims wait.
-func (o *Observed) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !NeedsMachine(claim) || o.Ending || o.LeftAlone || Halted(claim) || o.Halt(claim) != nil {
+func (s *Snapshot) Failure(claim *karpv1.NodeClaim) *failure.Failure {
+	if !NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || IsStalled(claim) || s.Stall(claim) != nil {
 		return nil
 	}
-	if o.exceeding.Has(claim.UID) {
-		return &failure.Failure{Kind: LimitReached, Message: fmt.Sprintf("%s has no machine left within maxMachines or its reservation, see the status of KarpenterMachineTemplate %s", catalog.KeyOf(claim), o.Template.Name)}
+	if s.exceeding.Has(claim.UID) {
+		return &failure.Failure{Kind: LimitReached, Message: fmt.Sprintf("%s has no machine left within maxMachines or its reservation, see the status of KarpenterMachineTemplate %s", catalog.KeyOf(claim), s.Template.Name)}
 	}
-	if name, served := o.Plan.Served[claim.UID]; served {
-		return o.failureOf(claim, o.Machines[name])
+	if name, served := s.Plan.Served[claim.UID]; served {
+		return s.failureOf(claim, s.Machines[name])
 	}
-	if o.hadMachine(claim) {
+	if s.hadMachine(claim) {
 		return nil // it gets another
 	}
-	if o.unusable != "" {
-		return &failure.Failure{Kind: ResourceUnusable, Message: o.unusable}
+	if s.unusable != "" {
+		return &failure.Failure{Kind: ResourceUnusable, Message: s.unusable}
 	}
-	if o.Now.Before(o.waitsSince(claim).Add(o.Settings.LaunchTimeout)) {
+	if s.Now.Before(s.waitsSince(claim).Add(s.Settings.LaunchTimeout)) {
 		return nil
 	}
-	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has created no Machine in %s%s", o.Settings.LaunchTimeout, o.whyNone(claim))}
+	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Cluster API has created no Machine in %s%s", s.Settings.LaunchTimeout, s.whyNone(claim))}
 }
 
 // hadMachine reports whether a Machine is linked to a claim that has none.
-func (o *Observed) hadMachine(claim *karpv1.NodeClaim) bool {
-	return lo.SomeBy(lo.Values(o.Machines), func(machine *clusterv1.Machine) bool { return ClaimUID(machine) == claim.UID })
+func (s *Snapshot) hadMachine(claim *karpv1.NodeClaim) bool {
+	return lo.SomeBy(lo.Values(s.Machines), func(machine *clusterv1.Machine) bool { return ClaimUID(machine) == claim.UID })
 }
 
 // failureOf returns why the Machine of a claim will not become a Node.
-func (o *Observed) failureOf(claim *karpv1.NodeClaim, machine *clusterv1.Machine) *failure.Failure {
-	if failed := o.failed[machine.Name]; failed != nil {
+func (s *Snapshot) failureOf(claim *karpv1.NodeClaim, machine *clusterv1.Machine) *failure.Failure {
+	if failed := s.failed[machine.Name]; failed != nil {
 		return failed
 	}
-	if machine.Spec.ProviderID != "" || o.Now.Before(o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout)) {
+	if machine.Spec.ProviderID != "" || s.Now.Before(s.launchSince(claim, machine).Add(s.Settings.LaunchTimeout)) {
 		return nil
 	}
-	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Machine %s has had no provider ID for %s%s", machine.Name, o.Settings.LaunchTimeout, launchProblem(machine))}
+	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Machine %s has had no provider ID for %s%s", machine.Name, s.Settings.LaunchTimeout, launchProblem(machine))}
 }
 
 // unfit tells whether a Machine that serves no claim is of no use to another.
-func (o *Observed) unfit(machine *clusterv1.Machine) bool {
-	return o.failed[machine.Name] != nil ||
-		!o.used(machine) && o.halts[machine.Name] == nil && !o.Now.Before(startedAt(machine).Add(o.Settings.LaunchTimeout))
+func (s *Snapshot) unfit(machine *clusterv1.Machine) bool {
+	return s.failed[machine.Name] != nil ||
+		!s.mayHavePods(machine) && s.machineStalls[machine.Name] == nil && !s.Now.Before(startedAt(machine).Add(s.Settings.LaunchTimeout))
 }
 
 // FailureOf returns why a Machine has failed for good; nil if it has not. It reads,
@@ -87,7 +87,7 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 		return failed
 	}
 	ready := conditions.Get(machine, clusterv1.MachineInfrastructureReadyCondition)
-	if Used(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
+	if HasNode(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
 		return nil
 	}
 	object, err := read(ctx, clusters, machine.Spec.InfrastructureRef)
@@ -105,7 +105,7 @@ func startedAt(machine *clusterv1.Machine) time.Time {
 }
 
 // launchSince returns since when the Machine of a claim could have got a provider ID.
-func (o *Observed) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
+func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
 	since := startedAt(machine)
 	if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
 		since = latest(since, condition.LastTransitionTime.Time)
@@ -114,18 +114,18 @@ func (o *Observed) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machi
 }
 
 // waitsSince returns since when a claim without a Machine could have got one.
-func (o *Observed) waitsSince(claim *karpv1.NodeClaim) time.Time {
+func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 	since := claim.CreationTimestamp.Time
 	for _, kind := range []string{karpv1.ConditionTypeLaunched, v1alpha1.ConditionMachineAvailable} {
 		if condition := claim.StatusConditions().Get(kind); condition != nil {
 			since = latest(since, condition.LastTransitionTime.Time)
 		}
 	}
-	if o.Resource != nil {
-		since = latest(since, unpausedAt(o.Resource.conditions()))
+	if s.Resource != nil {
+		since = latest(since, unpausedAt(s.Resource.conditions()))
 	}
 	// As long as Cluster API goes on making Machines, its turn may come.
-	for _, machine := range o.Machines {
+	for _, machine := range s.Machines {
 		since = latest(since, machine.CreationTimestamp.Time)
 	}
 	return since
@@ -140,16 +140,16 @@ func unpausedAt(object conditions.Getter) time.Time {
 }
 
 // whyNone returns what keeps Cluster API from creating a Machine for a claim.
-func (o *Observed) whyNone(claim *karpv1.NodeClaim) string {
+func (s *Snapshot) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
-	case o.unasked() && Refused(claim):
+	case s.unasked() && IsRejected(claim):
 		return ": " + claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Message
-	case o.scalingProblem != "":
-		return o.scalingProblem
-	case o.Resource == nil:
-		return fmt.Sprintf(": there is no %s", o.kind().Name())
+	case s.scalingProblem != "":
+		return s.scalingProblem
+	case s.Resource == nil:
+		return fmt.Sprintf(": there is no %s", s.kind().Name())
 	default:
-		return problem(conditions.Get(o.Resource.conditions(), clusterv1.ScalingUpCondition))
+		return problem(conditions.Get(s.Resource.conditions(), clusterv1.ScalingUpCondition))
 	}
 }
 

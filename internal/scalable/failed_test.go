@@ -86,21 +86,21 @@ func TestFailure(t *testing.T) {
 		"a claim that has its Node":                     {claim: registered},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &Observed{Now: noon, Settings: settings, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
+			s := &Snapshot{Now: noon, Settings: settings, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
 			if tc.resource != nil {
-				o.Resource = resourceOf(machineDeployments{}, tc.resource)
+				s.Resource = resourceOf(machineDeployments{}, tc.resource)
 			}
-			o.Plan.Served = map[types.UID]string{}
+			s.Plan.Served = map[types.UID]string{}
 			for _, machine := range tc.machines {
-				o.Machines[machine.Name] = machine
+				s.Machines[machine.Name] = machine
 			}
 			if tc.machine != nil {
-				o.Machines["m"], o.Plan = tc.machine, link.Plan{Served: map[types.UID]string{"c": "m"}}
+				s.Machines["m"], s.Plan = tc.machine, link.Plan{Served: map[types.UID]string{"c": "m"}}
 			}
 			if tc.failed != nil {
-				o.failed["m"] = tc.failed
+				s.failed["m"] = tc.failed
 			}
-			got := o.Failure(tc.claim)
+			got := s.Failure(tc.claim)
 			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message, tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
@@ -135,14 +135,14 @@ func TestSpareMachines(t *testing.T) {
 		"a Node that nobody knew for long":    {machine: node(since(machineOf(time.Hour), 2*time.Minute)), expired: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &Observed{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, fresh: map[string]bool{"m": tc.fresh}}
-			if got := o.expired(tc.machine); got != tc.expired {
+			s := &Snapshot{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, unregistered: map[string]bool{"m": tc.fresh}}
+			if got := s.expired(tc.machine); got != tc.expired {
 				t.Errorf("expired: got %t, want %t", got, tc.expired)
 			}
-			if got := o.unfit(tc.machine); got != tc.unfit {
+			if got := s.unfit(tc.machine); got != tc.unfit {
 				t.Errorf("unfit: got %t, want %t", got, tc.unfit)
 			}
-			if got := o.DueIn(); got != tc.dueIn {
+			if got := s.DueIn(); got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})

@@ -37,7 +37,7 @@ type Generator struct {
 	kind     Kind
 	patches  patch.Patches
 	bases    map[v1alpha1.PatchTarget]*base
-	own      func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+	byRef    func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 }
 
 // base is a base template, and its copies by what was done to it.
@@ -67,7 +67,7 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 	}
 	g := &Generator{
 		cluster: cluster, template: template, kind: KindOf(template.Spec.ScalableResource), patches: patches,
-		bases: map[v1alpha1.PatchTarget]*base{}, own: bases.Own,
+		bases: map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef,
 	}
 	for target, object := range map[v1alpha1.PatchTarget]*unstructured.Unstructured{
 		v1alpha1.PatchTargetInfrastructure: bases.Infrastructure,

@@ -20,36 +20,36 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Halt is why Cluster API or a provider does not work on what a claim waits for. What was
+// Stall is why Cluster API or a provider does not work on what a claim waits for. What was
 // not tried is no evidence against an offering: the claim waits, as for a paused resource.
-type Halt struct {
+type Stall struct {
 	// Reason is v1alpha1.ReasonBlocked or v1alpha1.ReasonNoProgress.
 	Reason string
 	// Message repeats what Cluster API reports, or names the object that nothing acts on.
 	Message string
 }
 
-func noProgress(format string, args ...any) *Halt {
-	return &Halt{Reason: v1alpha1.ReasonNoProgress, Message: fmt.Sprintf(format, args...)}
+func noProgress(format string, args ...any) *Stall {
+	return &Stall{Reason: v1alpha1.ReasonNoProgress, Message: fmt.Sprintf(format, args...)}
 }
 
-// Halt returns why nothing works on what a claim waits for; nil if something does, or the
+// Stall returns why nothing works on what a claim waits for; nil if something does, or the
 // claim does not wait.
-func (o *Observed) Halt(claim *karpv1.NodeClaim) *Halt {
-	if !NeedsMachine(claim) || o.exceeding.Has(claim.UID) {
+func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
+	if !NeedsMachine(claim) || s.exceeding.Has(claim.UID) {
 		return nil
 	}
-	if name, served := o.Plan.Served[claim.UID]; served {
-		return o.halts[name]
+	if name, served := s.Plan.Served[claim.UID]; served {
+		return s.machineStalls[name]
 	}
-	if o.hadMachine(claim) || o.unusable != "" || o.unasked() && Refused(claim) {
+	if s.hadMachine(claim) || s.unusable != "" || s.unasked() && IsRejected(claim) {
 		return nil
 	}
-	halt := o.halt
-	if halt == nil && o.Resource != nil && o.unasked() {
-		halt = noProgress("the replicas of %s could not be set to %d: see the log of the operator", o.Resource, o.Plan.Replicas)
+	halt := s.stall
+	if halt == nil && s.Resource != nil && s.unasked() {
+		halt = noProgress("the replicas of %s could not be set to %d: see the log of the operator", s.Resource, s.Plan.Replicas)
 	}
-	if halt != nil && halt.Reason == v1alpha1.ReasonNoProgress && o.Now.Before(o.waitsSince(claim).Add(o.patience())) {
+	if halt != nil && halt.Reason == v1alpha1.ReasonNoProgress && s.Now.Before(s.waitsSince(claim).Add(s.progressTimeout())) {
 		return nil
 	}
 	return halt
@@ -57,39 +57,39 @@ func (o *Observed) Halt(claim *karpv1.NodeClaim) *Halt {
 
 // unasked reports whether Cluster API was not asked yet for all Machines that claims wait for:
 // there is no resource, or its replicas are still to be raised.
-func (o *Observed) unasked() bool {
-	return o.Resource == nil || o.Resource.Replicas() < o.Plan.Replicas
+func (s *Snapshot) unasked() bool {
+	return s.Resource == nil || s.Resource.Replicas() < s.Plan.Replicas
 }
 
 // claimDue returns when the passing of time alone changes what a claim waits for.
-func (o *Observed) claimDue(claim *karpv1.NodeClaim) (due []time.Time) {
-	if o.Waits(claim) {
-		due = append(due, o.waitsSince(claim).Add(o.patience()), o.waitsSince(claim).Add(o.Settings.LaunchTimeout))
+func (s *Snapshot) claimDue(claim *karpv1.NodeClaim) (due []time.Time) {
+	if s.Waits(claim) {
+		due = append(due, s.waitsSince(claim).Add(s.progressTimeout()), s.waitsSince(claim).Add(s.Settings.LaunchTimeout))
 	}
-	machine := o.Machines[o.Plan.Served[claim.UID]]
+	machine := s.Machines[s.Plan.Served[claim.UID]]
 	switch {
 	case !NeedsMachine(claim):
-	case Halted(claim):
+	case IsStalled(claim):
 		// No event shows that a provider acts on an object again.
-		due = append(due, o.Now.Add(o.times().NoProgress))
+		due = append(due, s.Now.Add(s.times().NoProgress))
 	case machine != nil && machine.Spec.ProviderID == "":
-		due = append(due, o.launchSince(claim, machine).Add(o.Settings.LaunchTimeout))
+		due = append(due, s.launchSince(claim, machine).Add(s.Settings.LaunchTimeout))
 	}
 	return due
 }
 
-// Halted reports whether a claim was told that nothing works on what it waits for.
-func Halted(claim *karpv1.NodeClaim) bool {
+// IsStalled reports whether a claim was told that nothing works on what it waits for.
+func IsStalled(claim *karpv1.NodeClaim) bool {
 	return slices.Contains([]string{v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress}, unknownReason(claim))
 }
 
-// Refused reports whether no scalable resource can be created for a claim.
-func Refused(claim *karpv1.NodeClaim) bool { return unknownReason(claim) == v1alpha1.ReasonRejected }
+// IsRejected reports whether no scalable resource can be created for a claim.
+func IsRejected(claim *karpv1.NodeClaim) bool { return unknownReason(claim) == v1alpha1.ReasonRejected }
 
-// Waited reports whether a claim has the condition MachineAvailable because it waited for
+// HasWaited reports whether a claim has the condition MachineAvailable because it waited for
 // Cluster API. It is True once the claim has its Machine.
-func Waited(claim *karpv1.NodeClaim) bool {
-	return Halted(claim) || Refused(claim) || unknownReason(claim) == v1alpha1.ReasonResumed
+func HasWaited(claim *karpv1.NodeClaim) bool {
+	return IsStalled(claim) || IsRejected(claim) || unknownReason(claim) == v1alpha1.ReasonResumed
 }
 
 // unknownReason returns the reason of the claim's condition MachineAvailable while that is
@@ -102,17 +102,17 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 	return condition.Reason
 }
 
-// Stands reports whether Cluster API creates no Machines of the resource now, and removes
+// Stalled reports whether Cluster API creates no Machines of the resource now, and removes
 // none.
-func (o *Observed) Stands() bool { return o.halt != nil }
+func (s *Snapshot) Stalled() bool { return s.stall != nil }
 
-// patience is for how long nothing may act on something that a claim waits for.
-func (o *Observed) patience() time.Duration {
-	return min(o.times().NoProgress, o.Settings.LaunchTimeout)
+// progressTimeout is for how long nothing may act on something that a claim waits for.
+func (s *Snapshot) progressTimeout() time.Duration {
+	return min(s.times().NoProgress, s.Settings.LaunchTimeout)
 }
 
-// haltOf returns why a MachineDeployment creates no Machines; nil if it does.
-func haltOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) *Halt {
+// stallOf returns why a MachineDeployment creates no Machines; nil if it does.
+func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) *Stall {
 	name := client.ObjectKeyFromObject(deployment)
 	switch {
 	case !deployment.DeletionTimestamp.IsZero():
@@ -125,7 +125,7 @@ func haltOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet
 	for i := range sets {
 		set := &sets[i]
 		if why := blockedBy(set); why != "" {
-			return &Halt{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("MachineSet %s creates no Machines: %s", client.ObjectKeyFromObject(set), why)}
+			return &Stall{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("MachineSet %s creates no Machines: %s", client.ObjectKeyFromObject(set), why)}
 		}
 		if set.Status.ObservedGeneration >= set.Generation {
 			continue
@@ -134,7 +134,7 @@ func haltOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet
 		switch {
 		case problem == "":
 			return noProgress("Cluster API has not acted on MachineSet %s: check that its controllers run", client.ObjectKeyFromObject(set))
-		case !isRefusal(problem):
+		case !isRejection(problem):
 			return noProgress("MachineSet %s cannot create Machines: %s", client.ObjectKeyFromObject(set), problem)
 		}
 	}
@@ -169,16 +169,16 @@ func creationProblem(set *clusterv1.MachineSet) string {
 	return created.Message
 }
 
-// isRefusal reports whether an error of Cluster API is an answer of the API server, or of a
+// isRejection reports whether an error of Cluster API is an answer of the API server, or of a
 // webhook, that refuses what was to be created. That can be due to the offering.
-func isRefusal(problem string) bool {
+func isRejection(problem string) bool {
 	return lo.SomeBy([]string{"denied the request", " is invalid: ", " is forbidden: "}, func(text string) bool { return strings.Contains(problem, text) })
 }
 
-// MachineHalt returns why nothing works on a Machine that has no provider ID; nil if
+// MachineStall returns why nothing works on a Machine that has no provider ID; nil if
 // something does. A controller that has acted on an object leaves a status or a finalizer.
-func MachineHalt(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *Halt {
-	if Used(machine) || machine.Spec.ProviderID != "" || Leaving(machine) {
+func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *Stall {
+	if HasNode(machine) || machine.Spec.ProviderID != "" || IsLeaving(machine) {
 		return nil
 	}
 	name := client.ObjectKeyFromObject(machine)

@@ -50,7 +50,7 @@ func TestHaltOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deployment *clusterv1.MachineDeployment
 		set        *clusterv1.MachineSet
-		want       *Halt
+		want       *Stall
 	}{
 		"Cluster API creates Machines": {deployment: deployment(4), set: scalingUp(machineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")},
 		"nothing to create":            {deployment: deployment(4), set: machineSet("a", "general", 4)},
@@ -58,7 +58,7 @@ func TestHaltOf(t *testing.T) {
 		"a MachineDeployment is new":   {deployment: behind, want: noProgress("Cluster API has not acted on MachineDeployment clusters/general: check that its controllers run")},
 		"it is being deleted":          {deployment: deleted},
 		"there is no MachineSet":       {deployment: deployment(4), want: noProgress("Cluster API has created no MachineSet for MachineDeployment clusters/general: check that its controllers run")},
-		"preflight checks fail": {deployment: deployment(4), set: scalingUp(machineSet("a", "general", 4), upgrading), want: &Halt{v1alpha1.ReasonBlocked,
+		"preflight checks fail": {deployment: deployment(4), set: scalingUp(machineSet("a", "general", 4), upgrading), want: &Stall{v1alpha1.ReasonBlocked,
 			`MachineSet clusters/a creates no Machines: ControlPlane clusters/prod is upgrading ("ControlPlaneIsStable" preflight check failed); SimulatedMachineTemplate does not exist`}},
 		"the MachineSet is new": {deployment: deployment(4), set: notCreated(machineSet("a", "general", 4), ""),
 			want: noProgress("Cluster API has not acted on MachineSet clusters/a: check that its controllers run")},
@@ -71,7 +71,7 @@ func TestHaltOf(t *testing.T) {
 			if tc.set != nil {
 				sets = append(sets, *tc.set)
 			}
-			if diff := cmp.Diff(tc.want, haltOf(tc.deployment, sets)); diff != "" {
+			if diff := cmp.Diff(tc.want, stallOf(tc.deployment, sets)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -107,12 +107,12 @@ func TestBlocked(t *testing.T) {
 		"lowered before, and not acted on":       {deployment: lowered(probed), set: counts(3, notCreated(machineSet("a", "general", 4), "")), want: link.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			observed := &Observed{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment),
+			snap := &Snapshot{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment),
 				Machines: map[string]*clusterv1.Machine{"1": machineOf(0), "2": machineOf(0), "3": machineOf(0)}}
-			if err := (machineDeployments{}).observe(t.Context(), clustersWith(tc.set), observed); err != nil {
+			if err := (machineDeployments{}).observe(t.Context(), clustersWith(tc.set), snap); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(link.Scaling(tc.want), observed.scaling); diff != "" {
+			if diff := cmp.Diff(link.Scaling(tc.want), snap.scaling); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -143,7 +143,7 @@ func TestScale(t *testing.T) {
 				object.Annotations = map[string]string{v1alpha1.ReplicasLoweredAtAnnotation: tc.lowered}
 			}
 			resource := resourceOf(machineDeployments{}, object)
-			(&Observed{Now: noon, scaling: tc.set, Plan: link.Plan{Replicas: tc.replicas}}).Scale(resource)
+			(&Snapshot{Now: noon, scaling: tc.set, Plan: link.Plan{Replicas: tc.replicas}}).Scale(resource)
 			if got := resource.GetAnnotations()[v1alpha1.ReplicasLoweredAtAnnotation]; got != tc.want || resource.Replicas() != tc.replicas {
 				t.Errorf("got %d replicas, lowered at %q; want %d and %q", resource.Replicas(), got, tc.replicas, tc.want)
 			}
@@ -153,7 +153,7 @@ func TestScale(t *testing.T) {
 
 // What nothing works on fails nobody: the offering was not tried.
 func TestHaltIsNoFailure(t *testing.T) {
-	blocked := &Halt{v1alpha1.ReasonBlocked, "upgrading"}
+	blocked := &Stall{v1alpha1.ReasonBlocked, "upgrading"}
 	stands := noProgress("nothing acts")
 	condition := func(age time.Duration, reason string, since time.Duration) *karpv1.NodeClaim {
 		claim := claimOf(age)
@@ -168,10 +168,10 @@ func TestHaltIsNoFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim     *karpv1.NodeClaim
 		machine   *clusterv1.Machine
-		halt      *Halt
+		halt      *Stall
 		noneYet   bool
 		unasked   bool
-		want      *Halt
+		want      *Stall
 		wantFails bool
 	}{
 		"nothing is wrong":                               {claim: claimOf(time.Hour), wantFails: true},
@@ -196,23 +196,23 @@ func TestHaltIsNoFailure(t *testing.T) {
 		"no resource can be created for long":            {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &Observed{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}, halts: map[string]*Halt{}}
-			o.Plan.Served = map[types.UID]string{}
+			s := &Snapshot{Now: noon, Settings: settings, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}, machineStalls: map[string]*Stall{}}
+			s.Plan.Served = map[types.UID]string{}
 			if !tc.noneYet {
-				o.Resource, o.Plan.Replicas = resourceOf(machineDeployments{}, deployment(1)), 1
+				s.Resource, s.Plan.Replicas = resourceOf(machineDeployments{}, deployment(1)), 1
 			}
 			if tc.unasked {
-				o.Plan.Replicas = 2
+				s.Plan.Replicas = 2
 			}
 			if tc.machine != nil {
-				o.Machines["m"], o.Plan.Served["c"], o.halts["m"] = tc.machine, "m", tc.halt
+				s.Machines["m"], s.Plan.Served["c"], s.machineStalls["m"] = tc.machine, "m", tc.halt
 			} else {
-				o.halt = tc.halt
+				s.stall = tc.halt
 			}
-			if diff := cmp.Diff(tc.want, o.Halt(tc.claim)); diff != "" {
+			if diff := cmp.Diff(tc.want, s.Stall(tc.claim)); diff != "" {
 				t.Errorf("halt (-want +got):\n%s", diff)
 			}
-			if failed := o.Failure(tc.claim); (failed != nil) != tc.wantFails {
+			if failed := s.Failure(tc.claim); (failed != nil) != tc.wantFails {
 				t.Errorf("failure: got %+v, want one: %t", failed, tc.wantFails)
 			}
 		})
@@ -238,7 +238,7 @@ func TestMachineHalt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine  *clusterv1.Machine
 		instance *unstructured.Unstructured
-		want     *Halt
+		want     *Stall
 	}{
 		"Cluster API has not acted": {machine: seen(func(m *clusterv1.Machine) { m.Status.Conditions = nil }), instance: instance(asItIs),
 			want: noProgress("Cluster API has not acted on Machine clusters/m: check that its controllers run")},
@@ -262,7 +262,7 @@ func TestMachineHalt(t *testing.T) {
 			if tc.instance != nil {
 				clusters = clustersWith(tc.instance)
 			}
-			if diff := cmp.Diff(tc.want, MachineHalt(t.Context(), clusters, tc.machine)); diff != "" {
+			if diff := cmp.Diff(tc.want, MachineStall(t.Context(), clusters, tc.machine)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -42,15 +42,15 @@ type Kind interface {
 	generate(g *Generator, key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error)
 	// hold writes on a Machine what keeps its instance when it is deleted too early.
 	hold(*clusterv1.Machine)
-	// handsOff reports whether the replicas of a resource are not this operator's to set.
-	handsOff(context.Context, *operator.Clusters, *Resource) (bool, error)
+	// controlledByOthers reports whether the replicas of a resource are not this operator's to set.
+	controlledByOthers(context.Context, *operator.Clusters, *Resource) (bool, error)
 	// unusable returns why no Machines can be had from a resource; empty if they can.
 	unusable(context.Context, *operator.Clusters, *Resource) (string, error)
 	// observe adds to what is observed what acts on the replicas.
-	observe(context.Context, *operator.Clusters, *Observed) error
+	observe(context.Context, *operator.Clusters, *Snapshot) error
 	// passOn lets replicas that were set take effect at once, where that saves time, and
 	// gives each of several MachineSets its own.
-	passOn(ctx context.Context, clusters *operator.Clusters, observed *Observed, replicas int32) error
+	passOn(ctx context.Context, clusters *operator.Clusters, snap *Snapshot, replicas int32) error
 }
 
 // kinds are all kinds. One that is not known, which an API server does not let
@@ -69,8 +69,8 @@ func kindNamed(name v1alpha1.ScalableResourceKind) Kind {
 	return lo.FindOrElse(kinds, kinds[0], func(kind Kind) bool { return kind.Name() == name })
 }
 
-// kindOf returns the kind of the resource that a Machine is of.
-func kindOf(machine *clusterv1.Machine) Kind {
+// machineKind returns the kind of the resource that a Machine is of.
+func machineKind(machine *clusterv1.Machine) Kind {
 	return kindNamed(lo.Ternary(labels.IsMachinePoolOwned(machine), v1alpha1.ScalableResourceKindMachinePool, v1alpha1.ScalableResourceKindMachineDeployment))
 }
 
@@ -81,9 +81,9 @@ func NewObject(kind Kind) client.Object {
 }
 
 // PassOn lets replicas that were set take effect at once, where that saves time.
-func (o *Observed) PassOn(ctx context.Context, clusters *operator.Clusters, replicas int32) error {
-	if o.Ending {
+func (s *Snapshot) PassOn(ctx context.Context, clusters *operator.Clusters, replicas int32) error {
+	if s.ClusterDeleting {
 		return nil // nothing is raised
 	}
-	return o.Resource.kind.passOn(ctx, clusters, o, replicas)
+	return s.Resource.kind.passOn(ctx, clusters, s, replicas)
 }

@@ -61,7 +61,7 @@ func TestKinds(t *testing.T) {
 		if got := KindOf(v1alpha1.ScalableResource{Kind: kind.Name()}); got != kind {
 			t.Errorf("%s is the kind %s", kind.Name(), got.Name())
 		}
-		if got := kindOf(of[string(kind.Name())]); got != kind {
+		if got := machineKind(of[string(kind.Name())]); got != kind {
 			t.Errorf("a Machine of a %s is taken for one of a %s", kind.Name(), got.Name())
 		}
 	}

@@ -21,21 +21,21 @@ const limitPoll = time.Minute
 
 // readLimits finds the claims that are over a limit. One that has a Machine keeps it,
 // also if the limit was lowered since.
-func (o *Observed) readLimits(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) error {
-	if o.Template == nil || len(o.Claims) == 0 {
+func (s *Snapshot) readLimits(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) error {
+	if s.Template == nil || len(s.Claims) == 0 {
 		return nil
 	}
-	limits, err := known.Limits(ctx, o.Template)
+	limits, err := known.Limits(ctx, s.Template)
 	if err != nil || limits.None() {
 		return err
 	}
-	claims, err := catalog.Claims(ctx, clusters, o.Template)
+	claims, err := catalog.Claims(ctx, clusters, s.Template)
 	if err != nil {
 		return err
 	}
-	o.exceeding = catalog.Exceeding(claims, limits)
-	for _, machine := range o.Machines {
-		o.exceeding.Delete(ClaimUID(machine))
+	s.exceeding = catalog.Exceeding(claims, limits)
+	for _, machine := range s.Machines {
+		s.exceeding.Delete(ClaimUID(machine))
 	}
 	return nil
 }

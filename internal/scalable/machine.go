@@ -21,23 +21,23 @@ func ClaimUID(machine *clusterv1.Machine) types.UID {
 	return types.UID(machine.Labels[v1alpha1.NodeClaimUIDLabel])
 }
 
-// Chosen tells whether this operator chose a Machine to go.
-func Chosen(machine *clusterv1.Machine) bool {
+// IsMarked tells whether this operator chose a Machine to go.
+func IsMarked(machine *clusterv1.Machine) bool {
 	_, chosen := machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]
 	return chosen
 }
 
-// Leaving tells whether a Machine is being deleted or was chosen to go.
-func Leaving(machine *clusterv1.Machine) bool {
-	return !machine.DeletionTimestamp.IsZero() || Chosen(machine)
+// IsLeaving tells whether a Machine is being deleted or was chosen to go.
+func IsLeaving(machine *clusterv1.Machine) bool {
+	return !machine.DeletionTimestamp.IsZero() || IsMarked(machine)
 }
 
-// Used tells whether a Machine has become a Node.
-func Used(machine *clusterv1.Machine) bool {
+// HasNode tells whether a Machine has become a Node.
+func HasNode(machine *clusterv1.Machine) bool {
 	return machine.Status.NodeRef.IsDefined()
 }
 
-// Choose marks a Machine as one that goes. It is the first step of every removal:
+// Mark marks a Machine as one that goes. It is the first step of every removal:
 // from now on the Machine counts as leaving and is never linked, a MachineSet that
 // scales down takes it and no other (core/reconcilers/machineset/
 // machineset_deletion_order.go), and replicas follow. The reconciler of scalable
@@ -49,8 +49,8 @@ func Used(machine *clusterv1.Machine) bool {
 // Karpenter has done that, with its own rules, or there is nothing to drain. If the
 // Machine has changed since it was read, for example because another claim was
 // linked to it, nothing happens and a conflict is returned.
-func Choose(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time, drained bool) error {
-	if Chosen(machine) {
+func Mark(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time, drained bool) error {
+	if IsMarked(machine) {
 		return nil
 	}
 	chosen := machine.DeepCopy()
@@ -62,7 +62,7 @@ func Choose(ctx context.Context, management client.Client, machine *clusterv1.Ma
 		chosen.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
 		chosen.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	}
-	kindOf(machine).hold(chosen)
+	machineKind(machine).hold(chosen)
 	if err := management.Patch(ctx, chosen, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("choosing Machine %s to go: %w", client.ObjectKeyFromObject(machine), err)
 	}
@@ -82,16 +82,16 @@ func Linked(machine *clusterv1.Machine, resource *Resource, claim *karpv1.NodeCl
 	})
 	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
 	if resource != nil && Adopted(resource) {
-		linked.Labels = lo.Assign(linked.Labels, labelsOf(resource.GetLabels()[v1alpha1.TemplateLabel], OfferingOf(resource)))
+		linked.Labels = lo.Assign(linked.Labels, offeringLabels(resource.GetLabels()[v1alpha1.TemplateLabel], OfferingOf(resource)))
 	}
-	kindOf(machine).hold(linked)
+	machineKind(machine).hold(linked)
 	return linked
 }
 
-// Release removes the link of a Machine that has not become a Node, so that it is
+// Unlink removes the link of a Machine that has not become a Node, so that it is
 // spare and the next claim can have it. If the Machine has changed since it was
 // read, nothing happens and a conflict is returned.
-func Release(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
+func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
 	released := machine.DeepCopy()
 	delete(released.Labels, v1alpha1.NodeClaimUIDLabel)
 	delete(released.Annotations, v1alpha1.NodeClaimAnnotation)
@@ -102,20 +102,20 @@ func Release(ctx context.Context, management client.Client, machine *clusterv1.M
 	return nil
 }
 
-// held tells whether a hook of ours keeps the instance of a Machine.
-func held(machine *clusterv1.Machine) bool {
+// HoldsInstance tells whether a hook of ours keeps the instance of a Machine.
+func HoldsInstance(machine *clusterv1.Machine) bool {
 	_, holds := machine.Annotations[v1alpha1.TerminateHookAnnotation]
 	return holds
 }
 
-// HeldUp tells whether a Machine that is deleted waits for us, by a hook.
-func HeldUp(machine *clusterv1.Machine) bool {
+// WaitsForHook tells whether a Machine that is deleted waits for us, by a hook.
+func WaitsForHook(machine *clusterv1.Machine) bool {
 	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
-	return drain && Used(machine) || held(machine)
+	return drain && HasNode(machine) || HoldsInstance(machine)
 }
 
-// Free takes a Machine's hooks away, so that it goes if it is deleted.
-func Free(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+// RemoveHooks takes a Machine's hooks away, so that it goes if it is deleted.
+func RemoveHooks(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	free := machine.DeepCopy()
 	delete(free.Annotations, v1alpha1.DrainHookAnnotation)
 	delete(free.Annotations, v1alpha1.TerminateHookAnnotation)
@@ -140,8 +140,8 @@ func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
 	return now
 }
 
-// spareSince returns since when a Machine without a link has been spare.
-func spareSince(machine *clusterv1.Machine) time.Time {
+// SpareSince returns since when a Machine without a link has been spare.
+func SpareSince(machine *clusterv1.Machine) time.Time {
 	if since, err := time.Parse(time.RFC3339, machine.Annotations[v1alpha1.SpareSinceAnnotation]); err == nil {
 		return since
 	}

@@ -38,7 +38,7 @@ func TestHoldingMachines(t *testing.T) {
 	choose := func(drained bool) func(*testing.T, client.Client, *clusterv1.Machine) *clusterv1.Machine {
 		return func(t *testing.T, management client.Client, machine *clusterv1.Machine) *clusterv1.Machine {
 			t.Helper()
-			if err := Choose(t.Context(), management, machine, noon, drained); err != nil {
+			if err := Mark(t.Context(), management, machine, noon, drained); err != nil {
 				t.Fatal(err)
 			}
 			return fresh(t, management, machine)
@@ -83,14 +83,14 @@ func TestChooseOnce(t *testing.T) {
 	machine := ofPool(machineOf(time.Minute))
 	management := clustersWith(machine).Management.GetClient()
 	stale := fresh(t, management, machine)
-	if err := Choose(t.Context(), management, stale, noon, true); err != nil {
+	if err := Mark(t.Context(), management, stale, noon, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := Choose(t.Context(), management, stale, noon.Add(time.Minute), true); !apierrors.IsConflict(err) {
+	if err := Mark(t.Context(), management, stale, noon.Add(time.Minute), true); !apierrors.IsConflict(err) {
 		t.Errorf("a Machine that has changed: got %v, want a conflict", err)
 	}
 	chosen := fresh(t, management, stale)
-	if err := Choose(t.Context(), management, chosen, noon.Add(time.Minute), true); err != nil {
+	if err := Mark(t.Context(), management, chosen, noon.Add(time.Minute), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := LeavingSince(fresh(t, management, stale), noon.Add(time.Hour)); !got.Equal(noon) {
@@ -122,12 +122,12 @@ func TestHeldUpAndFree(t *testing.T) {
 			if tc.node {
 				machine.Status.NodeRef.Name = "n"
 			}
-			if got := HeldUp(machine); got != tc.heldUp {
+			if got := WaitsForHook(machine); got != tc.heldUp {
 				t.Errorf("held up: got %t", got)
 			}
 			management := clustersWith(machine).Management.GetClient()
 			before := fresh(t, management, machine)
-			if err := Free(t.Context(), management, before); err != nil {
+			if err := RemoveHooks(t.Context(), management, before); err != nil {
 				t.Fatal(err)
 			}
 			after := fresh(t, management, machine)

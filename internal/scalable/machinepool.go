@@ -169,10 +169,10 @@ func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch
 	if ref == nil {
 		return g.templateOf(v1alpha1.PatchTargetInfrastructure, variables)
 	}
-	if g.own == nil {
+	if g.byRef == nil {
 		return nil, errors.New("nothing to read infrastructureRefs of instance types with")
 	}
-	base, err := g.own(*ref)
+	base, err := g.byRef(*ref)
 	if err != nil {
 		err = fmt.Errorf("KarpenterMachineTemplate %s: infrastructureRef %s %s: %w", g.template.Name, ref.Kind, ref.Name, err)
 		if apierrors.IsNotFound(err) {

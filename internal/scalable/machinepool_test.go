@@ -289,7 +289,7 @@ func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template.Spec.ScalableResource.AllowNodeLoss = tc.allow
-			bases.Own = tc.own
+			bases.ByRef = tc.own
 			generated, err := tryToGenerate(template, bases, spotA)
 			if tc.wantError != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantError) || errors.As(err, &UnreadError{}) != tc.unread {

@@ -19,38 +19,38 @@ import (
 )
 
 // observe returns how far the MachineSets are, and what keeps them from creating Machines.
-func (machineDeployments) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
-	sets, err := machineSetsOf(ctx, clusters, observed.Name)
+func (machineDeployments) observe(ctx context.Context, clusters *operator.Clusters, snap *Snapshot) error {
+	sets, err := machineSetsOf(ctx, clusters, snap.Name)
 	if err != nil {
 		return err
 	}
 	scaling := link.MachineSet{}
 	for i := range sets {
-		if text := problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)); text != "" && observed.scalingProblem == "" {
-			observed.scalingProblem = text
+		if text := problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)); text != "" && snap.scalingProblem == "" {
+			snap.scalingProblem = text
 		}
 		if sets[i].DeletionTimestamp.IsZero() {
 			scaling.Replicas += lo.FromPtr(sets[i].Spec.Replicas)
 			scaling.Behind = scaling.Behind || sets[i].Status.ObservedGeneration < sets[i].Generation
 		}
 	}
-	if observed.Resource == nil {
-		observed.scaling = scaling
+	if snap.Resource == nil {
+		snap.scaling = scaling
 		return nil
 	}
-	observed.halt = haltOf(observed.Resource.API().(*clusterv1.MachineDeployment), sets)
-	scaling.Blocked = len(sets) == 1 && certainlyBlocked(observed, &sets[0])
-	if at, lowered := loweredAt(observed.Resource); lowered {
-		probeAt := at.Add(observed.times().Probe)
+	snap.stall = stallOf(snap.Resource.API().(*clusterv1.MachineDeployment), sets)
+	scaling.Blocked = len(sets) == 1 && certainlyBlocked(snap, &sets[0])
+	if at, lowered := loweredAt(snap.Resource); lowered {
+		probeAt := at.Add(snap.times().Probe)
 		// A MachineSet that has not acted on the lower number may delete Machines for it when
 		// Cluster API works again.
-		acted := !scaling.Behind && scaling.Replicas <= observed.Resource.Replicas()
-		scaling.Lowered, scaling.Probe = true, acted && !observed.Now.Before(probeAt)
-		observed.due = append(observed.due, probeAt)
+		acted := !scaling.Behind && scaling.Replicas <= snap.Resource.Replicas()
+		scaling.Lowered, scaling.Probe = true, acted && !snap.Now.Before(probeAt)
+		snap.due = append(snap.due, probeAt)
 	}
-	observed.scaling = scaling
-	if several, ok := severalSets(sets, observed); ok {
-		observed.scaling, observed.machineSets = several, sets
+	snap.scaling = scaling
+	if several, ok := severalSets(sets, snap); ok {
+		snap.scaling, snap.machineSets = several, sets
 	}
 	return nil
 }
@@ -58,11 +58,11 @@ func (machineDeployments) observe(ctx context.Context, clusters *operator.Cluste
 // certainlyBlocked reports whether a MachineSet created none of the Machines that it lacks: it
 // has observed the MachineDeployment's replicas, counts no more Machines than the cache has,
 // and reports that it is blocked.
-func certainlyBlocked(observed *Observed, set *clusterv1.MachineSet) bool {
+func certainlyBlocked(snap *Snapshot, set *clusterv1.MachineSet) bool {
 	return set.DeletionTimestamp.IsZero() && blockedBy(set) != "" &&
 		set.Status.ObservedGeneration >= set.Generation &&
-		lo.FromPtr(set.Spec.Replicas) == observed.Resource.Replicas() &&
-		int(lo.FromPtr(set.Status.Replicas)) <= len(observed.Machines)
+		lo.FromPtr(set.Spec.Replicas) == snap.Resource.Replicas() &&
+		int(lo.FromPtr(set.Status.Replicas)) <= len(snap.Machines)
 }
 
 // loweredAt returns when replicas were lowered because the MachineSet was blocked; false if
@@ -81,9 +81,9 @@ func machineSetsOf(ctx context.Context, clusters *operator.Clusters, name string
 	return sets.Items, nil
 }
 
-// handsOff reports whether a MachineDeployment was adopted, and is rolling out or has its
+// controlledByOthers reports whether a MachineDeployment was adopted, and is rolling out or has its
 // replicas from someone else.
-func (machineDeployments) handsOff(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
+func (machineDeployments) controlledByOthers(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
 	if !Adopted(resource) {
 		return false, nil
 	}
@@ -126,25 +126,25 @@ func rollingOut(sets []clusterv1.MachineSet) bool {
 // never gets more than that has; nobody else changes its replicas meanwhile. This
 // only saves time: if it does not come to be, the MachineDeployment controller
 // gets there.
-func (machineDeployments) passOn(ctx context.Context, clusters *operator.Clusters, observed *Observed, replicas int32) error {
-	if observed.Plan.Sets != nil {
-		return distribute(ctx, clusters, observed)
+func (machineDeployments) passOn(ctx context.Context, clusters *operator.Clusters, snap *Snapshot, replicas int32) error {
+	if snap.Plan.Sets != nil {
+		return scaleEachSet(ctx, clusters, snap)
 	}
-	if !lo.SomeBy(lo.Values(observed.Machines), Leaving) {
+	if !lo.SomeBy(lo.Values(snap.Machines), IsLeaving) {
 		return nil
 	}
-	sets, err := machineSetsOf(ctx, clusters, observed.Name)
+	sets, err := machineSetsOf(ctx, clusters, snap.Name)
 	if err != nil || len(sets) != 1 || lo.FromPtr(sets[0].Spec.Replicas) >= replicas {
 		return err
 	}
 	deployment := &clusterv1.MachineDeployment{}
-	if err := clusters.Management.GetAPIReader().Get(ctx, observed.Resource.Key(), deployment); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", observed.Resource, err))
+	if err := clusters.Management.GetAPIReader().Get(ctx, snap.Resource.Key(), deployment); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
 	}
-	if deployment.UID != observed.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
+	if deployment.UID != snap.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event brings the next reconcile
 	}
-	_, err = setSetReplicas(ctx, clusters.Management.GetClient(), &sets[0], replicas)
+	_, err = patchSetReplicas(ctx, clusters.Management.GetClient(), &sets[0], replicas)
 	return err
 }

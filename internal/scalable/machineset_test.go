@@ -56,15 +56,15 @@ func TestObserveMachineSets(t *testing.T) {
 			for _, set := range tc.sets {
 				objects = append(objects, set)
 			}
-			observed := &Observed{Name: "general", Now: noon, Settings: settings}
-			if err := (machineDeployments{}).observe(t.Context(), clustersWith(objects...), observed); err != nil {
+			snap := &Snapshot{Name: "general", Now: noon, Settings: settings}
+			if err := (machineDeployments{}).observe(t.Context(), clustersWith(objects...), snap); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(link.Scaling(tc.want), observed.scaling); diff != "" {
+			if diff := cmp.Diff(link.Scaling(tc.want), snap.scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
-			if observed.scalingProblem != tc.problem {
-				t.Errorf("problem: got %q, want %q", observed.scalingProblem, tc.problem)
+			if snap.scalingProblem != tc.problem {
+				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
 			}
 		})
 	}
@@ -73,16 +73,16 @@ func TestObserveMachineSets(t *testing.T) {
 // What keeps a MachineSet from making Machines is what a claim says that has waited for
 // too long.
 func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
-	observed := &Observed{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, &clusterv1.MachineDeployment{})}
+	snap := &Snapshot{Name: "general", Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, &clusterv1.MachineDeployment{})}
 	set := scalingUp(machineSet("a", "general", 1), "version skew preflight check failed")
-	if err := (machineDeployments{}).observe(t.Context(), clustersWith(set), observed); err != nil {
+	if err := (machineDeployments{}).observe(t.Context(), clustersWith(set), snap); err != nil {
 		t.Fatal(err)
 	}
-	if got := observed.Failure(claimOf(9 * time.Minute)); got != nil {
+	if got := snap.Failure(claimOf(9 * time.Minute)); got != nil {
 		t.Errorf("in time: got %+v", got)
 	}
 	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
-	if got := observed.Failure(claimOf(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
+	if got := snap.Failure(claimOf(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}
 }
@@ -116,8 +116,8 @@ func TestPassOn(t *testing.T) {
 			cached := clusters.Management.GetClient()
 			clusters.Management = behind{clusterOf: clusterOf{client: cached}, api: clustersWith(live).Management.GetClient()}
 			leaving := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon)}}}
-			observed := &Observed{Name: "general", Now: noon, Resource: resourceOf(machineDeployments{}, deployment), Machines: map[string]*clusterv1.Machine{"m": leaving}}
-			if err := observed.PassOn(t.Context(), clusters, 3); err != nil {
+			snap := &Snapshot{Name: "general", Now: noon, Resource: resourceOf(machineDeployments{}, deployment), Machines: map[string]*clusterv1.Machine{"m": leaving}}
+			if err := snap.PassOn(t.Context(), clusters, 3); err != nil {
 				t.Fatal(err)
 			}
 			if err := cached.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {

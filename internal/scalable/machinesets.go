@@ -22,13 +22,13 @@ import (
 
 // severalSets returns the Scaling of a MachineDeployment that has Machines in an older
 // MachineSet, see link.MachineSets; false if it has one MachineSet, or the others are empty.
-func severalSets(sets []clusterv1.MachineSet, observed *Observed) (link.MachineSets, bool) {
-	if observed.Resource == nil {
+func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (link.MachineSets, bool) {
+	if snap.Resource == nil {
 		return link.MachineSets{}, false
 	}
-	deployment := observed.Resource.API().(*clusterv1.MachineDeployment)
+	deployment := snap.Resource.API().(*clusterv1.MachineDeployment)
 	scaling := link.MachineSets{Of: map[string]string{}, Observed: isObserved(deployment)}
-	for _, machine := range observed.Machines {
+	for _, machine := range snap.Machines {
 		if owner := metav1.GetControllerOf(machine); owner != nil {
 			scaling.Of[machine.Name] = owner.Name
 		}
@@ -77,41 +77,41 @@ func isObserved(deployment *clusterv1.MachineDeployment) bool {
 	return deployment.Status.ObservedGeneration >= deployment.Generation
 }
 
-// distribute takes the next step of link.MachineSets that is not one of replicas: it puts
+// scaleEachSet takes the next step of link.MachineSets that is not one of replicas: it puts
 // hooks on Machines that leave, and then sets the replicas of the MachineSets.
-func distribute(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
-	if observed.Ending {
+func scaleEachSet(ctx context.Context, clusters *operator.Clusters, snap *Snapshot) error {
+	if snap.ClusterDeleting {
 		return nil // Cluster API deletes all Machines, and nothing may hold them
 	}
-	for _, machine := range observed.Machines {
-		if err := holdLeaving(ctx, clusters.Management.GetClient(), machine); err != nil {
+	for _, machine := range snap.Machines {
+		if err := holdInstance(ctx, clusters.Management.GetClient(), machine); err != nil {
 			return err
 		}
 	}
 	// Until the MachineDeployment controller has acted on what it has, it could overwrite
 	// what is written here.
 	deployment := &clusterv1.MachineDeployment{}
-	if err := clusters.Management.GetAPIReader().Get(ctx, observed.Resource.Key(), deployment); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", observed.Resource, err))
+	if err := clusters.Management.GetAPIReader().Get(ctx, snap.Resource.Key(), deployment); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
 	}
-	if deployment.UID != observed.Resource.GetUID() || !isObserved(deployment) || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
+	if deployment.UID != snap.Resource.GetUID() || !isObserved(deployment) || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event brings the next reconcile
 	}
-	return setTargets(ctx, clusters.Management.GetClient(), observed, lo.FromPtr(deployment.Spec.Replicas))
+	return setTargets(ctx, clusters.Management.GetClient(), snap, lo.FromPtr(deployment.Spec.Replicas))
 }
 
 // setTargets sets the planned replicas of the MachineSets, which together never get more than
 // atMost by that.
-func setTargets(ctx context.Context, management client.Client, observed *Observed, atMost int32) error {
-	sets := observed.machineSets
+func setTargets(ctx context.Context, management client.Client, snap *Snapshot, atMost int32) error {
+	sets := snap.machineSets
 	sum := lo.SumBy(sets, func(set clusterv1.MachineSet) int32 { return lo.FromPtr(set.Spec.Replicas) })
 	for i := range sets {
 		has := lo.FromPtr(sets[i].Spec.Replicas)
-		target, known := observed.Plan.Sets[sets[i].Name]
+		target, known := snap.Plan.Sets[sets[i].Name]
 		if !known || target == has || target > has && sum-has+target > atMost {
 			continue
 		}
-		if written, err := setSetReplicas(ctx, management, &sets[i], target); err != nil || !written {
+		if written, err := patchSetReplicas(ctx, management, &sets[i], target); err != nil || !written {
 			return err
 		}
 		sum += target - has
@@ -119,9 +119,9 @@ func setTargets(ctx context.Context, management client.Client, observed *Observe
 	return nil
 }
 
-// setSetReplicas sets the replicas of a MachineSet. It returns false if the MachineSet has
+// patchSetReplicas sets the replicas of a MachineSet. It returns false if the MachineSet has
 // changed: its event brings the next reconcile.
-func setSetReplicas(ctx context.Context, management client.Client, set *clusterv1.MachineSet, replicas int32) (bool, error) {
+func patchSetReplicas(ctx context.Context, management client.Client, set *clusterv1.MachineSet, replicas int32) (bool, error) {
 	changed := set.DeepCopy()
 	changed.Spec.Replicas = &replicas
 	err := management.Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
@@ -135,11 +135,11 @@ func setSetReplicas(ctx context.Context, management client.Client, set *clusterv
 	return true, nil
 }
 
-// holdLeaving puts a hook on a Machine that leaves, with which it exists until it is let
+// holdInstance puts a hook on a Machine that leaves, with which it exists until it is let
 // go. One that has been let go has lost its pre-drain hook, too.
-func holdLeaving(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+func holdInstance(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	_, waits := machine.Annotations[v1alpha1.DrainHookAnnotation]
-	if !Leaving(machine) || held(machine) || !machine.DeletionTimestamp.IsZero() && !waits {
+	if !IsLeaving(machine) || HoldsInstance(machine) || !machine.DeletionTimestamp.IsZero() && !waits {
 		return nil
 	}
 	holding := machine.DeepCopy()

@@ -66,16 +66,16 @@ func TestSeveralMachineSets(t *testing.T) {
 			for _, set := range tc.sets {
 				objects = append(objects, set)
 			}
-			observed := &Observed{Name: name, Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment), Machines: map[string]*clusterv1.Machine{}}
+			snap := &Snapshot{Name: name, Now: noon, Settings: settings, Resource: resourceOf(machineDeployments{}, tc.deployment), Machines: map[string]*clusterv1.Machine{}}
 			for _, machine := range tc.machines {
-				observed.Machines[machine.Name] = machine
+				snap.Machines[machine.Name] = machine
 			}
-			if err := (machineDeployments{}).observe(t.Context(), clustersWith(objects...), observed); err != nil {
+			if err := (machineDeployments{}).observe(t.Context(), clustersWith(objects...), snap); err != nil {
 				t.Fatal(err)
 			}
-			several, ok := observed.scaling.(link.MachineSets)
+			several, ok := snap.scaling.(link.MachineSets)
 			if ok != (tc.want != nil) {
-				t.Fatalf("got %+v", observed.scaling)
+				t.Fatalf("got %+v", snap.scaling)
 			}
 			if diff := cmp.Diff(tc.want, several.Sets); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -112,14 +112,14 @@ func TestHoldLeaving(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
 				t.Fatal(err)
 			}
-			if err := holdLeaving(t.Context(), management, machine); err != nil {
+			if err := holdInstance(t.Context(), management, machine); err != nil {
 				t.Fatal(err)
 			}
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
 				t.Fatal(err)
 			}
-			if held(machine) != tc.held {
-				t.Errorf("held: %t, want %t", held(machine), tc.held)
+			if HoldsInstance(machine) != tc.held {
+				t.Errorf("held: %t, want %t", HoldsInstance(machine), tc.held)
 			}
 		})
 	}

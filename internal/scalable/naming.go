@@ -59,7 +59,7 @@ func (g *Generator) nameOf(hash string, key catalog.Key) string {
 
 // labelsOf returns the labels of the scalable resource for an offering.
 func (g *Generator) labelsOf(hash string, key catalog.Key) map[string]string {
-	return lo.Assign(labelsOf(g.template.Name, key), map[string]string{
+	return lo.Assign(offeringLabels(g.template.Name, key), map[string]string{
 		clusterv1.ClusterNameLabel: g.cluster.Name,
 		v1alpha1.TemplateHashLabel: hash,
 	})
@@ -69,7 +69,7 @@ func (g *Generator) labelsOf(hash string, key catalog.Key) map[string]string {
 func (g *Generator) metadata(name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: g.cluster.Namespace, Name: name, Labels: labels,
-		Annotations: Annotated(nil, g.template.Spec.Template.ScalableResourceAnnotations),
+		Annotations: WithTemplateAnnotations(nil, g.template.Spec.Template.ScalableResourceAnnotations),
 	}
 }
 

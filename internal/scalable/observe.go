@@ -26,19 +26,19 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
-// Observed is one scalable resource with its claims and Machines, as the caches
+// Snapshot is one scalable resource with its claims and Machines, as the caches
 // have them.
-type Observed struct {
+type Snapshot struct {
 	// Name of the resource.
 	Name string
 	// Now is the time of the decision.
 	Now time.Time
-	// Ending reports whether the Cluster is being deleted: then no Machines are asked for.
-	Ending bool
-	// LeftAlone reports whether the operator decides nothing about the resource, because Cluster
+	// ClusterDeleting reports whether the Cluster is being deleted: then no Machines are asked for.
+	ClusterDeleting bool
+	// Suspended reports whether the operator decides nothing about the resource, because Cluster
 	// API rolls it out or another controller sets its replicas. Machines are deleted without the
 	// operator then: their claims end, and its hooks must not hold them.
-	LeftAlone bool
+	Suspended bool
 	// Resource is nil if there is none of that name.
 	Resource *Resource
 	// Template that the resource is generated from; nil if it is gone.
@@ -56,15 +56,15 @@ type Observed struct {
 	exceeding sets.Set[types.UID]
 	// failed has the Machines that have failed for good.
 	failed map[string]*failure.Failure
-	// fresh has the Machines whose Node has joined and waits for Karpenter, before
+	// unregistered has the Machines whose Node has joined and waits for Karpenter, before
 	// they were linked: they can still serve any claim.
-	fresh map[string]bool
-	// gone has the Machines whose instance is gone or, if they are leaving, going.
-	gone map[string]bool
-	// halts has the Machines that nothing works on.
-	halts map[string]*Halt
-	// halt is why no Machines are created for the resource; nil if they are.
-	halt *Halt
+	unregistered map[string]bool
+	// instanceGone has the Machines whose instance is gone or, if they are leaving, going.
+	instanceGone map[string]bool
+	// machineStalls has the Machines that nothing works on.
+	machineStalls map[string]*Stall
+	// stall is why no Machines are created for the resource; nil if they are.
+	stall *Stall
 
 	// What the resource's kind has observed: how replicas become Machines, what keeps
 	// them from that, why no claim can be served, and when time alone changes something.
@@ -78,22 +78,22 @@ type Observed struct {
 }
 
 // times returns the timings of the operator.
-func (o *Observed) times() operator.Timings {
-	return cmp.Or(o.timings, operator.ProductionTimings())
+func (s *Snapshot) times() operator.Timings {
+	return cmp.Or(s.timings, operator.ProductionTimings())
 }
 
 // Newest returns the Machines of a scalable resource, each in the latest version that is
 // known, given those of the cache.
 type Newest func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
 
-// Observe reads a scalable resource from the caches and decides what is to be
+// Load reads a scalable resource from the caches and decides what is to be
 // done now. It returns nil if nothing may be: the Cluster or the resource is
 // paused, the Cluster does not exist, or the resource was neither generated nor adopted
 // by this operator, whatever claim names it.
 //
 // newest replaces Machines that the caller knows in a later version than the cache; nil
 // if it knows none.
-func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest) (*Observed, error) {
+func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest) (*Snapshot, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -102,7 +102,7 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 	if lo.FromPtr(cluster.Spec.Paused) {
 		return nil, nil
 	}
-	observed := &Observed{Name: name, Now: now, timings: clusters.Timings, Ending: !cluster.DeletionTimestamp.IsZero()}
+	snap := &Snapshot{Name: name, Now: now, timings: clusters.Timings, ClusterDeleting: !cluster.DeletionTimestamp.IsZero()}
 	resource, err := Get(ctx, clusters, name)
 	if err != nil {
 		return nil, err
@@ -111,104 +111,104 @@ func Observe(ctx context.Context, clusters *operator.Clusters, catalog *catalog.
 		if _, generated := resource.GetLabels()[v1alpha1.TemplateLabel]; !generated {
 			return nil, nil
 		}
-		if resource.stopped() && (!observed.Ending || annotations.HasPaused(resource)) {
+		if resource.Paused() && (!snap.ClusterDeleting || annotations.HasPaused(resource)) {
 			return nil, nil
 		}
-		if observed.LeftAlone, err = resource.Paused(ctx, clusters); err != nil {
+		if snap.Suspended, err = resource.Suspended(ctx, clusters); err != nil {
 			return nil, err
 		}
-		observed.Resource = resource
+		snap.Resource = resource
 	}
-	if err := observed.read(ctx, clusters, newest); err != nil {
+	if err := snap.read(ctx, clusters, newest); err != nil {
 		return nil, err
 	}
-	if err := observed.readLimits(ctx, clusters, catalog); err != nil {
+	if err := snap.readLimits(ctx, clusters, catalog); err != nil {
 		return nil, err
 	}
-	observed.decide()
-	return observed, nil
+	snap.decide()
+	return snap, nil
 }
 
 // read reads what belongs to the resource.
-func (o *Observed) read(ctx context.Context, clusters *operator.Clusters, newest Newest) error {
+func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest) error {
 	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
 	claims := &karpv1.NodeClaimList{}
-	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: o.Name}); err != nil {
-		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", o.Name, err)
+	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}); err != nil {
+		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
-	o.Claims = claims.Items
-	machines, err := o.listMachines(ctx, management, newest)
+	s.Claims = claims.Items
+	machines, err := s.listMachines(ctx, management, newest)
 	if err != nil {
 		return err
 	}
-	o.Machines, o.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
-	o.fresh, o.gone, o.halts = map[string]bool{}, map[string]bool{}, map[string]*Halt{}
+	s.Machines, s.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
+	s.unregistered, s.instanceGone, s.machineStalls = map[string]bool{}, map[string]bool{}, map[string]*Stall{}
 	for i := range machines {
 		machine := &machines[i]
-		if o.Resource != nil && kindOf(machine) != o.Resource.kind {
+		if s.Resource != nil && machineKind(machine) != s.Resource.kind {
 			continue // of another resource of that name
 		}
-		o.Machines[machine.Name] = machine
+		s.Machines[machine.Name] = machine
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
-			o.failed[machine.Name] = failed
+			s.failed[machine.Name] = failed
 		}
-		fresh, err := isFresh(ctx, workload, machine, o.Resource)
+		fresh, err := isUnregistered(ctx, workload, machine, s.Resource)
 		if err != nil {
 			return err
 		}
-		o.fresh[machine.Name] = fresh
+		s.unregistered[machine.Name] = fresh
 	}
-	if o.Template, err = GetTemplate(ctx, workload, o.templateName()); err != nil {
+	if s.Template, err = GetTemplate(ctx, workload, s.templateName()); err != nil {
 		return err
 	}
-	o.Settings = SettingsOf(o.Template)
-	for name, machine := range o.Machines {
-		if !o.Now.Before(startedAt(machine).Add(o.patience())) {
-			o.halts[name] = MachineHalt(ctx, clusters, machine)
+	s.Settings = SettingsOf(s.Template)
+	for name, machine := range s.Machines {
+		if !s.Now.Before(startedAt(machine).Add(s.progressTimeout())) {
+			s.machineStalls[name] = MachineStall(ctx, clusters, machine)
 		}
 	}
-	if o.Resource == nil {
-		o.halt = noProgress("no %s %s exists yet: see the events of the NodeClaim", o.kind().Name(), o.Name)
-	} else if o.unusable, err = o.Resource.kind.unusable(ctx, clusters, o.Resource); err != nil {
+	if s.Resource == nil {
+		s.stall = noProgress("no %s %s exists yet: see the events of the NodeClaim", s.kind().Name(), s.Name)
+	} else if s.unusable, err = s.Resource.kind.unusable(ctx, clusters, s.Resource); err != nil {
 		return err
 	}
-	return o.kind().observe(ctx, clusters, o)
+	return s.kind().observe(ctx, clusters, s)
 }
 
 // listMachines returns the Machines of the resource, each in the latest version that is known.
-func (o *Observed) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
+func (s *Snapshot) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
-	options := []client.ListOption{client.MatchingFields{operator.ResourceField: o.Name}}
-	if o.Resource == nil {
+	options := []client.ListOption{client.MatchingFields{operator.ResourceField: s.Name}}
+	if s.Resource == nil {
 		// The label is there also if the resource is gone, and its Machines are still going.
 		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
 	}
 	if err := management.List(ctx, machines, options...); err != nil {
-		return nil, fmt.Errorf("listing the Machines of scalable resource %s: %w", o.Name, err)
+		return nil, fmt.Errorf("listing the Machines of scalable resource %s: %w", s.Name, err)
 	}
 	if newest == nil {
 		return machines.Items, nil
 	}
-	return newest(ctx, o.Name, machines.Items)
+	return newest(ctx, s.Name, machines.Items)
 }
 
 // kind returns the kind of the resource, also if there is none yet.
-func (o *Observed) kind() Kind {
+func (s *Snapshot) kind() Kind {
 	switch {
-	case o.Resource != nil:
-		return o.Resource.kind
-	case o.Template != nil:
-		return KindOf(o.Template.Spec.ScalableResource)
+	case s.Resource != nil:
+		return s.Resource.kind
+	case s.Template != nil:
+		return KindOf(s.Template.Spec.ScalableResource)
 	default:
 		return kinds[0]
 	}
 }
 
-// isFresh tells whether a Machine without a link has a Node that Karpenter has not
+// isUnregistered tells whether a Machine without a link has a Node that Karpenter has not
 // registered yet, so that no Pod can be on it. Nodes of an adopted resource may join
 // without Karpenter's taint: there it is enough that no claim ever had the Node.
-func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *Resource) (bool, error) {
-	if !Used(machine) || ClaimUID(machine) != "" {
+func isUnregistered(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *Resource) (bool, error) {
+	if !HasNode(machine) || ClaimUID(machine) != "" {
 		return false, nil
 	}
 	node := &corev1.Node{}
@@ -221,27 +221,27 @@ func isFresh(ctx context.Context, workload client.Reader, machine *clusterv1.Mac
 	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
 }
 
-// used tells whether a Machine has become a Node that Pods may be on.
-func (o *Observed) used(machine *clusterv1.Machine) bool {
-	return Used(machine) && !o.fresh[machine.Name]
+// mayHavePods tells whether a Machine has become a Node that Pods may be on.
+func (s *Snapshot) mayHavePods(machine *clusterv1.Machine) bool {
+	return HasNode(machine) && !s.unregistered[machine.Name]
 }
 
-// Lost tells whether a Machine has lost its instance, will never become a Node, and is
+// IsLost tells whether a Machine has lost its instance, will never become a Node, and is
 // as good as leaving.
-func (o *Observed) Lost(machine *clusterv1.Machine) bool {
-	return !Leaving(machine) && o.gone[machine.Name]
+func (s *Snapshot) IsLost(machine *clusterv1.Machine) bool {
+	return !IsLeaving(machine) && s.instanceGone[machine.Name]
 }
 
 // templateName returns the name of the resource's template, also if there is only
 // a claim yet, or only a Machine left.
-func (o *Observed) templateName() string {
-	if o.Resource != nil {
-		return o.Resource.GetLabels()[v1alpha1.TemplateLabel]
+func (s *Snapshot) templateName() string {
+	if s.Resource != nil {
+		return s.Resource.GetLabels()[v1alpha1.TemplateLabel]
 	}
-	if len(o.Claims) > 0 {
-		return lo.FromPtr(o.Claims[0].Spec.NodeClassRef).Name
+	if len(s.Claims) > 0 {
+		return lo.FromPtr(s.Claims[0].Spec.NodeClassRef).Name
 	}
-	for _, machine := range o.Machines {
+	for _, machine := range s.Machines {
 		if name := machine.Labels[v1alpha1.TemplateLabel]; name != "" {
 			return name
 		}
@@ -250,38 +250,38 @@ func (o *Observed) templateName() string {
 }
 
 // state returns what the decision is made from.
-func (o *Observed) state() link.State {
-	state := link.State{Scaling: o.scaling}
-	if o.Resource != nil {
-		state.Replicas = o.Resource.Replicas()
-		state.Adopted, state.Own = Adoption(o.Resource)
+func (s *Snapshot) state() link.State {
+	state := link.State{Scaling: s.scaling}
+	if s.Resource != nil {
+		state.Replicas = s.Resource.Replicas()
+		state.UnmanagedUntil, state.Unmanaged = Adoption(s.Resource)
 	}
-	for i := range o.Claims {
-		claim := &o.Claims[i]
+	for i := range s.Claims {
+		claim := &s.Claims[i]
 		state.Claims = append(state.Claims, link.Claim{
 			UID:          claim.UID,
 			Name:         claim.Name,
 			Created:      claim.CreationTimestamp.Time,
 			ProviderID:   claim.Status.ProviderID,
-			NeedsMachine: o.needsMachine(claim),
+			NeedsMachine: s.needsMachine(claim),
 			Leaving:      !claim.DeletionTimestamp.IsZero(),
 		})
 	}
-	for _, machine := range o.Machines {
+	for _, machine := range s.Machines {
 		state.Machines = append(state.Machines, link.Machine{
-			Name:       machine.Name,
-			Created:    machine.CreationTimestamp.Time,
-			Claim:      ClaimUID(machine),
-			ProviderID: machine.Spec.ProviderID,
-			Leaving:    Leaving(machine) || o.Lost(machine),
-			Used:       o.used(machine),
-			Unfit:      o.unfit(machine),
-			Expired:    o.expired(machine),
-			Released:   machine.Annotations[v1alpha1.SpareSinceAnnotation] != "",
-			Chosen:     Chosen(machine),
-			Held:       held(machine),
-			Settled:    Chosen(machine) && !o.Now.Before(LeavingSince(machine, o.Now).Add(o.times().Settle)),
-			Gone:       o.gone[machine.Name],
+			Name:         machine.Name,
+			Created:      machine.CreationTimestamp.Time,
+			Claim:        ClaimUID(machine),
+			ProviderID:   machine.Spec.ProviderID,
+			Leaving:      IsLeaving(machine) || s.IsLost(machine),
+			HasNode:      s.mayHavePods(machine),
+			Unfit:        s.unfit(machine),
+			Expired:      s.expired(machine),
+			WasLinked:    machine.Annotations[v1alpha1.SpareSinceAnnotation] != "",
+			Marked:       IsMarked(machine),
+			Hooked:       HoldsInstance(machine),
+			MarkSeen:     IsMarked(machine) && !s.Now.Before(LeavingSince(machine, s.Now).Add(s.times().Settle)),
+			InstanceGone: s.instanceGone[machine.Name],
 		})
 	}
 	return state
@@ -290,40 +290,40 @@ func (o *Observed) state() link.State {
 // expired tells whether a Machine without a link has been kept for long enough. One
 // that has a Node, of whatever claim, is marked first, so that nothing is concluded
 // from its age.
-func (o *Observed) expired(machine *clusterv1.Machine) bool {
-	if o.used(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == "" {
+func (s *Snapshot) expired(machine *clusterv1.Machine) bool {
+	if s.mayHavePods(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == "" {
 		return false
 	}
-	return !o.Now.Before(spareSince(machine).Add(o.Settings.SpareTTL))
+	return !s.Now.Before(SpareSince(machine).Add(s.Settings.SpareTTL))
 }
 
 // Waits tells whether a claim is to get a Machine and has none.
-func (o *Observed) Waits(claim *karpv1.NodeClaim) bool {
-	return o.needsMachine(claim) && o.Plan.Served[claim.UID] == ""
+func (s *Snapshot) Waits(claim *karpv1.NodeClaim) bool {
+	return s.needsMachine(claim) && s.Plan.Served[claim.UID] == ""
 }
 
 // DueIn returns after what time the passing of time alone changes what is to be
 // done: a Machine or a claim has waited too long, or a spare Machine has been kept
 // long enough. It is zero if nothing will.
-func (o *Observed) DueIn() time.Duration {
-	due := slices.Clone(o.due)
-	for _, machine := range o.Machines {
-		if Leaving(machine) || o.used(machine) && ClaimUID(machine) != "" {
+func (s *Snapshot) DueIn() time.Duration {
+	due := slices.Clone(s.due)
+	for _, machine := range s.Machines {
+		if IsLeaving(machine) || s.mayHavePods(machine) && ClaimUID(machine) != "" {
 			continue
 		}
-		if !o.used(machine) {
-			due = append(due, startedAt(machine).Add(o.patience()), startedAt(machine).Add(o.Settings.LaunchTimeout))
+		if !s.mayHavePods(machine) {
+			due = append(due, startedAt(machine).Add(s.progressTimeout()), startedAt(machine).Add(s.Settings.LaunchTimeout))
 		}
 		if ClaimUID(machine) == "" {
-			due = append(due, spareSince(machine).Add(o.Settings.SpareTTL))
+			due = append(due, SpareSince(machine).Add(s.Settings.SpareTTL))
 		}
 	}
-	if len(o.exceeding) > 0 {
+	if len(s.exceeding) > 0 {
 		// No event tells when another claim leaves room within the limit.
-		due = append(due, o.Now.Add(limitPoll))
+		due = append(due, s.Now.Add(limitPoll))
 	}
-	for i := range o.Claims {
-		due = append(due, o.claimDue(&o.Claims[i])...)
+	for i := range s.Claims {
+		due = append(due, s.claimDue(&s.Claims[i])...)
 	}
-	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(o.Now) })...)
+	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(s.Now) })...)
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Paused reports whether the operator does not set the replicas of a scalable resource: it is
+// Suspended reports whether the operator does not set the replicas of a scalable resource: it is
 // paused, an adopted one is rolling out, or another controller sets its replicas.
-func (r *Resource) Paused(ctx context.Context, clusters *operator.Clusters) (bool, error) {
-	if r.stopped() {
+func (r *Resource) Suspended(ctx context.Context, clusters *operator.Clusters) (bool, error) {
+	if r.Paused() {
 		return true, nil
 	}
-	return r.kind.handsOff(ctx, clusters, r)
+	return r.kind.controlledByOthers(ctx, clusters, r)
 }
 
-// stopped reports whether Cluster API does not work on the resource either.
-func (r *Resource) stopped() bool {
+// Paused reports whether Cluster API does not work on the resource either.
+func (r *Resource) Paused() bool {
 	return annotations.HasPaused(r) || r.kind.fields(r.API()).paused
 }
 
-// MachinePaused reports whether the operator changes nothing on a Machine: it, its scalable
+// MachineSuspended reports whether the operator changes nothing on a Machine: it, its scalable
 // resource or the Cluster is paused. A Machine that is being deleted must not wait for the end
 // of a rollout, which waits for the Machine.
-func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
+func MachineSuspended(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := client.IgnoreNotFound(clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster)); err != nil {
 		return false, fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err)
@@ -40,11 +40,11 @@ func MachinePaused(ctx context.Context, clusters *operator.Clusters, machine *cl
 		return true, nil
 	}
 	resource, err := Get(ctx, clusters, operator.ResourceOf(machine))
-	if err != nil || resource == nil || resource.kind != kindOf(machine) {
+	if err != nil || resource == nil || resource.kind != machineKind(machine) {
 		return false, err
 	}
 	if !machine.DeletionTimestamp.IsZero() {
-		return resource.stopped(), nil
+		return resource.Paused(), nil
 	}
-	return resource.Paused(ctx, clusters)
+	return resource.Suspended(ctx, clusters)
 }

@@ -27,9 +27,9 @@ func (machinePools) hold(machine *clusterv1.Machine) {
 	metav1.SetMetaDataAnnotation(&machine.ObjectMeta, v1alpha1.TerminateHookAnnotation, "")
 }
 
-// handsOff tells whether somebody else sets the replicas of a MachinePool, as
+// controlledByOthers tells whether somebody else sets the replicas of a MachinePool, as
 // cluster.x-k8s.io/replicas-managed-by says.
-func (machinePools) handsOff(_ context.Context, _ *operator.Clusters, resource *Resource) (bool, error) {
+func (machinePools) controlledByOthers(_ context.Context, _ *operator.Clusters, resource *Resource) (bool, error) {
 	return annotations.ReplicasManagedByExternalAutoscaler(resource), nil
 }
 
@@ -80,36 +80,36 @@ func provisioned(infrastructure *unstructured.Unstructured) bool {
 
 // observe tells whether the provider can make Machines and must have seen the replicas,
 // and which of the leaving Machines have lost their instance.
-func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, observed *Observed) error {
-	if observed.Resource == nil || !observed.Resource.GetDeletionTimestamp().IsZero() {
+func (machinePools) observe(ctx context.Context, clusters *operator.Clusters, snap *Snapshot) error {
+	if snap.Resource == nil || !snap.Resource.GetDeletionTimestamp().IsZero() {
 		// Nobody makes instances any more: all of them are going, or are gone.
-		for name, machine := range observed.Machines {
-			observed.gone[name] = Leaving(machine)
+		for name, machine := range snap.Machines {
+			snap.instanceGone[name] = IsLeaving(machine)
 		}
-		observed.scaling = link.Pool{Unready: true}
+		snap.scaling = link.Pool{Unready: true}
 		return nil
 	}
-	infrastructure, err := infrastructureOf(ctx, clusters, observed.Resource)
+	infrastructure, err := infrastructureOf(ctx, clusters, snap.Resource)
 	if err != nil {
 		return err
 	}
 	// One that is being deleted replaces nothing, and all of its instances go.
 	going := infrastructure != nil && infrastructure.GetDeletionTimestamp() != nil
 	ready := infrastructure != nil && !going && makesMachines(infrastructure)
-	if !ready && len(observed.Claims) > 0 {
-		observed.due = append(observed.due, observed.Now.Add(observed.times().ReadyPoll))
+	if !ready && len(snap.Claims) > 0 {
+		snap.due = append(snap.due, snap.Now.Add(snap.times().ReadyPoll))
 	}
-	seen := replicasSince(observed.Resource).Add(observed.times().Settle)
-	observed.due = append(observed.due, seen)
-	observed.scaling = link.Pool{Unready: !ready, Settled: !observed.Now.Before(seen)}
-	observed.scalingProblem = problemOf(infrastructure)
-	observed.halt = poolHaltOf(observed.Resource.API().(*clusterv1.MachinePool), infrastructure)
-	return observed.losses(ctx, clusters, going)
+	seen := replicasSince(snap.Resource).Add(snap.times().Settle)
+	snap.due = append(snap.due, seen)
+	snap.scaling = link.Pool{Unready: !ready, ReplicasSeen: !snap.Now.Before(seen)}
+	snap.scalingProblem = problemOf(infrastructure)
+	snap.stall = poolStallOf(snap.Resource.API().(*clusterv1.MachinePool), infrastructure)
+	return snap.findLost(ctx, clusters, going)
 }
 
-// poolHaltOf returns why nothing works on a MachinePool; nil if something does. Once the
+// poolStallOf returns why nothing works on a MachinePool; nil if something does. Once the
 // provider has acted on its infrastructure, nothing shows that it acts no more.
-func poolHaltOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstructured) *Halt {
+func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstructured) *Stall {
 	name := client.ObjectKeyFromObject(pool)
 	switch {
 	case pool.Status.ObservedGeneration < pool.Generation:
@@ -122,17 +122,17 @@ func poolHaltOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstru
 	return nil
 }
 
-// losses tells which Machines have lost their instance. Going tells whether all instances
+// findLost tells which Machines have lost their instance. Going tells whether all instances
 // of the pool go.
-func (o *Observed) losses(ctx context.Context, clusters *operator.Clusters, going bool) error {
-	for name, machine := range o.Machines {
+func (s *Snapshot) findLost(ctx context.Context, clusters *operator.Clusters, going bool) error {
+	for name, machine := range s.Machines {
 		var err error
-		if !Leaving(machine) {
-			o.gone[name] = neverBoots(ctx, clusters, machine)
+		if !IsLeaving(machine) {
+			s.instanceGone[name] = neverBoots(ctx, clusters, machine)
 		} else {
-			o.due = append(o.due, LeavingSince(machine, o.Now).Add(o.times().Settle))
-			o.gone[name], err = lostInstance(ctx, clusters, machine, o.Resource)
-			o.gone[name] = o.gone[name] || going && !machine.DeletionTimestamp.IsZero()
+			s.due = append(s.due, LeavingSince(machine, s.Now).Add(s.times().Settle))
+			s.instanceGone[name], err = lostInstance(ctx, clusters, machine, s.Resource)
+			s.instanceGone[name] = s.instanceGone[name] || going && !machine.DeletionTimestamp.IsZero()
 		}
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 // neverBoots tells whether a Machine without a Node has lost its instance, which was there
 // before it. If it has a Node, that goes with the instance, and the claim with the Node.
 func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) bool {
-	if Used(machine) {
+	if HasNode(machine) {
 		return false
 	}
 	instance, err := readInstance(ctx, clusters, machine)
@@ -182,7 +182,7 @@ func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 	ids := resource.API().(*clusterv1.MachinePool).Spec.ProviderIDList
 	// A Machine can have a Node before it learns of its provider ID.
 	id := machine.Spec.ProviderID
-	return instance.GetDeletionTimestamp() != nil || Used(machine) && id != "" && !slices.Contains(ids, id), nil
+	return instance.GetDeletionTimestamp() != nil || HasNode(machine) && id != "" && !slices.Contains(ids, id), nil
 }
 
 // replicasSince returns when replicas were last set.
@@ -209,4 +209,4 @@ func problemOf(infrastructure *unstructured.Unstructured) string {
 	return ""
 }
 
-func (machinePools) passOn(context.Context, *operator.Clusters, *Observed, int32) error { return nil }
+func (machinePools) passOn(context.Context, *operator.Clusters, *Snapshot, int32) error { return nil }

@@ -111,7 +111,7 @@ func TestUnusable(t *testing.T) {
 			if err != nil || (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q (%v), want %q", got, err, tc.want)
 			}
-			if paused, err := pool.Paused(t.Context(), clusters); err != nil || paused != tc.handsOff {
+			if paused, err := pool.Suspended(t.Context(), clusters); err != nil || paused != tc.handsOff {
 				t.Errorf("paused: got %t (%v)", paused, err)
 			}
 		})
@@ -123,8 +123,8 @@ func TestUnusable(t *testing.T) {
 
 // A claim of a pool that cannot be used has failed at once, and says why.
 func TestFailureOfUnusablePool(t *testing.T) {
-	observed := &Observed{Now: noon, Settings: settings, unusable: "no Machines"}
-	got := observed.Failure(claimOf(time.Second))
+	snap := &Snapshot{Now: noon, Settings: settings, unusable: "no Machines"}
+	got := snap.Failure(claimOf(time.Second))
 	if got == nil || got.Kind != ResourceUnusable || got.Message != "no Machines" {
 		t.Errorf("got %+v", got)
 	}
@@ -144,33 +144,33 @@ func TestObservePool(t *testing.T) {
 		dueIn   time.Duration
 	}{
 		"no pool yet":           {claims: 1, want: link.Pool{Unready: true}},
-		"no infrastructure yet": {pool: machinePool(nil), want: link.Pool{Unready: true, Settled: true}, problem: ": its infrastructure is not there"},
-		"an infrastructure that makes no Machines yet": {pool: machinePool(nil), status: `{}`, want: link.Pool{Unready: true, Settled: true}},
-		"and a claim that waits for it":                {pool: machinePool(nil), status: `{}`, claims: 1, want: link.Pool{Unready: true, Settled: true}, dueIn: 5 * time.Second},
-		"an infrastructure that makes Machines":        {pool: machinePool(nil), status: makesMachines, claims: 1, want: link.Pool{Settled: true}},
+		"no infrastructure yet": {pool: machinePool(nil), want: link.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure is not there"},
+		"an infrastructure that makes no Machines yet": {pool: machinePool(nil), status: `{}`, want: link.Pool{Unready: true, ReplicasSeen: true}},
+		"and a claim that waits for it":                {pool: machinePool(nil), status: `{}`, claims: 1, want: link.Pool{Unready: true, ReplicasSeen: true}, dueIn: 5 * time.Second},
+		"an infrastructure that makes Machines":        {pool: machinePool(nil), status: makesMachines, claims: 1, want: link.Pool{ReplicasSeen: true}},
 		"replicas of just now":                         {pool: machinePool(ago(0)), status: makesMachines, want: link.Pool{}, dueIn: 10 * time.Second},
 		"replicas of 9 seconds ago":                    {pool: machinePool(ago(9)), status: makesMachines, want: link.Pool{}, dueIn: time.Second},
-		"replicas of 10 seconds ago":                   {pool: machinePool(ago(10)), status: makesMachines, want: link.Pool{Settled: true}},
+		"replicas of 10 seconds ago":                   {pool: machinePool(ago(10)), status: makesMachines, want: link.Pool{ReplicasSeen: true}},
 		"an infrastructure that says what is wrong": {pool: machinePool(nil), status: `{conditions: [{type: Other, status: "False", reason: No, message: no}, {type: Ready, status: "False", reason: ScaleSetProvisionFailed, message: no quota}]}`,
-			want: link.Pool{Unready: true, Settled: true}, problem: ": ScaleSetProvisionFailed: no quota"},
-		"one that is ready": {pool: machinePool(nil), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: link.Pool{Settled: true}},
+			want: link.Pool{Unready: true, ReplicasSeen: true}, problem: ": ScaleSetProvisionFailed: no quota"},
+		"one that is ready": {pool: machinePool(nil), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: link.Pool{ReplicasSeen: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
 			if tc.status != "" {
 				objects = append(objects, scaleSet(t, tc.status))
 			}
-			observed := &Observed{Now: noon, Resource: tc.pool, Settings: settings, Claims: make([]karpv1.NodeClaim, tc.claims), gone: map[string]bool{}}
-			if err := (machinePools{}).observe(t.Context(), clustersWith(objects...), observed); err != nil {
+			snap := &Snapshot{Now: noon, Resource: tc.pool, Settings: settings, Claims: make([]karpv1.NodeClaim, tc.claims), instanceGone: map[string]bool{}}
+			if err := (machinePools{}).observe(t.Context(), clustersWith(objects...), snap); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(link.Scaling(tc.want), observed.scaling); diff != "" {
+			if diff := cmp.Diff(link.Scaling(tc.want), snap.scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
-			if observed.scalingProblem != tc.problem {
-				t.Errorf("problem: got %q, want %q", observed.scalingProblem, tc.problem)
+			if snap.scalingProblem != tc.problem {
+				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
 			}
-			if got := observed.DueIn(); got != tc.dueIn {
+			if got := snap.DueIn(); got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})
@@ -207,35 +207,35 @@ func TestObserveLeavingMachines(t *testing.T) {
 	}{
 		"a live one": {machine: machineOf(time.Minute), instance: instanceOf(), dueIn: time.Minute},
 		"a live one that has lost its instance": {machine: machineOf(time.Minute),
-			want: link.Machine{Leaving: true, Gone: true}, dueIn: time.Minute},
+			want: link.Machine{Leaving: true, InstanceGone: true}, dueIn: time.Minute},
 		"a live Node that has lost its instance": {machine: node(machineOf(time.Minute)),
-			want: link.Machine{Used: true}, dueIn: time.Minute},
+			want: link.Machine{HasNode: true}, dueIn: time.Minute},
 		"chosen just now": {machine: chosen(machineOf(time.Minute), 0), instance: instanceOf(),
-			want: link.Machine{Leaving: true, Chosen: true, Held: true}, dueIn: 10 * time.Second},
+			want: link.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: 10 * time.Second},
 		"chosen 9 seconds ago": {machine: chosen(machineOf(time.Minute), 9*time.Second), instance: instanceOf(),
-			want: link.Machine{Leaving: true, Chosen: true, Held: true}, dueIn: time.Second},
+			want: link.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: time.Second},
 		"chosen 10 seconds ago": {machine: chosen(machineOf(time.Minute), 10*time.Second), instance: instanceOf(),
-			want: link.Machine{Leaving: true, Chosen: true, Held: true, Settled: true}},
+			want: link.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true}},
 		"chosen, not deleted, and without an instance": {machine: chosen(machineOf(time.Minute), time.Minute),
-			want: link.Machine{Leaving: true, Chosen: true, Held: true, Settled: true, Gone: true}},
+			want: link.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true, InstanceGone: true}},
 		"deleted by somebody else": {machine: deleted(machineOf(time.Minute), 0), instance: instanceOf(),
 			want: link.Machine{Leaving: true}, dueIn: 10 * time.Second},
 		"deleted a minute ago by somebody else": {machine: deleted(machineOf(time.Hour), time.Minute), instance: instanceOf(),
 			want: link.Machine{Leaving: true, Unfit: true, Expired: true}},
 		"deleted, and its instance is going": {machine: deleted(machineOf(time.Minute), 0), instance: going,
-			want: link.Machine{Leaving: true, Gone: true}, dueIn: 10 * time.Second},
+			want: link.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
 		"deleted, and its instance is gone": {machine: deleted(machineOf(time.Minute), 0),
-			want: link.Machine{Leaving: true, Gone: true}, dueIn: 10 * time.Second},
+			want: link.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
 		"deleted, a Node, and the provider lists it": {machine: deleted(node(machineOf(time.Minute)), 0), instance: instanceOf(), listed: listed,
-			want: link.Machine{Leaving: true, Used: true}, dueIn: 10 * time.Second},
+			want: link.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
 		"deleted, a Node, and the provider lists others": {machine: deleted(node(machineOf(time.Minute)), 0), instance: instanceOf(), listed: listed[:1],
-			want: link.Machine{Leaving: true, Used: true, Gone: true}, dueIn: 10 * time.Second},
+			want: link.Machine{Leaving: true, HasNode: true, InstanceGone: true}, dueIn: 10 * time.Second},
 		"deleted, booting, and the provider lists others": {machine: deleted(machineOf(time.Minute), 0), instance: instanceOf(), listed: listed[:1],
 			want: link.Machine{Leaving: true}, dueIn: 10 * time.Second},
 		"deleted, a Node, without a provider ID so far": {machine: deleted(unknown, 0), instance: instanceOf(), listed: listed,
-			want: link.Machine{Leaving: true, Used: true}, dueIn: 10 * time.Second},
+			want: link.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
 		"chosen, a Node, and the provider lists others": {machine: chosen(node(machineOf(time.Minute)), time.Minute), instance: instanceOf(), listed: listed[:1],
-			want: link.Machine{Leaving: true, Chosen: true, Held: true, Used: true, Settled: true}},
+			want: link.Machine{Leaving: true, Marked: true, Hooked: true, HasNode: true, MarkSeen: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []client.Object{scaleSet(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)}
@@ -244,15 +244,15 @@ func TestObserveLeavingMachines(t *testing.T) {
 			}
 			machine, pool := ofPool(tc.machine), machinePool(nil)
 			pool.API().(*clusterv1.MachinePool).Spec.ProviderIDList = tc.listed
-			observed := &Observed{Now: noon, Resource: pool, Settings: settings, Machines: map[string]*clusterv1.Machine{"m": machine}, gone: map[string]bool{}}
-			if err := (machinePools{}).observe(t.Context(), clustersWith(objects...), observed); err != nil {
+			snap := &Snapshot{Now: noon, Resource: pool, Settings: settings, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
+			if err := (machinePools{}).observe(t.Context(), clustersWith(objects...), snap); err != nil {
 				t.Fatal(err)
 			}
 			tc.want.Name, tc.want.Created, tc.want.ProviderID = "m", machine.CreationTimestamp.Time, machine.Spec.ProviderID
-			if diff := cmp.Diff([]link.Machine{tc.want}, observed.state().Machines); diff != "" {
+			if diff := cmp.Diff([]link.Machine{tc.want}, snap.state().Machines); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := observed.DueIn(); got != tc.dueIn {
+			if got := snap.DueIn(); got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})
@@ -280,18 +280,18 @@ func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 			live.Name = "live"
 			leaving.DeletionTimestamp = new(metav1.NewTime(noon))
 			leaving.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: Timestamp(noon), v1alpha1.TerminateHookAnnotation: ""}
-			observed := &Observed{Now: noon, Resource: tc.resource, Settings: settings, gone: map[string]bool{},
+			snap := &Snapshot{Now: noon, Resource: tc.resource, Settings: settings, instanceGone: map[string]bool{},
 				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": live}}
-			if err := (machinePools{}).observe(t.Context(), clustersWith(tc.objects...), observed); err != nil {
+			if err := (machinePools{}).observe(t.Context(), clustersWith(tc.objects...), snap); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{"m"}, link.Decide(observed.state()).LetGo); diff != "" {
+			if diff := cmp.Diff([]string{"m"}, link.Decide(snap.state()).Deletable); diff != "" {
 				t.Errorf("let go (-want +got):\n%s", diff)
 			}
-			if observed.gone["live"] && len(tc.objects) == 0 {
+			if snap.instanceGone["live"] && len(tc.objects) == 0 {
 				t.Error("a live Machine counts as gone")
 			}
-			if diff := cmp.Diff(link.Scaling(link.Pool{Unready: true, Settled: len(tc.objects) > 0}), observed.scaling); diff != "" {
+			if diff := cmp.Diff(link.Scaling(link.Pool{Unready: true, ReplicasSeen: len(tc.objects) > 0}), snap.scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
 		})

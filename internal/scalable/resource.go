@@ -73,16 +73,16 @@ func (r *Resource) SetReplicas(replicas int32, now time.Time) {
 
 // Scale writes the planned replicas into a copy of the resource or into one that is to be
 // created. Replicas that are lowered because the MachineSet is blocked get the time of that.
-func (o *Observed) Scale(resource *Resource) {
+func (s *Snapshot) Scale(resource *Resource) {
 	before := resource.Replicas()
-	resource.SetReplicas(o.Plan.Replicas, o.Now)
+	resource.SetReplicas(s.Plan.Replicas, s.Now)
 	if resource.Replicas() == before {
 		return
 	}
 	annotations := lo.Assign(resource.GetAnnotations())
-	switch set, _ := o.scaling.(link.MachineSet); {
+	switch set, _ := s.scaling.(link.MachineSet); {
 	case set.Blocked && resource.Replicas() < before:
-		annotations[v1alpha1.ReplicasLoweredAtAnnotation] = Timestamp(o.Now)
+		annotations[v1alpha1.ReplicasLoweredAtAnnotation] = Timestamp(s.Now)
 	case set.Lowered && resource.Replicas() < before:
 		// A Machine that was created meanwhile may not be in the cache: it stays unlinked.
 	case set.Blocked || !set.Lowered || set.Probe:

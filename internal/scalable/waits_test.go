@@ -20,13 +20,13 @@ func TestWaits(t *testing.T) {
 		c.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
 		return c
 	}
-	observed := &Observed{Plan: link.Plan{Served: map[types.UID]string{"served": "m"}}, exceeding: sets.New[types.UID]("exceeding")}
+	snap := &Snapshot{Plan: link.Plan{Served: map[types.UID]string{"served": "m"}}, exceeding: sets.New[types.UID]("exceeding")}
 	for uid, want := range map[types.UID]bool{"waiting": true, "served": false, "exceeding": false} {
-		if got := observed.Waits(claim(uid)); got != want {
+		if got := snap.Waits(claim(uid)); got != want {
 			t.Errorf("a claim that is %s: got %t, want %t", uid, got, want)
 		}
 	}
-	if observed.Waits(&karpv1.NodeClaim{}) {
+	if snap.Waits(&karpv1.NodeClaim{}) {
 		t.Error("a claim that is not launched waits for a Machine")
 	}
 }

@@ -158,7 +158,9 @@ func (e *environment) pauseCluster(ctx context.Context, paused bool) {
 		Eventually(ctx, func() []string {
 			machines := &clusterv1.MachineList{}
 			Expect(e.client.List(ctx, machines)).To(Succeed())
-			return lo.FilterMap(machines.Items, func(machine clusterv1.Machine, _ int) (string, bool) { return machine.Name, scalable.Leaving(&machine) })
+			return lo.FilterMap(machines.Items, func(machine clusterv1.Machine, _ int) (string, bool) {
+				return machine.Name, scalable.IsLeaving(&machine)
+			})
 		}).Should(BeEmpty(), "Machines that are going")
 	}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}

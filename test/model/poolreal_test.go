@@ -13,7 +13,7 @@ import (
 // decideForReal returns the plan of the operator itself. A wait is over here when the
 // provider has seen what it is for.
 func (w *poolWorld) decideForReal() poolPlan {
-	state := link.State{Replicas: int32(w.replicas), Scaling: link.Pool{Settled: w.replicasSeen == w.replicas}}
+	state := link.State{Replicas: int32(w.replicas), Scaling: link.Pool{ReplicasSeen: w.replicasSeen == w.replicas}}
 	for i := range w.waiting {
 		name := "waiting-" + strconv.Itoa(int(i))
 		state.Claims = append(state.Claims, link.Claim{UID: types.UID(name), Name: name, NeedsMachine: true})
@@ -32,10 +32,10 @@ func (w *poolWorld) decideForReal() poolPlan {
 		}
 		machine := link.Machine{
 			Name: strconv.Itoa(i), Expired: true, Leaving: m.deleting || m.annotated,
-			Chosen: m.annotated, Held: m.hook, Settled: m.annotated && (w.annotated[i] || !w.machines[i].annotated), Gone: m.going,
+			Marked: m.annotated, Hooked: m.hook, MarkSeen: m.annotated && (w.annotated[i] || !w.machines[i].annotated), InstanceGone: m.going,
 		}
 		if m.serves != spare {
-			machine.Claim, machine.Used = claimOf(i), true
+			machine.Claim, machine.HasNode = claimOf(i), true
 		}
 		state.Machines = append(state.Machines, machine)
 		if m.deleting && m.hook && !m.annotated { // as the reconciler does with what others delete
@@ -44,8 +44,8 @@ func (w *poolWorld) decideForReal() poolPlan {
 	}
 	decided := link.Decide(state)
 	plan.replicas = int8(decided.Replicas)
-	plan.choose = append(plan.choose, indexes(decided.Removals)...)
-	for _, name := range decided.LetGo {
+	plan.choose = append(plan.choose, indexes(decided.Marks)...)
+	for _, name := range decided.Deletable {
 		if i := index(name); !w.seen[i].deleting || w.seen[i].hook {
 			plan.letGo = append(plan.letGo, i)
 		}

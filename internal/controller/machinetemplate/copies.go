@@ -81,7 +81,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		}
 	}
 	if template != nil {
-		errs = append(errs, r.restore(ctx, template, users))
+		errs = append(errs, r.recreate(ctx, template, users))
 	}
 	return next, errors.Join(errs...)
 }
@@ -182,9 +182,9 @@ func ownersOf(object *unstructured.Unstructured, users []*scalable.Resource) []m
 	return append(owners, references...)
 }
 
-// restore makes objects again that scalable resources refer to and that are missing,
+// recreate makes objects again that scalable resources refer to and that are missing,
 // as far as the template still generates them.
-func (r *Reconciler) restore(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*scalable.Resource) error {
+func (r *Reconciler) recreate(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*scalable.Resource) error {
 	missing = lo.PickBy(missing, func(_ copyKey, users []*scalable.Resource) bool {
 		return lo.SomeBy(users, func(user *scalable.Resource) bool { return user.GetDeletionTimestamp().IsZero() })
 	})

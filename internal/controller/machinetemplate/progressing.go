@@ -22,7 +22,7 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 		return err
 	}
 	waiting := lo.Filter(claims, func(_ karpv1.NodeClaim, i int) bool {
-		return scalable.NeedsMachine(&claims[i]) && scalable.Halted(&claims[i])
+		return scalable.NeedsMachine(&claims[i]) && scalable.IsStalled(&claims[i])
 	})
 	conditions := template.StatusConditions()
 	if len(waiting) == 0 {

@@ -28,7 +28,7 @@ func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha
 	resources := make([]v1alpha1.ScalableResourceStatus, 0, len(list))
 	for _, resource := range list {
 		offering := scalable.OfferingOf(resource)
-		paused, err := resource.Paused(ctx, r.clusters)
+		paused, err := resource.Suspended(ctx, r.clusters)
 		if err != nil {
 			return err
 		}

@@ -78,21 +78,21 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile works on the scalable resource of the given name. One claim's
 // failure does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
-	if err != nil || observed == nil {
+	snap, err := scalable.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
+	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
-	if observed.LeftAlone && !observed.Ending {
-		return reconcile.Result{}, r.deleteLost(ctx, observed)
+	if snap.Suspended && !snap.ClusterDeleting {
+		return reconcile.Result{}, r.deleteLost(ctx, snap)
 	}
-	uncertain, err := r.link(ctx, observed)
-	observed.Claims = slices.DeleteFunc(observed.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
-	err = errors.Join(err, r.propagate(ctx, observed), r.deleteLost(ctx, observed), r.deleteEnding(ctx, observed), r.reportHalts(ctx, observed))
-	again, failed := r.fail(ctx, observed)
+	uncertain, err := r.link(ctx, snap)
+	snap.Claims = slices.DeleteFunc(snap.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
+	err = errors.Join(err, r.propagate(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
+	again, failed := r.handleFailures(ctx, snap)
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: requeue.Soonest(again, observed.DueIn())}, nil
+	return reconcile.Result{RequeueAfter: requeue.Soonest(again, snap.DueIn())}, nil
 }
 
 // newest returns the Machines of a resource in the latest version that is known here.

@@ -10,14 +10,14 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// deleteEnding deletes the claims that have no Machine while their Cluster is being
+// deleteWithCluster deletes the claims that have no Machine while their Cluster is being
 // deleted, also those without a NodePool: nobody can ever serve them, and a deletion
 // cannot be taken back. Nothing has failed, so no offering is marked.
-func (r *Reconciler) deleteEnding(ctx context.Context, observed *scalable.Observed) error {
+func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *scalable.Snapshot) error {
 	reason := fmt.Sprintf("Cluster %s is being deleted", r.clusters.Cluster)
 	var errs []error
-	for i := range observed.Claims {
-		if claim := &observed.Claims[i]; observed.EndsWithout(claim) {
+	for i := range snap.Claims {
+		if claim := &snap.Claims[i]; snap.EndsWithoutMachine(claim) {
 			r.recorder.Publish(clusterDeleting(claim, reason))
 			errs = append(errs, r.delete(ctx, claim, reason))
 		}

@@ -65,8 +65,8 @@ func TestDeleteEnding(t *testing.T) {
 			}
 			c, recorder := builder.Build(), &reasons{}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: clusterOf{client: c, live: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
-			observed := &scalable.Observed{Ending: tc.ending, Claims: claims, Plan: link.Plan{Served: map[types.UID]string{"served": "m"}}}
-			if err := r.deleteEnding(t.Context(), observed); err != nil {
+			snap := &scalable.Snapshot{ClusterDeleting: tc.ending, Claims: claims, Plan: link.Plan{Served: map[types.UID]string{"served": "m"}}}
+			if err := r.deleteWithCluster(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
 			list := &karpv1.NodeClaimList{}

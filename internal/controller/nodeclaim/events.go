@@ -51,7 +51,7 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalo
 }
 
 // claimWaits reports on a claim what Cluster API reports while it creates no Machine for it.
-func claimWaits(claim *karpv1.NodeClaim, halt *scalable.Halt) events.Event {
+func claimWaits(claim *karpv1.NodeClaim, halt *scalable.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
@@ -62,7 +62,7 @@ func claimWaits(claim *karpv1.NodeClaim, halt *scalable.Halt) events.Event {
 }
 
 // podWaitsForClusterAPI reports the same on a Pod.
-func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, halt *scalable.Halt) events.Event {
+func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, halt *scalable.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,
@@ -72,8 +72,8 @@ func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, ha
 	}
 }
 
-// claimMoved tells on a claim without a NodePool that it has another offering.
-func claimMoved(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.Failure) events.Event {
+// claimRelaunched tells on a claim without a NodePool that it has another offering.
+func claimRelaunched(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeNormal,

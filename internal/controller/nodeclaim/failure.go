@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// fail handles the claims whose machine could not be had, in steps that each follow
+// handleFailures handles the claims whose machine could not be had, in steps that each follow
 // from what the API server has, so that it can stop after any of them:
 //
 //  1. The offering is marked as unavailable, in the template's status.
@@ -29,17 +29,17 @@ import (
 //     without a NodePool, which nobody would make again, moves to another offering.
 //
 // It returns after what time to look again; zero for no time.
-func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
+func (r *Reconciler) handleFailures(ctx context.Context, snap *scalable.Snapshot) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
 	marking := false
-	for i := range observed.Claims {
-		claim := &observed.Claims[i]
-		failed := observed.Failure(claim)
+	for i := range snap.Claims {
+		claim := &snap.Claims[i]
+		failed := snap.Failure(claim)
 		if failed == nil {
 			continue
 		}
-		until, marked := r.markedUntil(claim, observed)
+		until, marked := r.unavailableUntil(claim, snap)
 		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
 		case failed.Kind == scalable.LimitReached && pooled:
@@ -47,61 +47,61 @@ func (r *Reconciler) fail(ctx context.Context, observed *scalable.Observed) (tim
 			errs = append(errs, r.replace(ctx, claim, failed))
 		case failed.Kind == scalable.LimitReached:
 			// Nobody would make it again: it waits.
-			_, err := r.tell(ctx, claim, failed)
+			_, err := r.recordFailure(ctx, claim, failed)
 			errs = append(errs, err)
-		case !marked && (pooled || !wasTold(claim)):
+		case !marked && (pooled || !isRecorded(claim)):
 			if marking {
 				continue // one mark is enough for all claims of the offering
 			}
-			retry, err := r.mark(ctx, claim, failed, observed)
+			retry, err := r.markUnavailable(ctx, claim, failed, snap)
 			marking, again = true, requeue.Soonest(retry, again)
 			errs = append(errs, err)
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:
-			moved, err := r.move(ctx, claim, failed, observed)
+			moved, err := r.relaunch(ctx, claim, failed, snap)
 			errs = append(errs, err)
 			if !moved {
-				again = requeue.Soonest(again, until.Sub(observed.Now))
+				again = requeue.Soonest(again, until.Sub(snap.Now))
 			}
 		}
 	}
 	return again, errors.Join(errs...)
 }
 
-// wasTold reports whether a failure of a claim has been handled as far as it could be. A limit
+// isRecorded reports whether a failure of a claim has been handled as far as it could be. A limit
 // that the claim waited for is no failure of its offering.
-func wasTold(claim *karpv1.NodeClaim) bool {
+func isRecorded(claim *karpv1.NodeClaim) bool {
 	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
 	return condition.IsFalse() && condition.Reason != string(scalable.LimitReached)
 }
 
 // replace tells of a failure and deletes the claim.
 func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
-	told, err := r.tell(ctx, claim, failed)
+	told, err := r.recordFailure(ctx, claim, failed)
 	if err != nil || !told {
 		return err
 	}
 	return r.delete(ctx, claim, failed.Message)
 }
 
-// markedUntil returns until when a claim's offering is marked as unavailable. Of a
+// unavailableUntil returns until when a claim's offering is marked as unavailable. Of a
 // template that is gone nothing can be launched, which is as good.
-func (r *Reconciler) markedUntil(claim *karpv1.NodeClaim, observed *scalable.Observed) (time.Time, bool) {
-	if observed.Template == nil {
+func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *scalable.Snapshot) (time.Time, bool) {
+	if snap.Template == nil {
 		return time.Time{}, true
 	}
-	return r.catalog.MarkedUntil(observed.Template, catalog.KeyOf(claim), observed.Now)
+	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.Now)
 }
 
 // markAgainAfter is after what time a mark is tried again that met with a conflict:
 // other offerings of the template can fail in the same moment.
 const markAgainAfter = time.Second
 
-// mark writes that a claim's offering is unavailable. The event of that write
+// markUnavailable writes that a claim's offering is unavailable. The event of that write
 // brings the next reconcile. It returns after what time to try again; zero if it is
 // written.
-func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) (time.Duration, error) {
+func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *scalable.Snapshot) (time.Duration, error) {
 	offering := catalog.KeyOf(claim)
 	mark := v1alpha1.UnavailableOffering{
 		InstanceType: offering.InstanceType,
@@ -110,9 +110,9 @@ func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *
 		Reason:       string(failed.Kind),
 		Message:      failed.Message,
 	}
-	marked := observed.Template.DeepCopy()
-	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, observed.Now)
-	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(observed.Template, client.MergeFromWithOptimisticLock{}))
+	marked := snap.Template.DeepCopy()
+	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, snap.Now)
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(snap.Template, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return markAgainAfter, nil
 	}
@@ -120,15 +120,15 @@ func (r *Reconciler) mark(ctx context.Context, claim *karpv1.NodeClaim, failed *
 	if err != nil {
 		// If it fails again, the claims are replaced all the same, and their successors get
 		// other offerings.
-		r.catalog.Mark(observed.Template, mark, observed.Now)
+		r.catalog.Mark(snap.Template, mark, snap.Now)
 		return 0, fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
 	}
 	return 0, nil
 }
 
-// tell writes the failure on the claim, and tells of it with events. It returns
+// recordFailure writes the failure on the claim, and tells of it with events. It returns
 // false if the claim is not what it was.
-func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) (bool, error) {
+func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) (bool, error) {
 	changed := claim.DeepCopy()
 	if changed.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message) {
 		if told, err := r.patchStatus(ctx, changed, claim); err != nil || !told {

@@ -12,28 +12,28 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// reportHalts writes on each claim that waits for Cluster API what that reports, once, and
+// reportStalls writes on each claim that waits for Cluster API what that reports, once, and
 // that it works again. Nothing else follows: no offering is marked, and no claim fails. The
 // time of the last write is that from which launchTimeout counts. Claims of a Cluster that is
 // being deleted do not wait.
-func (r *Reconciler) reportHalts(ctx context.Context, observed *scalable.Observed) error {
-	if observed.Ending {
+func (r *Reconciler) reportStalls(ctx context.Context, snap *scalable.Snapshot) error {
+	if snap.ClusterDeleting {
 		return nil
 	}
 	var errs []error
-	for i := range observed.Claims {
-		claim := &observed.Claims[i]
-		switch halt := observed.Halt(claim); {
+	for i := range snap.Claims {
+		claim := &snap.Claims[i]
+		switch halt := snap.Stall(claim); {
 		case halt != nil:
-			errs = append(errs, r.reportHalt(ctx, claim, halt))
-		case scalable.Halted(claim) && scalable.NeedsMachine(claim):
+			errs = append(errs, r.reportStall(ctx, claim, halt))
+		case scalable.IsStalled(claim) && scalable.NeedsMachine(claim):
 			errs = append(errs, r.reportResumed(ctx, claim))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) reportHalt(ctx context.Context, claim *karpv1.NodeClaim, halt *scalable.Halt) error {
+func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, halt *scalable.Stall) error {
 	changed := claim.DeepCopy()
 	if !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, halt.Reason, halt.Message) {
 		return nil

@@ -23,18 +23,18 @@ import (
 // not what the plan says, because a link could not be written: the claim of that link,
 // and the claim that another writer has linked the Machine to. What the plan says of
 // other claims does not depend on these links.
-func (r *Reconciler) link(ctx context.Context, observed *scalable.Observed) (sets.Set[types.UID], error) {
+func (r *Reconciler) link(ctx context.Context, snap *scalable.Snapshot) (sets.Set[types.UID], error) {
 	uncertain := sets.New[types.UID]()
 	var errs []error
-	for _, link := range observed.Plan.Links {
-		machine := observed.Machines[link.Machine]
-		linked, err := r.linkOne(ctx, observed, machine, link.Claim)
+	for _, link := range snap.Plan.Links {
+		machine := snap.Machines[link.Machine]
+		linked, err := r.linkOne(ctx, snap, machine, link.Claim)
 		if linked != nil {
-			r.recent.add(observed.Name, linked)
-			observed.Machines[machine.Name] = linked
+			r.recent.add(snap.Name, linked)
+			snap.Machines[machine.Name] = linked
 			continue
 		}
-		uncertain.Insert(link.Claim.UID, r.claimOf(ctx, observed.Name, machine))
+		uncertain.Insert(link.Claim.UID, r.claimOf(ctx, snap.Name, machine))
 		errs = append(errs, err)
 	}
 	return uncertain, errors.Join(errs...)
@@ -61,7 +61,7 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 //
 // The API server is asked for the claim, once in its life: CloudProvider.Delete
 // finds no Machine and lets a claim go, and a link must not come after that.
-func (r *Reconciler) linkOne(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine, to link.Claim) (*clusterv1.Machine, error) {
+func (r *Reconciler) linkOne(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine, to link.Claim) (*clusterv1.Machine, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))
@@ -69,7 +69,7 @@ func (r *Reconciler) linkOne(ctx context.Context, observed *scalable.Observed, m
 	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	linked := scalable.Linked(machine, observed.Resource, claim)
+	linked := scalable.Linked(machine, snap.Resource, claim)
 	err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, nil

@@ -252,7 +252,7 @@ func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(machine("m"), live)
-			linked, err := w.newProcess().linkOne(t.Context(), &scalable.Observed{}, w.machine(t, "m"), link.Claim{UID: "a", Name: "a"})
+			linked, err := w.newProcess().linkOne(t.Context(), &scalable.Snapshot{}, w.machine(t, "m"), link.Claim{UID: "a", Name: "a"})
 			if err != nil || linked != nil {
 				t.Errorf("got %v, %v, want no link", linked, err)
 			}

@@ -20,11 +20,11 @@ import (
 
 // deleteLost deletes the claims whose Node is to go without Karpenter's doing.
 // Karpenter then drains the Node, with its own rules, and lets the Machine go.
-func (r *Reconciler) deleteLost(ctx context.Context, observed *scalable.Observed) error {
+func (r *Reconciler) deleteLost(ctx context.Context, snap *scalable.Snapshot) error {
 	var errs []error
-	for i := range observed.Claims {
-		claim := &observed.Claims[i]
-		if reason := lost(claim, observed); reason != "" {
+	for i := range snap.Claims {
+		claim := &snap.Claims[i]
+		if reason := lost(claim, snap); reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))
 			errs = append(errs, r.delete(ctx, claim, reason))
 		}
@@ -35,11 +35,11 @@ func (r *Reconciler) deleteLost(ctx context.Context, observed *scalable.Observed
 // lost returns why a registered claim is to go: its Machine is being deleted, by
 // hand or by a health check, or its Node was removed by force, so that Karpenter
 // has not seen it go.
-func lost(claim *karpv1.NodeClaim, observed *scalable.Observed) string {
+func lost(claim *karpv1.NodeClaim, snap *scalable.Snapshot) string {
 	if !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
 	}
-	for _, machine := range observed.Machines {
+	for _, machine := range snap.Machines {
 		if scalable.ClaimUID(machine) != claim.UID || machine.Spec.ProviderID != claim.Status.ProviderID {
 			continue
 		}

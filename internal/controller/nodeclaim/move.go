@@ -19,17 +19,17 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// move gives a claim without a NodePool the offering that fits now: another one, or
+// relaunch gives a claim without a NodePool the offering that fits now: another one, or
 // its own again once that can be chosen. If there is none, the claim keeps what it
 // has, and false is returned.
 //
 // The status is written first and what follows from it last: until then the claim
 // is one that has failed, and all is done again.
-func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, observed *scalable.Observed) (bool, error) {
+func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *scalable.Snapshot) (bool, error) {
 	before := withoutOffering(claim)
 	next, err := r.cloudProvider.Create(ctx, before)
 	if err != nil { // nothing fits for now
-		_, err := r.tell(ctx, claim, failed)
+		_, err := r.recordFailure(ctx, claim, failed)
 		return false, err
 	}
 	from, to := catalog.KeyOf(claim), catalog.KeyOf(next)
@@ -48,8 +48,8 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *
 	moved := changed.DeepCopy()
 	moved.Labels, moved.Annotations = lo.Assign(before.Labels, next.Labels), next.Annotations
 	err = r.clusters.Workload.GetClient().Patch(ctx, moved, client.MergeFromWithOptions(changed, client.MergeFromWithOptimisticLock{}))
-	if err == nil && next.Annotations[v1alpha1.ScalableResourceAnnotation] == observed.Name {
-		err = r.retry(ctx, claim, observed)
+	if err == nil && next.Annotations[v1alpha1.ScalableResourceAnnotation] == snap.Name {
+		err = r.replaceMachine(ctx, claim, snap)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return true, nil // its event brings the next reconcile
@@ -57,18 +57,18 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, failed *
 	if err != nil {
 		return true, fmt.Errorf("moving NodeClaim %s from offering %s to %s: %w", claim.Name, from, to, err)
 	}
-	r.recorder.Publish(claimMoved(claim, to, from, failed))
+	r.recorder.Publish(claimRelaunched(claim, to, from, failed))
 	log.FromContext(ctx).Info("moved NodeClaim", "NodeClaim", claim.Name, "from", from.String(), "to", to.String(), "reason", failed.Message)
 	return true, nil
 }
 
-// retry lets the failed Machine of a claim go, so that another is made in its place.
-func (r *Reconciler) retry(ctx context.Context, claim *karpv1.NodeClaim, observed *scalable.Observed) error {
-	name, served := observed.Plan.Served[claim.UID]
+// replaceMachine lets the failed Machine of a claim go, so that another is made in its place.
+func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim, snap *scalable.Snapshot) error {
+	name, served := snap.Plan.Served[claim.UID]
 	if !served {
 		return nil
 	}
-	return scalable.Choose(ctx, r.clusters.Management.GetClient(), observed.Machines[name], observed.Now, true)
+	return scalable.Mark(ctx, r.clusters.Management.GetClient(), snap.Machines[name], snap.Now, true)
 }
 
 // withoutOffering returns a claim without the labels that an offering gave it.

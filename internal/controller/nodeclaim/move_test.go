@@ -93,7 +93,7 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 			if got := claim.Labels[corev1.LabelInstanceTypeStable]; got != tc.want {
 				t.Errorf("it is of type %s, want %s", got, tc.want)
 			}
-			if retried := scalable.Chosen(w.machine(t, "failed")); retried != !tc.unavailable {
+			if retried := scalable.IsMarked(w.machine(t, "failed")); retried != !tc.unavailable {
 				t.Errorf("the failed Machine makes room for another: %t, want %t", retried, !tc.unavailable)
 			}
 			if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); lo.FromPtr(condition).Reason != v1alpha1.ReasonOfferingChanged {

@@ -20,11 +20,11 @@ import (
 
 // propagate gives each claim the provider ID of its Machine, or its provisional
 // one for as long as there is none.
-func (r *Reconciler) propagate(ctx context.Context, observed *scalable.Observed) error {
+func (r *Reconciler) propagate(ctx context.Context, snap *scalable.Snapshot) error {
 	var errs []error
-	for i := range observed.Claims {
-		claim := &observed.Claims[i]
-		if want := providerID(claim, observed); want != claim.Status.ProviderID {
+	for i := range snap.Claims {
+		claim := &snap.Claims[i]
+		if want := providerID(claim, snap); want != claim.Status.ProviderID {
 			errs = append(errs, client.IgnoreNotFound(r.setProviderID(ctx, claim, want)))
 		}
 	}
@@ -32,14 +32,14 @@ func (r *Reconciler) propagate(ctx context.Context, observed *scalable.Observed)
 }
 
 // providerID returns the provider ID a claim is to have.
-func providerID(claim *karpv1.NodeClaim, observed *scalable.Observed) string {
+func providerID(claim *karpv1.NodeClaim, snap *scalable.Snapshot) string {
 	// Core has not persisted the launch yet, or its Machine is about to go, or to be
 	// released: then nobody else may know it by the same ID.
 	if !claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue() || !claim.DeletionTimestamp.IsZero() {
 		return claim.Status.ProviderID
 	}
-	if name, served := observed.Plan.Served[claim.UID]; served {
-		if id := observed.Machines[name].Spec.ProviderID; id != "" {
+	if name, served := snap.Plan.Served[claim.UID]; served {
+		if id := snap.Machines[name].Spec.ProviderID; id != "" {
 			return id
 		}
 		return link.ProvisionalID(claim.UID)
@@ -71,7 +71,7 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = want
 	// It has its Machine, whatever it waited for: Cluster API, a limit, or an offering that failed.
-	waited := scalable.Waited(claim) || claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
+	waited := scalable.HasWaited(claim) || claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
 	if _, provisional := link.ParseProvisionalID(want); !provisional && waited {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 	}

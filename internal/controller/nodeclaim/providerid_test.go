@@ -40,11 +40,11 @@ func TestProviderID(t *testing.T) {
 			for _, set := range tc.states {
 				set(claim)
 			}
-			observed := &scalable.Observed{Machines: map[string]*clusterv1.Machine{"m": tc.machine}, Plan: link.Plan{Served: map[types.UID]string{}}}
+			snap := &scalable.Snapshot{Machines: map[string]*clusterv1.Machine{"m": tc.machine}, Plan: link.Plan{Served: map[types.UID]string{}}}
 			if tc.machine != nil {
-				observed.Plan.Served["1"] = "m"
+				snap.Plan.Served["1"] = "m"
 			}
-			if got := providerID(claim, observed); got != tc.want {
+			if got := providerID(claim, snap); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

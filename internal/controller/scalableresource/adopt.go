@@ -90,18 +90,18 @@ func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMac
 	return err == nil && offering.MachineDeployment == name, err
 }
 
-// disown leaves an adopted MachineDeployment to its owner again, when no template
+// endAdoption leaves an adopted MachineDeployment to its owner again, when no template
 // offers it any more and nothing that was made for a NodeClaim is left.
-func (r *Reconciler) disown(ctx context.Context, observed *scalable.Observed) (bool, error) {
-	if len(observed.Claims) > 0 || len(observed.Machines) > len(observed.Plan.Own) {
+func (r *Reconciler) endAdoption(ctx context.Context, snap *scalable.Snapshot) (bool, error) {
+	if len(snap.Claims) > 0 || len(snap.Machines) > len(snap.Plan.Unmanaged) {
 		return false, nil
 	}
-	offers, err := r.offers(ctx, observed.Template, scalable.OfferingOf(observed.Resource), observed.Name)
+	offers, err := r.offers(ctx, snap.Template, scalable.OfferingOf(snap.Resource), snap.Name)
 	if err != nil || offers {
 		return false, err
 	}
-	resource := observed.Resource
-	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.Disown(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
+	resource := snap.Resource
+	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.EndAdoption(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, ignoreConflict(client.IgnoreNotFound(fmt.Errorf("leaving %s to its owner: %w", resource, err)))
 	}
 	log.FromContext(ctx).Info("left scalable resource to its owner", "kind", resource.Kind().Name(), "resource", resource.Key())

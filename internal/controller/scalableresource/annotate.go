@@ -18,12 +18,12 @@ import (
 // so a user can change what these do while they cannot create Machines. It returns true
 // if it wrote: the event of that brings the next reconcile. Without its template, a
 // resource keeps what it has.
-func (r *Reconciler) annotate(ctx context.Context, observed *scalable.Observed) (bool, error) {
-	if observed.Template == nil {
+func (r *Reconciler) annotate(ctx context.Context, snap *scalable.Snapshot) (bool, error) {
+	if snap.Template == nil {
 		return false, nil
 	}
-	resource := observed.Resource
-	annotations := scalable.Annotated(resource.GetAnnotations(), observed.Template.Spec.Template.ScalableResourceAnnotations)
+	resource := snap.Resource
+	annotations := scalable.WithTemplateAnnotations(resource.GetAnnotations(), snap.Template.Spec.Template.ScalableResourceAnnotations)
 	if maps.Equal(annotations, resource.GetAnnotations()) {
 		return false, nil
 	}

@@ -48,9 +48,9 @@ type Reconciler struct {
 	recorder events.Recorder
 	clock    clock.PassiveClock
 
-	// stood is when this process last saw that Cluster API works on a resource no more, so
+	// stalledAt is when this process last saw that Cluster API works on a resource no more, so
 	// that patience counts from then on; see leave.
-	stood sync.Map
+	stalledAt sync.Map
 	// raised is when the replicas of a resource were last raised, for the pace only:
 	// nothing else is decided from it.
 	raised sync.Map
@@ -88,59 +88,59 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	observed, err := scalable.Observe(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
-	if err != nil || observed == nil {
+	snap, err := scalable.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
+	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
-	if observed.LeftAlone && !observed.Ending {
-		return reconcile.Result{}, r.leaveAlone(ctx, observed)
+	if snap.Suspended && !snap.ClusterDeleting {
+		return reconcile.Result{}, r.deleteSuspended(ctx, snap)
 	}
-	if mended, err := r.mendTimes(ctx, observed); err != nil || mended {
+	if mended, err := r.fixTimes(ctx, snap); err != nil || mended {
 		return reconcile.Result{}, err
 	}
-	removed := r.remove(ctx, observed)
-	waits, left := r.leave(ctx, observed)
-	result, err := r.scale(ctx, observed)
+	removed := r.markAndUnlink(ctx, snap)
+	waits, left := r.deleteMarked(ctx, snap)
+	result, err := r.scale(ctx, snap)
 	if err := errors.Join(removed, left, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	result.RequeueAfter = requeue.Soonest(result.RequeueAfter, waits, observed.DueIn())
+	result.RequeueAfter = requeue.Soonest(result.RequeueAfter, waits, snap.DueIn())
 	return result, nil
 }
 
 // scale makes the resource, or keeps it as it is to be.
-func (r *Reconciler) scale(ctx context.Context, observed *scalable.Observed) (reconcile.Result, error) {
-	switch resource := observed.Resource; {
+func (r *Reconciler) scale(ctx context.Context, snap *scalable.Snapshot) (reconcile.Result, error) {
+	switch resource := snap.Resource; {
 	case resource == nil:
-		r.raised.Delete(observed.Name)
-		again, err := r.generate(ctx, observed)
+		r.raised.Delete(snap.Name)
+		again, err := r.generate(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
 		// It is going, and its claims wait for the next one.
 		return reconcile.Result{}, nil
 	case scalable.Adopted(resource):
-		if disowned, err := r.disown(ctx, observed); err != nil || disowned {
+		if disowned, err := r.endAdoption(ctx, snap); err != nil || disowned {
 			return reconcile.Result{}, err
 		}
 	default:
 		// What keeps annotations from being set must not keep replicas from it.
-		annotated, err := r.annotate(ctx, observed)
+		annotated, err := r.annotate(ctx, snap)
 		if annotated {
 			return reconcile.Result{}, nil
 		}
-		result, updated := r.update(ctx, observed)
+		result, updated := r.update(ctx, snap)
 		return result, errors.Join(err, updated)
 	}
-	return r.update(ctx, observed)
+	return r.update(ctx, snap)
 }
 
 // update sets replicas and the time since which the resource is empty, and
 // deletes it when that is long ago.
-func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (reconcile.Result, error) {
-	resource := observed.Resource
+func (r *Reconciler) update(ctx context.Context, snap *scalable.Snapshot) (reconcile.Result, error) {
+	resource := snap.Resource
 	changed := resource.DeepCopy()
-	observed.Scale(changed)
-	empty := setEmptySince(changed, observed)
+	snap.Scale(changed)
+	empty := setEmptySince(changed, snap)
 	if empty.expired {
 		precondition := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}
 		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource.API(), precondition))
@@ -151,11 +151,11 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	}
 	before, after := resource.Replicas(), changed.Replicas()
 	if equal(resource, changed) {
-		return reconcile.Result{RequeueAfter: empty.expiresIn}, observed.PassOn(ctx, r.clusters, after)
+		return reconcile.Result{RequeueAfter: empty.expiresIn}, snap.PassOn(ctx, r.clusters, after)
 	}
 	// Lowering is never put off: a Machine that is gone before would be replaced.
 	raises := after > before
-	if wait := r.untilNextRaise(observed.Name); wait > 0 && raises {
+	if wait := r.untilNextRaise(snap.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {
@@ -166,30 +166,30 @@ func (r *Reconciler) update(ctx context.Context, observed *scalable.Observed) (r
 	// With the resourceVersion as precondition: replicas are lowered only from the
 	// value that the decision was made from.
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return r.notPatched(ctx, observed, raises, fmt.Errorf("patching %s: %w", resource, err))
+		return r.notPatched(ctx, snap, raises, fmt.Errorf("patching %s: %w", resource, err))
 	}
 	if raises {
-		r.noteRaise(observed.Name)
+		r.noteRaise(snap.Name)
 	}
 	if before != after {
 		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)
 	}
-	return reconcile.Result{RequeueAfter: empty.expiresIn}, observed.PassOn(ctx, r.clusters, after)
+	return reconcile.Result{RequeueAfter: empty.expiresIn}, snap.PassOn(ctx, r.clusters, after)
 }
 
 // notPatched handles the error of a resource that could not be patched. If its replicas were
 // to be raised, that is tried again soon: no event shows that a webhook answers again, or
 // accepts what it refused. Claims that wait for what was refused have failed after launchTimeout.
-func (r *Reconciler) notPatched(ctx context.Context, observed *scalable.Observed, raises bool, err error) (reconcile.Result, error) {
+func (r *Reconciler) notPatched(ctx context.Context, snap *scalable.Snapshot, raises bool, err error) (reconcile.Result, error) {
 	if !raises || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(err))
 	}
 	log.FromContext(ctx).Error(err, "cannot raise replicas")
 	result := reconcile.Result{RequeueAfter: createAgainAfter}
-	if !isRefusal(err) {
+	if !isRejection(err) {
 		return result, nil
 	}
-	return result, r.refuseAll(ctx, observed, err)
+	return result, r.rejectAll(ctx, snap, err)
 }
 
 // equal tells whether nothing that update sets is different.

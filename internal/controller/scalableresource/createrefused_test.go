@@ -90,8 +90,8 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 					t.Fatal(err)
 				}
 				message := lo.FromPtr(after.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)).Message
-				if scalable.Refused(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
-					t.Errorf("NodeClaim %s is refused: %t with %q, want %q", claim.Name, scalable.Refused(after), message, tc.refused)
+				if scalable.IsRejected(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
+					t.Errorf("NodeClaim %s is refused: %t with %q, want %q", claim.Name, scalable.IsRejected(after), message, tc.refused)
 				}
 				if !after.DeletionTimestamp.IsZero() {
 					t.Errorf("NodeClaim %s is being deleted", claim.Name)

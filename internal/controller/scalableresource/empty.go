@@ -21,19 +21,19 @@ type emptiness struct {
 // has had neither claims nor Machines. It is on the object so that a restart of
 // the operator does not begin anew. Replicas do not matter: those that Cluster
 // API cannot make Machines for would keep the resource for ever.
-func setEmptySince(resource *scalable.Resource, observed *scalable.Observed) emptiness {
+func setEmptySince(resource *scalable.Resource, snap *scalable.Snapshot) emptiness {
 	annotations := lo.Assign(resource.GetAnnotations())
-	if scalable.Adopted(resource) || len(observed.Claims) > 0 || len(observed.Machines) > 0 {
+	if scalable.Adopted(resource) || len(snap.Claims) > 0 || len(snap.Machines) > 0 {
 		delete(annotations, v1alpha1.EmptySinceAnnotation)
 		resource.SetAnnotations(annotations)
 		return emptiness{}
 	}
 	since, err := time.Parse(time.RFC3339, annotations[v1alpha1.EmptySinceAnnotation])
-	if err != nil || since.After(observed.Now) { // absent, or edited by somebody
-		since = observed.Now
+	if err != nil || since.After(snap.Now) { // absent, or edited by somebody
+		since = snap.Now
 		annotations[v1alpha1.EmptySinceAnnotation] = scalable.Timestamp(since)
 		resource.SetAnnotations(annotations)
 	}
-	left := observed.Settings.EmptyTTL - observed.Now.Sub(since)
+	left := snap.Settings.EmptyTTL - snap.Now.Sub(since)
 	return emptiness{expired: left <= 0, expiresIn: left}
 }

@@ -24,32 +24,32 @@ import (
 // template offers that no more, is deleted so that Karpenter decides anew.
 //
 // It returns after what time to try again, if Cluster API or the API server did not answer.
-func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) (time.Duration, error) {
+func (r *Reconciler) generate(ctx context.Context, snap *scalable.Snapshot) (time.Duration, error) {
 	var errs []error
-	for i := range observed.Claims {
-		claim := &observed.Claims[i]
-		if !observed.Waits(claim) {
+	for i := range snap.Claims {
+		claim := &snap.Claims[i]
+		if !snap.Waits(claim) {
 			continue
 		}
 		launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
-		case launch.Resource == observed.Name && launch.Generated == nil:
-			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", observed.Name, claim.Name))
-		case launch.Resource != observed.Name:
-			errs = append(errs, r.move(ctx, claim, launch))
+		case launch.Resource == snap.Name && launch.Generated == nil:
+			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", snap.Name, claim.Name))
+		case launch.Resource != snap.Name:
+			errs = append(errs, r.setResource(ctx, claim, launch))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			observed.Scale(launch.Generated.Resource)
+			snap.Scale(launch.Generated.Resource)
 			err := r.create(ctx, launch.Generated)
 			if err == nil {
 				return 0, errors.Join(errs...)
 			}
 			r.recorder.Publish(notGenerated(claim, launch.Generated.Resource, err))
 			log.FromContext(ctx).Error(err, "cannot create scalable resource")
-			if isRefusal(err) {
-				errs = append(errs, r.refuseAll(ctx, observed, err))
+			if isRejection(err) {
+				errs = append(errs, r.rejectAll(ctx, snap, err))
 			}
 			return createAgainAfter, errors.Join(errs...)
 		}
@@ -61,29 +61,29 @@ func (r *Reconciler) generate(ctx context.Context, observed *scalable.Observed) 
 // that a webhook answers again, or accepts what it refused.
 const createAgainAfter = 10 * time.Second
 
-// isRefusal reports whether an error is an answer that refuses what was to be created, or
+// isRejection reports whether an error is an answer that refuses what was to be created, or
 // another owner has an object of its name. Other errors, such as that of a webhook that could
 // not be called, are no evidence against an offering.
-func isRefusal(err error) bool {
+func isRejection(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err)
 }
 
-// refuseAll refuses all claims that wait for a resource.
-func (r *Reconciler) refuseAll(ctx context.Context, observed *scalable.Observed, reason error) error {
+// rejectAll refuses all claims that wait for a resource.
+func (r *Reconciler) rejectAll(ctx context.Context, snap *scalable.Snapshot, reason error) error {
 	var errs []error
-	for i := range observed.Claims {
-		if claim := &observed.Claims[i]; observed.Waits(claim) {
-			errs = append(errs, r.refuse(ctx, claim, reason))
+	for i := range snap.Claims {
+		if claim := &snap.Claims[i]; snap.Waits(claim) {
+			errs = append(errs, r.reject(ctx, claim, reason))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// refuse writes on a claim why no scalable resource can be created for it, once. If that does
+// reject writes on a claim why no scalable resource can be created for it, once. If that does
 // not change within launchTimeout, its launch has failed (see package nodeclaim).
-func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
+func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	changed := claim.DeepCopy()
-	if scalable.Refused(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
+	if scalable.IsRejected(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
 		return nil
 	}
 	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -116,8 +116,8 @@ func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) 
 	return nil
 }
 
-// move makes a claim name another scalable resource.
-func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *scalable.Launch) error {
+// setResource makes a claim name another scalable resource.
+func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, to *scalable.Launch) error {
 	changed := claim.DeepCopy()
 	changed.Annotations = to.Annotate(claim.Annotations)
 	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -137,7 +137,7 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	}
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
 		log.FromContext(ctx).Info("NodeClaim waits, for its template does not offer what it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
-		return r.refuse(ctx, claim, reason)
+		return r.reject(ctx, claim, reason)
 	}
 	r.recorder.Publish(offeringRemoved(claim, reason))
 	precondition := client.Preconditions{UID: &claim.UID}

@@ -59,9 +59,9 @@ func TestClaimMovesWithItsTemplate(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 		t.Fatal(err)
 	}
-	observed := &scalable.Observed{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
-	observed.Plan = link.Decide(link.State{Claims: []link.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
-	if _, err := r.generate(t.Context(), observed); err != nil {
+	snap := &scalable.Snapshot{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
+	snap.Plan = link.Decide(link.State{Claims: []link.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
+	if _, err := r.generate(t.Context(), snap); err != nil {
 		t.Fatal(err)
 	}
 

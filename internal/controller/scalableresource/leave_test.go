@@ -63,16 +63,16 @@ func TestLeaveWithCluster(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			observed := &scalable.Observed{Now: now, Ending: tc.ending, Claims: []karpv1.NodeClaim{claim}, Machines: map[string]*clusterv1.Machine{"m": read}}
-			if _, err := r.leave(t.Context(), observed); err != nil {
+			snap := &scalable.Snapshot{Now: now, ClusterDeleting: tc.ending, Claims: []karpv1.NodeClaim{claim}, Machines: map[string]*clusterv1.Machine{"m": read}}
+			if _, err := r.deleteMarked(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
 			after := &clusterv1.Machine{}
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 				t.Fatal(err)
 			}
-			if held := scalable.HeldUp(after); held != tc.held || scalable.Chosen(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
-				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, scalable.Chosen(after), after.DeletionTimestamp)
+			if held := scalable.WaitsForHook(after); held != tc.held || scalable.IsMarked(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
+				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, scalable.IsMarked(after), after.DeletionTimestamp)
 			}
 		})
 	}
@@ -93,19 +93,19 @@ func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 		want     time.Duration
 	}{
 		"none": {},
-		"one":  {machines: []*clusterv1.Machine{chosen("a", time.Minute)}, want: patience - time.Minute},
-		"two":  {machines: []*clusterv1.Machine{chosen("a", time.Second), chosen("b", time.Minute)}, want: patience - time.Minute},
+		"one":  {machines: []*clusterv1.Machine{chosen("a", time.Minute)}, want: loweringTimeout - time.Minute},
+		"two":  {machines: []*clusterv1.Machine{chosen("a", time.Second), chosen("b", time.Minute)}, want: loweringTimeout - time.Minute},
 		"three, and one has waited for long enough": {
-			machines: []*clusterv1.Machine{chosen("a", time.Minute), chosen("b", 2*time.Minute), chosen("c", patience)},
-			want:     patience - 2*time.Minute,
+			machines: []*clusterv1.Machine{chosen("a", time.Minute), chosen("b", 2*time.Minute), chosen("c", loweringTimeout)},
+			want:     loweringTimeout - 2*time.Minute,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := lo.Map(tc.machines, func(m *clusterv1.Machine, _ int) client.Object { return m.DeepCopy() })
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 			r := &Reconciler{clusters: &operator.Clusters{Management: clusterOf{client: management}}}
-			observed := &scalable.Observed{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
-			again, err := r.leave(t.Context(), observed)
+			snap := &scalable.Snapshot{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
+			again, err := r.deleteMarked(t.Context(), snap)
 			if err != nil || again != tc.want {
 				t.Errorf("the next reconcile is due in %s, want %s; error: %v", again, tc.want, err)
 			}

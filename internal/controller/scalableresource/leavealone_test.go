@@ -78,7 +78,7 @@ func TestLeaveAlone(t *testing.T) {
 					if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 						t.Fatal(err)
 					}
-					got := state{!after.DeletionTimestamp.IsZero(), scalable.Chosen(after), scalable.HeldUp(after)}
+					got := state{!after.DeletionTimestamp.IsZero(), scalable.IsMarked(after), scalable.WaitsForHook(after)}
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("reconcile %d (-want +got):\n%s", i+1, diff)
 					}

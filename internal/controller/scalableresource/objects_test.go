@@ -25,7 +25,7 @@ func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
 	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: live{clusterOf{client: management}}}}
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
 	const want = "TestMachineTemplate fleet/copy was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
-	if err == nil || !strings.Contains(err.Error(), want) || !isRefusal(err) {
+	if err == nil || !strings.Contains(err.Error(), want) || !isRejection(err) {
 		t.Errorf("got %v, want a refusal with %q in it", err, want)
 	}
 }

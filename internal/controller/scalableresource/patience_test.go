@@ -35,19 +35,19 @@ func TestPatience(t *testing.T) {
 	for name, moments := range map[string][]moment{
 		"Cluster API works": {
 			{at: time.Minute, kept: true, due: 2 * time.Minute},
-			{at: patience - time.Second, kept: true, due: time.Second},
-			{at: patience},
+			{at: loweringTimeout - time.Second, kept: true, due: time.Second},
+			{at: loweringTimeout},
 		},
 		"Cluster API works again after a while": {
-			{at: patience - time.Minute, stands: true, kept: true, due: patience},
-			{at: patience + time.Minute, stands: true, kept: true, due: patience},
-			{at: patience + 2*time.Minute, kept: true, due: patience - time.Minute},
-			{at: 2*patience + time.Minute - time.Second, kept: true, due: time.Second},
-			{at: 2*patience + time.Minute},
+			{at: loweringTimeout - time.Minute, stands: true, kept: true, due: loweringTimeout},
+			{at: loweringTimeout + time.Minute, stands: true, kept: true, due: loweringTimeout},
+			{at: loweringTimeout + 2*time.Minute, kept: true, due: loweringTimeout - time.Minute},
+			{at: 2*loweringTimeout + time.Minute - time.Second, kept: true, due: time.Second},
+			{at: 2*loweringTimeout + time.Minute},
 		},
 		"the operator does not know that Cluster API did not work": {
-			{at: patience + time.Minute, stands: true, kept: true, due: patience},
-			{at: patience + 2*time.Minute, fresh: true},
+			{at: loweringTimeout + time.Minute, stands: true, kept: true, due: loweringTimeout},
+			{at: loweringTimeout + 2*time.Minute, fresh: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 			if err := inner.Get(t.Context(), client.ObjectKeyFromObject(claim), after); err != nil {
 				t.Fatal(err)
 			}
-			if got := scalable.Refused(after); got != tc.refused {
+			if got := scalable.IsRejected(after); got != tc.refused {
 				t.Errorf("refused: %t, want %t", got, tc.refused)
 			}
 		})

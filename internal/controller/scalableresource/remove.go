@@ -20,26 +20,26 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// remove chooses the Machines that are to go, and releases those whose claim has
+// markAndUnlink chooses the Machines that are to go, and releases those whose claim has
 // gone before they became a Node.
-func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) error {
+func (r *Reconciler) markAndUnlink(ctx context.Context, snap *scalable.Snapshot) error {
 	management := r.clusters.Management.GetClient()
 	var errs []error
-	for _, name := range slices.Concat(observed.Plan.Removals, observed.Plan.Releases, unmarked(observed)) {
-		machine := observed.Machines[name]
-		serves, err := r.servesAfterAll(ctx, observed, machine)
+	for _, name := range slices.Concat(snap.Plan.Marks, snap.Plan.Unlinks, withoutSpareTime(snap)) {
+		machine := snap.Machines[name]
+		serves, err := r.stillServes(ctx, snap, machine)
 		if err != nil || serves {
 			errs = append(errs, err)
 			continue
 		}
 		logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine))
-		if slices.Contains(observed.Plan.Removals, name) {
+		if slices.Contains(snap.Plan.Marks, name) {
 			// If it has a Node, nobody has drained that: then Cluster API does.
-			if err = scalable.Choose(ctx, management, machine, observed.Now, !scalable.Used(machine)); err == nil {
+			if err = scalable.Mark(ctx, management, machine, snap.Now, !scalable.HasNode(machine)); err == nil {
 				logger.Info("chose Machine that serves no NodeClaim, to be deleted")
-				r.tellSurplus(observed, machine)
+				r.reportSurplus(snap, machine)
 			}
-		} else if err = scalable.Release(ctx, management, machine, observed.Now); err == nil {
+		} else if err = scalable.Unlink(ctx, management, machine, snap.Now); err == nil {
 			logger.Info("released Machine whose NodeClaim is gone")
 		}
 		errs = append(errs, ignoreConflict(client.IgnoreNotFound(err)))
@@ -47,24 +47,24 @@ func (r *Reconciler) remove(ctx context.Context, observed *scalable.Observed) er
 	return errors.Join(errs...)
 }
 
-// tellSurplus tells of a Machine that an adopted resource had too many: somebody has
+// reportSurplus tells of a Machine that an adopted resource had too many: somebody has
 // raised its replicas.
-func (r *Reconciler) tellSurplus(observed *scalable.Observed, machine *clusterv1.Machine) {
-	if _, released := machine.Annotations[v1alpha1.SpareSinceAnnotation]; observed.Resource != nil && scalable.Adopted(observed.Resource) && !released && scalable.ClaimUID(machine) == "" {
-		r.recorder.Publish(surplusMachine(observed.Resource, machine))
+func (r *Reconciler) reportSurplus(snap *scalable.Snapshot, machine *clusterv1.Machine) {
+	if _, released := machine.Annotations[v1alpha1.SpareSinceAnnotation]; snap.Resource != nil && scalable.Adopted(snap.Resource) && !released && scalable.ClaimUID(machine) == "" {
+		r.recorder.Publish(surplusMachine(snap.Resource, machine))
 	}
 }
 
-// unmarked returns the spare Machines that have a Node and no note of since when
+// withoutSpareTime returns the spare Machines that have a Node and no note of since when
 // they serve nobody. Others are spare since they were created or released.
-func unmarked(observed *scalable.Observed) []string {
-	return lo.Filter(observed.Plan.Spares, func(name string, _ int) bool {
-		machine := observed.Machines[name]
-		return scalable.Used(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == ""
+func withoutSpareTime(snap *scalable.Snapshot) []string {
+	return lo.Filter(snap.Plan.Spares, func(name string, _ int) bool {
+		machine := snap.Machines[name]
+		return scalable.HasNode(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == ""
 	})
 }
 
-// servesAfterAll asks the API server whether the claim of a Machine's link
+// stillServes asks the API server whether the claim of a Machine's link
 // exists, though the cache does not have it. A Machine may hold Pods, so a cache
 // is not enough to part it from its claim; and the question is asked once for each
 // Machine that goes this way.
@@ -73,7 +73,7 @@ func unmarked(observed *scalable.Observed) []string {
 // is not the one the claim knows by provider ID, and the API server says that the
 // other is linked to the claim and is to stay. If the claim names no scalable resource, a
 // user or a tool has removed the annotation: it gets that back and keeps its Machine.
-func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine) (bool, error) {
+func (r *Reconciler) stillServes(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine) (bool, error) {
 	uid, name := scalable.ClaimUID(machine), machine.Annotations[v1alpha1.NodeClaimAnnotation]
 	if uid == "" || name == "" {
 		return false, nil
@@ -89,12 +89,12 @@ func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Obse
 		return false, nil // another of that name
 	}
 	switch named := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; {
-	case named == "" && isOwn(machine, claim):
-		return true, r.restore(ctx, observed, machine, claim)
-	case named != observed.Name:
+	case named == "" && isItsMachine(machine, claim):
+		return true, r.restoreAnnotations(ctx, snap, machine, claim)
+	case named != snap.Name:
 		return false, nil // it has moved to another resource
 	}
-	other, served := observed.Plan.Served[uid]
+	other, served := snap.Plan.Served[uid]
 	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) {
 		return true, nil
 	}
@@ -103,5 +103,5 @@ func (r *Reconciler) servesAfterAll(ctx context.Context, observed *scalable.Obse
 		return true, client.IgnoreNotFound(fmt.Errorf("getting Machine %s/%s of NodeClaim %s: %w", machine.Namespace, other, name, err))
 	}
 	// Another Machine of that name, of whatever Cluster, does not serve the claim.
-	return first.UID != observed.Machines[other].UID || scalable.ClaimUID(first) != uid || scalable.Leaving(first), nil
+	return first.UID != snap.Machines[other].UID || scalable.ClaimUID(first) != uid || scalable.IsLeaving(first), nil
 }

@@ -49,12 +49,12 @@ func TestServesAfterAll(t *testing.T) {
 			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
 			both := live{clusterOf{client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
-			observed := &scalable.Observed{
+			snap := &scalable.Snapshot{
 				Name:     "general",
 				Machines: map[string]*clusterv1.Machine{"first": first("1"), "second": second},
 				Plan:     link.Plan{Served: map[types.UID]string{"c": "first"}},
 			}
-			got, err := r.servesAfterAll(t.Context(), observed, second)
+			got, err := r.stillServes(t.Context(), snap, second)
 			if err != nil || got != tc.want {
 				t.Errorf("got %t and %v, want %t", got, err, tc.want)
 			}

@@ -18,31 +18,31 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// isOwn reports whether a Machine that is linked to a claim is the Machine of that claim,
+// isItsMachine reports whether a Machine that is linked to a claim is the Machine of that claim,
 // given that the claim names no scalable resource: by provider ID or, until the claim has
 // that of a Machine, because both are of one offering. A claim that has moved has another.
-func isOwn(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
+func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	if id := claim.Status.ProviderID; id != "" && id != link.ProvisionalID(claim.UID) {
 		return id == machine.Spec.ProviderID
 	}
 	return scalable.OfferingOf(machine) == catalog.KeyOf(claim)
 }
 
-// restore writes on a claim the annotations that it has lost, so that it is among the
+// restoreAnnotations writes on a claim the annotations that it has lost, so that it is among the
 // claims of its Machine's scalable resource again. A conflict is an error, because no
 // event of a claim without these annotations brings the next reconcile.
-func (r *Reconciler) restore(ctx context.Context, observed *scalable.Observed, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
+func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
 	restored := claim.DeepCopy()
 	lost := map[string]string{v1alpha1.TemplateHashAnnotation: machine.Labels[v1alpha1.TemplateHashLabel]}
 	// Price and revision are known if the template still leads to this resource.
-	if launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == observed.Name {
+	if launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == snap.Name {
 		lost = launch.Annotate(nil)
 	}
 	restored.Annotations = lo.Assign(lo.OmitByValues(lost, []string{""}), claim.Annotations,
-		map[string]string{v1alpha1.ScalableResourceAnnotation: observed.Name})
+		map[string]string{v1alpha1.ScalableResourceAnnotation: snap.Name})
 	if err := r.clusters.Workload.GetClient().Patch(ctx, restored, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("restoring the annotations of NodeClaim %s: %w", claim.Name, err))
 	}
-	log.FromContext(ctx).Info("restored the annotations of NodeClaim", "NodeClaim", claim.Name, "resource", observed.Name, "Machine", client.ObjectKeyFromObject(machine))
+	log.FromContext(ctx).Info("restored the annotations of NodeClaim", "NodeClaim", claim.Name, "resource", snap.Name, "Machine", client.ObjectKeyFromObject(machine))
 	return nil
 }

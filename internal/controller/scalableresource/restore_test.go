@@ -85,15 +85,15 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			observed := &scalable.Observed{Name: resource, Now: now, Machines: map[string]*clusterv1.Machine{"m": read}}
-			observed.Plan = link.Decide(link.State{Replicas: 1, Machines: []link.Machine{{Name: "m", Claim: "c", ProviderID: tc.machineID, Used: tc.node}}})
-			if err := r.remove(t.Context(), observed); err != nil {
+			snap := &scalable.Snapshot{Name: resource, Now: now, Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap.Plan = link.Decide(link.State{Replicas: 1, Machines: []link.Machine{{Name: "m", Claim: "c", ProviderID: tc.machineID, HasNode: tc.node}}})
+			if err := r.markAndUnlink(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			if stays := !scalable.Leaving(read) && scalable.ClaimUID(read) == "c"; stays != tc.stays {
+			if stays := !scalable.IsLeaving(read) && scalable.ClaimUID(read) == "c"; stays != tc.stays {
 				t.Errorf("the Machine stays: %t, want %t", stays, tc.stays)
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {

@@ -22,22 +22,22 @@ const skew = 10 * time.Second
 // resources is mended where it is set.
 var times = []string{v1alpha1.MarkedForDeletionAtAnnotation, v1alpha1.SpareSinceAnnotation, v1alpha1.ReplicasSetAtAnnotation, v1alpha1.ReplicasLoweredAtAnnotation}
 
-// mendTimes sets times of a resource and its Machines to now that lie ahead, or are none.
+// fixTimes sets times of a resource and its Machines to now that lie ahead, or are none.
 // Somebody has edited them, or the operator that led before had another clock; what is
 // waited for would take longer by as much, or for ever. It returns whether there were
 // any: their events bring the next reconcile.
-func (r *Reconciler) mendTimes(ctx context.Context, observed *scalable.Observed) (bool, error) {
+func (r *Reconciler) fixTimes(ctx context.Context, snap *scalable.Snapshot) (bool, error) {
 	var objects []client.Object
-	if observed.Resource != nil {
-		objects = append(objects, observed.Resource.API())
+	if snap.Resource != nil {
+		objects = append(objects, snap.Resource.API())
 	}
-	for _, machine := range observed.Machines {
+	for _, machine := range snap.Machines {
 		objects = append(objects, machine)
 	}
 	var errs []error
 	mended := false
 	for _, object := range objects {
-		wrong := wrongTimes(object.GetAnnotations(), observed.Now)
+		wrong := wrongTimes(object.GetAnnotations(), snap.Now)
 		if len(wrong) == 0 {
 			continue
 		}
