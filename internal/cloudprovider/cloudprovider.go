@@ -31,9 +31,10 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // unhealthyToleration is for how long a Node may be not Ready before Karpenter
@@ -101,7 +102,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
 	}
-	launch, err := scalable.LaunchOf(ctx, c.clusters, c.catalog, template, decision.key())
+	launch, err := generate.LaunchOf(ctx, c.clusters, c.catalog, template, decision.key())
 	if catalog.IsNotOffered(err) {
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
@@ -134,7 +135,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 		return nil, cloudprovider.NewNodeClaimNotFoundError(errors.New("no provider ID given"))
 	}
 	field := client.MatchingFields{operator.MachineProviderIDField: providerID}
-	uid, provisional := link.ParseProvisionalID(providerID)
+	uid, provisional := planner.ParseProvisionalID(providerID)
 	if provisional {
 		field = client.MatchingFields{operator.MachineClaimField: string(uid)}
 	}
@@ -145,7 +146,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if len(machines) > 0 {
 		// A claim that has moved has two for a while: one that goes counts only if
 		// there is no other.
-		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !scalable.IsLeaving(&machine) })
+		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !lifecycle.IsLeaving(&machine) })
 		return fromMachine(lo.Ternary(found, &stays, &machines[0])), nil
 	}
 	if provisional {
@@ -163,7 +164,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 
 // List returns a claim for each Machine that serves one.
 func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
-	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), client.HasLabels{v1alpha1.NodeClaimUIDLabel})
+	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), lifecycle.LinkedToAny())
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/resources"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // decision is the offering a claim is launched with.
@@ -166,7 +166,7 @@ func (d *decision) nodeClaim(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 		},
 		Spec: *claim.Spec.DeepCopy(),
 		Status: karpv1.NodeClaimStatus{
-			ProviderID:  link.ProvisionalID(claim.UID),
+			ProviderID:  planner.ProvisionalID(claim.UID),
 			Capacity:    withoutZeros(d.instanceType.Capacity),
 			Allocatable: withoutZeros(d.instanceType.Allocatable()),
 		},

@@ -14,9 +14,12 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/settings"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // Delete lets the claim's Machine go, in whatever state it is, and returns
@@ -60,16 +63,16 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 	// The cache has the served Cluster's Machines only, and the API server all. NodeClaims
 	// of workload clusters that were restored from one backup can have the same UID.
 	machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: c.clusters.Cluster.Name, v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
+		client.MatchingLabels{clusterv1.ClusterNameLabel: c.clusters.Cluster.Name}, lifecycle.LinkedTo(claim.UID))
 	if err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	if _, provisional := link.ParseProvisionalID(claim.Status.ProviderID); provisional || claim.Status.ProviderID == "" {
+	if _, provisional := planner.ParseProvisionalID(claim.Status.ProviderID); provisional || claim.Status.ProviderID == "" {
 		return nil, nil
 	}
 	byID, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineProviderIDField: claim.Status.ProviderID})
 	for _, machine := range byID {
-		if scalable.ClaimUID(&machine) == "" && scalable.HasNode(&machine) && machine.Labels[v1alpha1.TemplateLabel] != "" {
+		if lifecycle.ClaimUID(&machine) == "" && lifecycle.HasNode(&machine) && machine.Labels[v1alpha1.TemplateLabel] != "" {
 			machines = append(machines, machine)
 		}
 	}
@@ -93,12 +96,12 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		return false, err
 	}
 	if !spare {
-		return false, scalable.Mark(ctx, management, machine, now, true)
+		return false, lifecycle.Mark(ctx, management, machine, now, true)
 	}
 	if err := c.resetProviderID(ctx, claim); err != nil {
 		return false, err
 	}
-	if err := scalable.Unlink(ctx, management, machine, now); err != nil {
+	if err := lifecycle.Unlink(ctx, management, machine, now); err != nil {
 		return false, err
 	}
 	logger.Info("released Machine, for the next NodeClaim")
@@ -108,18 +111,18 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 // canBeSpare tells whether the Machine of a claim that goes can serve another: no
 // Node has come of it, and one still may.
 func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
-	if scalable.HasNode(machine) || scalable.IsLeaving(machine) || scalable.FailureOf(ctx, c.clusters, machine) != nil {
+	if lifecycle.HasNode(machine) || lifecycle.IsLeaving(machine) || snapshot.FailureOf(ctx, c.clusters, machine) != nil {
 		return false, nil
 	}
-	template, err := scalable.GetTemplate(ctx, c.clusters.Workload.GetClient(), machine.Labels[v1alpha1.TemplateLabel])
+	template, err := c.clusters.Template(ctx, machine.Labels[v1alpha1.TemplateLabel])
 	if err != nil {
 		return false, err
 	}
-	settings, age := scalable.SettingsOf(template), c.clock.Since(machine.CreationTimestamp.Time)
-	if settings.SpareTTL == 0 {
+	durations, age := settings.Of(template), c.clock.Since(machine.CreationTimestamp.Time)
+	if durations.SpareTTL == 0 {
 		return false, nil
 	}
-	return age < settings.LaunchTimeout || scalable.MachineStall(ctx, c.clusters, machine) != nil, nil
+	return age < durations.LaunchTimeout || snapshot.MachineStall(ctx, c.clusters, machine) != nil, nil
 }
 
 // resetProviderID puts the claim's provisional ID back, so that it never shares the
@@ -135,11 +138,11 @@ func (c *CloudProvider) resetProviderID(ctx context.Context, claim *karpv1.NodeC
 	if live.UID != claim.UID || live.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return fmt.Errorf("NodeClaim %s has changed: this is tried again", claim.Name)
 	}
-	if live.Status.ProviderID == link.ProvisionalID(live.UID) {
+	if live.Status.ProviderID == planner.ProvisionalID(live.UID) {
 		return nil
 	}
 	changed := live.DeepCopy()
-	changed.Status.ProviderID = link.ProvisionalID(live.UID)
+	changed.Status.ProviderID = planner.ProvisionalID(live.UID)
 	if err := c.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("putting the provisional ID of NodeClaim %s back: %w", claim.Name, err)
 	}

@@ -8,8 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -19,8 +19,8 @@ func fromMachine(machine *clusterv1.Machine) *karpv1.NodeClaim {
 	offering := scalable.OfferingOf(machine)
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: machine.Annotations[v1alpha1.NodeClaimAnnotation],
-			UID:  scalable.ClaimUID(machine),
+			Name: lifecycle.ClaimName(machine),
+			UID:  lifecycle.ClaimUID(machine),
 			Labels: map[string]string{
 				corev1.LabelInstanceTypeStable: offering.InstanceType,
 				karpv1.CapacityTypeLabelKey:    offering.CapacityType,
@@ -37,7 +37,7 @@ func fromMachine(machine *clusterv1.Machine) *karpv1.NodeClaim {
 		claim.Labels[corev1.LabelTopologyZone] = offering.Zone
 	}
 	if claim.Status.ProviderID == "" {
-		claim.Status.ProviderID = link.ProvisionalID(claim.UID)
+		claim.Status.ProviderID = planner.ProvisionalID(claim.UID)
 	}
 	return claim
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // While an adopted MachineDeployment is rolled out, the operator marks a Machine whose Node is
@@ -68,7 +68,7 @@ func TestDeleteDuringARollout(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 				t.Fatal(err)
 			}
-			if got := scalable.IsMarked(after); got != tc.want {
+			if got := lifecycle.IsMarked(after); got != tc.want {
 				t.Errorf("marked for deletion: %t, want %t", got, tc.want)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 // Clusters are the two clusters and the Cluster that is served.
@@ -57,4 +60,31 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 		return nil, fmt.Errorf("management cluster %s: %w", config.Host, err)
 	}
 	return management, nil
+}
+
+// ClusterDeleting reports whether the served Cluster is being deleted or does not exist. It
+// reads from the API server: Machines that are requested because a cache lags behind would be
+// created while Cluster API deletes all others.
+func (c *Clusters) ClusterDeleting(ctx context.Context) (bool, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := c.Management.GetAPIReader().Get(ctx, c.Cluster, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("getting Cluster %s: %w", c.Cluster, err)
+	}
+	return !cluster.DeletionTimestamp.IsZero(), nil
+}
+
+// Template returns the KarpenterMachineTemplate of a name from the cache of the workload
+// cluster; nil if it does not exist.
+func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := c.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, template); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
+	}
+	return template, nil
 }

@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 )
 
 // Fields to list by, from the caches.
@@ -60,7 +61,7 @@ var workloadFields = []field{
 var managementFields = []field{
 	{&clusterv1.Machine{}, ResourceField, ResourceOf},
 	{&clusterv1.MachineSet{}, ResourceField, ResourceOf},
-	{&clusterv1.Machine{}, MachineClaimField, func(o client.Object) string { return o.GetLabels()[v1alpha1.NodeClaimUIDLabel] }},
+	{&clusterv1.Machine{}, MachineClaimField, func(o client.Object) string { return string(lifecycle.ClaimUID(o)) }},
 	{&clusterv1.Machine{}, MachineProviderIDField, func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }},
 }
 

@@ -10,12 +10,16 @@ import (
 	"slices"
 	"strings"
 
+	"time"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -63,4 +67,16 @@ func contractVersion(kind schema.GroupKind, labels map[string]string) (schema.Gr
 		}
 	}
 	return schema.GroupVersionKind{}, false
+}
+
+// readTimeout bounds a read from a cache. The first read of a kind starts a watch of it, which
+// never has its objects if the operator may not read them; the watch goes on meanwhile.
+const readTimeout = 5 * time.Second
+
+// Get returns the object that a reference names in a namespace, at the version that the
+// contract label of its CustomResourceDefinition names.
+func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return external.GetObjectFromContractVersionedRef(ctx, management, ref, namespace)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 // Adopted tells whether a resource was there before this operator used it.
@@ -30,12 +31,12 @@ func Adopted(resource metav1.Object) bool {
 func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, template string, offering catalog.Key) *clusterv1.MachineDeployment {
 	youngest := resource.CreationTimestamp.Time
 	for i := range machines {
-		youngest = latest(youngest, machines[i].CreationTimestamp.Time)
+		youngest = lo.Latest(youngest, machines[i].CreationTimestamp.Time)
 	}
 	adopted := resource.DeepCopy()
-	adopted.Labels = lo.Assign(adopted.Labels, offeringLabels(template, offering))
+	adopted.Labels = lo.Assign(adopted.Labels, OfferingLabels(template, offering))
 	adopted.Annotations = lo.Assign(adopted.Annotations, map[string]string{
-		v1alpha1.AdoptedAnnotation:           Timestamp(youngest),
+		v1alpha1.AdoptedAnnotation:           timestamp.Format(youngest),
 		v1alpha1.UnmanagedReplicasAnnotation: strconv.Itoa(int(lo.FromPtr(resource.Spec.Replicas))),
 	})
 	return adopted
@@ -64,8 +65,8 @@ func Adoption(resource *Resource) (time.Time, int32) {
 	if !Adopted(resource) {
 		return time.Time{}, 0
 	}
-	at, err := time.Parse(time.RFC3339, resource.GetAnnotations()[v1alpha1.AdoptedAnnotation])
-	if err != nil {
+	at, known := timestamp.Of(resource, v1alpha1.AdoptedAnnotation)
+	if !known {
 		return time.Unix(math.MaxInt32, 0), resource.Replicas()
 	}
 	own, err := strconv.ParseInt(resource.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation], 10, 32)
@@ -73,17 +74,4 @@ func Adoption(resource *Resource) (time.Time, int32) {
 		return at, resource.Replicas()
 	}
 	return at, int32(own)
-}
-
-// offeringLabels returns the labels that tell what a resource and its Machines are for.
-func offeringLabels(template string, offering catalog.Key) map[string]string {
-	labels := map[string]string{
-		v1alpha1.TemplateLabel:     template,
-		v1alpha1.InstanceTypeLabel: offering.InstanceType,
-		v1alpha1.CapacityTypeLabel: offering.CapacityType,
-	}
-	if offering.Zone != "" {
-		labels[v1alpha1.ZoneLabel] = offering.Zone
-	}
-	return labels
 }

@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // A Machine that is made in the very second of the adoption, or by an API server whose
@@ -31,24 +32,24 @@ func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 		"Machines":    {[]clusterv1.Machine{machine(20), machine(30), machine(10)}, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			adopted := Adopt(resource, tc.machines, "general", spotA)
-			if when, own := Adoption(resourceOf(machineDeployments{}, adopted)); !when.Equal(at(tc.want).Time) || own != 3 {
+			adopted := Adopt(resource, tc.machines, "general", fixture.Spot)
+			if when, own := Adoption(New(adopted)); !when.Equal(at(tc.want).Time) || own != 3 {
 				t.Errorf("got %s and %d of its own", when, own)
 			}
-			if OfferingOf(adopted) != spotA || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
+			if OfferingOf(adopted) != fixture.Spot || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
 				t.Errorf("got labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
-			before := EndAdoption(resourceOf(machineDeployments{}, adopted))
+			before := EndAdoption(New(adopted))
 			if Adopted(before) || len(before.GetLabels()) != 1 || len(before.GetAnnotations()) != 0 {
 				t.Errorf("afterwards it has labels %v, annotations %v", before.GetLabels(), before.GetAnnotations())
 			}
 		})
 	}
-	if when, own := Adoption(resourceOf(machineDeployments{}, resource)); !when.IsZero() || own != 0 {
+	if when, own := Adoption(New(resource)); !when.IsZero() || own != 0 {
 		t.Errorf("not adopted: got %s and %d of its own", when, own)
 	}
 	resource.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: "spoiled"}
-	if when, own := Adoption(resourceOf(machineDeployments{}, resource)); when.Before(at(59).Time) || own != 3 {
+	if when, own := Adoption(New(resource)); when.Before(at(59).Time) || own != 3 {
 		t.Errorf("spoiled: got %s and %d of its own, want all to be its own", when, own)
 	}
 }

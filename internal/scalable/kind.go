@@ -14,9 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 )
 
 // Kind is a kind of scalable resource. Which one it is matters nowhere but in its two
@@ -38,19 +36,10 @@ type Kind interface {
 	fields(client.Object) fields
 	// setReplicas of an object.
 	setReplicas(object client.Object, replicas int32, now time.Time)
-	// generate makes an object for an offering, without replicas.
-	generate(g *Generator, key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error)
-	// hold writes on a Machine what keeps its instance when it is deleted too early.
-	hold(*clusterv1.Machine)
 	// controlledByOthers reports whether the replicas of a resource are not this operator's to set.
 	controlledByOthers(context.Context, *operator.Clusters, *Resource) (bool, error)
 	// unusable returns why no Machines can be had from a resource; empty if they can.
 	unusable(context.Context, *operator.Clusters, *Resource) (string, error)
-	// observe adds to what is observed what acts on the replicas.
-	observe(context.Context, *operator.Clusters, *Snapshot) error
-	// passOn lets replicas that were set take effect at once, where that saves time, and
-	// gives each of several MachineSets its own.
-	passOn(ctx context.Context, clusters *operator.Clusters, snap *Snapshot, replicas int32) error
 }
 
 // kinds are all kinds. One that is not known, which an API server does not let
@@ -69,8 +58,8 @@ func kindNamed(name v1alpha1.ScalableResourceKind) Kind {
 	return lo.FindOrElse(kinds, kinds[0], func(kind Kind) bool { return kind.Name() == name })
 }
 
-// machineKind returns the kind of the resource that a Machine is of.
-func machineKind(machine *clusterv1.Machine) Kind {
+// KindOfMachine returns the kind of the resource that a Machine is of.
+func KindOfMachine(machine *clusterv1.Machine) Kind {
 	return kindNamed(lo.Ternary(labels.IsMachinePoolOwned(machine), v1alpha1.ScalableResourceKindMachinePool, v1alpha1.ScalableResourceKindMachineDeployment))
 }
 
@@ -78,12 +67,4 @@ func machineKind(machine *clusterv1.Machine) Kind {
 func NewObject(kind Kind) client.Object {
 	object, _ := kind.empty()
 	return object
-}
-
-// PassOn lets replicas that were set take effect at once, where that saves time.
-func (s *Snapshot) PassOn(ctx context.Context, clusters *operator.Clusters, replicas int32) error {
-	if s.ClusterDeleting {
-		return nil // nothing is raised
-	}
-	return s.Resource.kind.passOn(ctx, clusters, s, replicas)
 }

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 func TestAccepts(t *testing.T) {
@@ -41,7 +42,7 @@ func TestAccepts(t *testing.T) {
 		"one that may, and is in use":             {losing, "AWSMachinePool", ofPool, "mine", "is in use by MachinePool mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := poolOf(t, tc.kind, tc.spec)
+			base := fixture.Base(t, tc.kind, tc.spec)
 			if tc.owner != "" {
 				base.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: tc.owner, Controller: new(true)}})
 			}
@@ -61,7 +62,7 @@ func TestKinds(t *testing.T) {
 		if got := KindOf(v1alpha1.ScalableResource{Kind: kind.Name()}); got != kind {
 			t.Errorf("%s is the kind %s", kind.Name(), got.Name())
 		}
-		if got := machineKind(of[string(kind.Name())]); got != kind {
+		if got := KindOfMachine(of[string(kind.Name())]); got != kind {
 			t.Errorf("a Machine of a %s is taken for one of a %s", kind.Name(), got.Name())
 		}
 	}
@@ -69,7 +70,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("without a kind it is %s", got)
 	}
 	for from, want := range map[string]string{"DockerMachinePoolTemplate": "DockerMachinePool", "AWSMachinePool": "AWSMachinePool"} {
-		gvk := infrastructure().GroupVersionKind()
+		gvk := fixture.Infrastructure().GroupVersionKind()
 		gvk.Kind = from
 		if got := (machinePools{}).MadeOf(gvk); got.Kind != want || got.GroupVersion() != gvk.GroupVersion() {
 			t.Errorf("of a %s a %s is made", from, got)
@@ -80,16 +81,16 @@ func TestKinds(t *testing.T) {
 // The time of a MachinePool's replicas is that of their last change, and nothing writes
 // it without one.
 func TestSetReplicas(t *testing.T) {
-	pool, deployment := resourceOf(machinePools{}, &clusterv1.MachinePool{}), resourceOf(machineDeployments{}, &clusterv1.MachineDeployment{})
+	pool, deployment := New(&clusterv1.MachinePool{}), New(&clusterv1.MachineDeployment{})
 	for _, step := range []struct {
 		replicas int32
 		at, want time.Time
 	}{
-		{0, noon, noon}, // none were written before
-		{0, noon.Add(time.Minute), noon},
-		{2, noon.Add(2 * time.Minute), noon.Add(2 * time.Minute)},
-		{2, noon.Add(3 * time.Minute), noon.Add(2 * time.Minute)},
-		{1, noon.Add(4 * time.Minute), noon.Add(4 * time.Minute)},
+		{0, fixture.Noon, fixture.Noon}, // none were written before
+		{0, fixture.Noon.Add(time.Minute), fixture.Noon},
+		{2, fixture.Noon.Add(2 * time.Minute), fixture.Noon.Add(2 * time.Minute)},
+		{2, fixture.Noon.Add(3 * time.Minute), fixture.Noon.Add(2 * time.Minute)},
+		{1, fixture.Noon.Add(4 * time.Minute), fixture.Noon.Add(4 * time.Minute)},
 	} {
 		for _, resource := range []*Resource{pool, deployment} {
 			resource.SetReplicas(step.replicas, step.at)
@@ -97,16 +98,16 @@ func TestSetReplicas(t *testing.T) {
 				t.Errorf("%s: got %d replicas, want %d", resource.Kind().Name(), resource.Replicas(), step.replicas)
 			}
 		}
-		if got := replicasSince(pool); !got.Equal(step.want) {
+		if got := ReplicasSetAt(pool); !got.Equal(step.want) {
 			t.Errorf("%d replicas at %s: got the time %s, want %s", step.replicas, step.at, got, step.want)
 		}
 	}
 	if annotations := deployment.GetAnnotations(); len(annotations) > 0 {
 		t.Errorf("a MachineDeployment has annotations %v", annotations)
 	}
-	pool.SetCreationTimestamp(metav1.NewTime(noon))
+	pool.SetCreationTimestamp(metav1.NewTime(fixture.Noon))
 	pool.SetAnnotations(map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"})
-	if got := replicasSince(pool); !got.Equal(noon) {
+	if got := ReplicasSetAt(pool); !got.Equal(fixture.Noon) {
 		t.Errorf("a time that nobody can read: got %s, want that of the creation", got)
 	}
 }

@@ -8,16 +8,13 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 )
 
 // machineDeployments is the Kind of MachineDeployments. What acts on their replicas are
@@ -63,76 +60,51 @@ func (machineDeployments) MadeOf(base schema.GroupVersionKind) schema.GroupVersi
 // Shares is true: copies are named by their content.
 func (machineDeployments) Shares() bool { return true }
 
-func (machineDeployments) hold(*clusterv1.Machine) {}
-
 func (machineDeployments) unusable(context.Context, *operator.Clusters, *Resource) (string, error) {
 	return "", nil
 }
 
-// generate returns the MachineDeployment for an offering, and the copies of templates
-// that it refers to.
-func (machineDeployments) generate(g *Generator, key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
-	generated := &Generated{}
-	// asTheyAre are the specs of bases that nothing changes. They shape the Machines as
-	// copies do, whose names tell what they are.
-	var asTheyAre []any
-	machine := g.machine()
-	machine.FailureDomain = offering.FailureDomain
-	refer := func(ref *clusterv1.ContractVersionedObjectReference, target v1alpha1.PatchTarget) error {
-		object, err := g.templateOf(target, variables)
-		if err != nil {
-			return err
-		}
-		if object == g.bases[target].object {
-			asTheyAre = append(asTheyAre, object.Object["spec"])
-		} else {
-			generated.Objects = append(generated.Objects, object.DeepCopy())
-		}
-		*ref = referenceTo(object)
-		return nil
+// controlledByOthers reports whether a MachineDeployment was adopted, and is rolling out or has its
+// replicas from someone else.
+func (machineDeployments) controlledByOthers(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
+	if !Adopted(resource) {
+		return false, nil
 	}
-	if offering.InfrastructureRef != nil {
-		machine.InfrastructureRef = *offering.InfrastructureRef
-	} else if err := refer(&machine.InfrastructureRef, v1alpha1.PatchTargetInfrastructure); err != nil {
-		return nil, err
+	deployment := resource.API().(*clusterv1.MachineDeployment)
+	if contested, err := replicasContested(ctx, clusters, deployment); err != nil || contested {
+		return contested, err
 	}
-	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
-		if err := refer(&machine.Bootstrap.ConfigRef, v1alpha1.PatchTargetBootstrap); err != nil {
-			return nil, err
-		}
-	}
-	hash := HashOf(g.template.Name, key, g.template.Spec.Template.Metadata, machine, g.template.Spec.Kubelet, asTheyAre)
-	generated.Resource = resourceOf(machineDeployments{}, g.machineDeployment(hash, key, machine))
-	return generated, nil
+	sets, err := MachineSets(ctx, clusters, resource.GetName())
+	return rollingOut(sets), err
 }
 
-func (g *Generator) machineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
-	cluster, template := g.cluster, g.template
-	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
-	// Cluster API's webhook would add these itself (core/webhooks/admission/
-	// machinedeployment.go); set here, what is created is what is stored.
-	selector := map[string]string{
-		clusterv1.ClusterNameLabel:           cluster.Name,
-		clusterv1.MachineDeploymentNameLabel: name,
+// replicasContested reports whether someone else sets the replicas of a MachineDeployment.
+func replicasContested(ctx context.Context, clusters *operator.Clusters, deployment *clusterv1.MachineDeployment) (bool, error) {
+	cluster := &clusterv1.Cluster{}
+	if err := clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err))
 	}
-	return &clusterv1.MachineDeployment{
-		ObjectMeta: g.metadata(name, labels),
-		Spec: clusterv1.MachineDeploymentSpec{
-			ClusterName: cluster.Name,
-			Selector:    metav1.LabelSelector{MatchLabels: selector},
-			// Nothing is ever rolled out. Should anybody change the template of a
-			// generated MachineDeployment, OnDelete keeps its Machines where they are.
-			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
-				Type: clusterv1.OnDeleteMachineDeploymentStrategyType,
-			}},
-			Deletion: clusterv1.MachineDeploymentDeletionSpec{Order: clusterv1.NewestMachineSetDeletionOrder},
-			Template: clusterv1.MachineTemplateSpec{
-				ObjectMeta: clusterv1.ObjectMeta{
-					Labels:      lo.Assign(template.Spec.Template.Metadata.Labels, labels, selector),
-					Annotations: lo.Assign(template.Spec.Template.Metadata.Annotations, map[string]string{v1alpha1.DrainHookAnnotation: ""}),
-				},
-				Spec: machine,
-			},
-		},
+	return operator.ReplicasSetBy(deployment, cluster) != nil, nil
+}
+
+// rollingOut tells whether Cluster API is replacing the Machines of an adopted
+// resource, which its owner has changed: then it has Machines in several MachineSets,
+// and which of them goes when replicas are lowered is not for us to say. Of what is
+// generated, each MachineSet gets its own replicas, see link.MachineSets.
+func rollingOut(sets []clusterv1.MachineSet) bool {
+	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
+		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
+	}) > 1
+}
+
+func MachineSets(ctx context.Context, clusters *operator.Clusters, name string) ([]clusterv1.MachineSet, error) {
+	sets := &clusterv1.MachineSetList{}
+	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{operator.ResourceField: name}); err != nil {
+		return nil, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", name, err)
 	}
+	return sets.Items, nil
+}
+
+func IsObserved(deployment *clusterv1.MachineDeployment) bool {
+	return deployment.Status.ObservedGeneration >= deployment.Generation
 }

@@ -40,7 +40,7 @@ func MachineSuspended(ctx context.Context, clusters *operator.Clusters, machine 
 		return true, nil
 	}
 	resource, err := Get(ctx, clusters, operator.ResourceOf(machine))
-	if err != nil || resource == nil || resource.kind != machineKind(machine) {
+	if err != nil || resource == nil || resource.kind != KindOfMachine(machine) {
 		return false, err
 	}
 	if !machine.DeletionTimestamp.IsZero() {

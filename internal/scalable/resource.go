@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 // Resource is a scalable resource: an object of one of the kinds.
@@ -37,8 +37,13 @@ type fields struct {
 	paused bool
 }
 
-func resourceOf(kind Kind, object client.Object) *Resource {
-	return &Resource{Object: object, kind: kind}
+// Timestamps are the annotations of a scalable resource with times.
+var Timestamps = []string{v1alpha1.ReplicasSetAtAnnotation, v1alpha1.ReplicasLoweredAtAnnotation}
+
+// New returns a MachineDeployment or MachinePool as a scalable resource.
+func New(object client.Object) *Resource {
+	_, isPool := object.(*clusterv1.MachinePool)
+	return &Resource{Object: object, kind: kindNamed(lo.Ternary(isPool, v1alpha1.ScalableResourceKindMachinePool, v1alpha1.ScalableResourceKindMachineDeployment))}
 }
 
 // API returns the object itself, as clients need it.
@@ -55,7 +60,7 @@ func (r *Resource) String() string { return fmt.Sprintf("%s %s", r.kind.Name(), 
 
 // DeepCopy returns a copy.
 func (r *Resource) DeepCopy() *Resource {
-	return resourceOf(r.kind, r.API().DeepCopyObject().(client.Object))
+	return New(r.API().DeepCopyObject().(client.Object))
 }
 
 // Replicas returns those that are wanted; zero if there are none written.
@@ -71,35 +76,20 @@ func (r *Resource) SetReplicas(replicas int32, now time.Time) {
 	}
 }
 
-// Scale writes the planned replicas into a copy of the resource or into one that is to be
-// created. Replicas that are lowered because the MachineSet is blocked get the time of that.
-func (s *Snapshot) Scale(resource *Resource) {
-	before := resource.Replicas()
-	resource.SetReplicas(s.Plan.Replicas, s.Now)
-	if resource.Replicas() == before {
-		return
-	}
-	annotations := lo.Assign(resource.GetAnnotations())
-	switch set, _ := s.scaling.(link.MachineSet); {
-	case set.Blocked && resource.Replicas() < before:
-		annotations[v1alpha1.ReplicasLoweredAtAnnotation] = Timestamp(s.Now)
-	case set.Lowered && resource.Replicas() < before:
-		// A Machine that was created meanwhile may not be in the cache: it stays unlinked.
-	case set.Blocked || !set.Lowered || set.Probe:
-		delete(annotations, v1alpha1.ReplicasLoweredAtAnnotation)
-	}
-	resource.SetAnnotations(annotations)
-}
-
 // Machines returns how many Machines the status tells of, and how many are ready.
 func (r *Resource) Machines() (all, ready int32) {
 	fields := r.kind.fields(r.API())
 	return lo.FromPtr(fields.machines), lo.FromPtr(fields.ready)
 }
 
+// MachineTemplate returns what all Machines of the resource have.
+func (r *Resource) MachineTemplate() *clusterv1.MachineTemplateSpec {
+	return r.kind.fields(r.API()).template
+}
+
 // References returns what the resource refers to.
 func (r *Resource) References() []clusterv1.ContractVersionedObjectReference {
-	spec := r.kind.fields(r.API()).template.Spec
+	spec := r.MachineTemplate().Spec
 	return lo.Filter([]clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef},
 		func(ref clusterv1.ContractVersionedObjectReference, _ int) bool { return ref.IsDefined() })
 }
@@ -110,7 +100,7 @@ func (r *Resource) OwnerReference() metav1.OwnerReference {
 }
 
 // conditions returns the object as one that has conditions.
-func (r *Resource) conditions() conditions.Getter { return r.Object.(conditions.Getter) }
+func (r *Resource) Conditions() conditions.Getter { return r.Object.(conditions.Getter) }
 
 // Get returns the scalable resource of a name from the cache; nil if there is none. Of
 // two, which have other kinds, it is the one that this operator has made or adopted.
@@ -125,7 +115,7 @@ func Get(ctx context.Context, clusters *operator.Clusters, name string) (*Resour
 			}
 			return nil, fmt.Errorf("getting %s %s: %w", kind.Name(), key, err)
 		}
-		resource := resourceOf(kind, object)
+		resource := New(object)
 		if resource.GetLabels()[v1alpha1.TemplateLabel] != "" {
 			return resource, nil
 		}
@@ -149,7 +139,7 @@ func List(ctx context.Context, clusters *operator.Clusters, options ...client.Li
 			return nil, fmt.Errorf("listing %ss: %w", kind.Name(), err)
 		}
 		for _, item := range items {
-			resources = append(resources, resourceOf(kind, item.(client.Object)))
+			resources = append(resources, New(item.(client.Object)))
 		}
 	}
 	return resources, nil
@@ -167,10 +157,24 @@ func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (
 		return false, fmt.Errorf("getting %s: %w", r, err)
 	}
 	since := func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ReplicasSetAtAnnotation] }
-	return object.GetUID() == r.GetUID() && since(object) == since(r.API()) && resourceOf(r.kind, object).Replicas() == r.Replicas(), nil
+	return object.GetUID() == r.GetUID() && since(object) == since(r.API()) && New(object).Replicas() == r.Replicas(), nil
 }
 
 // Unusable returns why no Machines can be had from a resource; empty if they can.
 func Unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
 	return resource.kind.unusable(ctx, clusters, resource)
+}
+
+// ReplicasLoweredAt returns when replicas were lowered because the MachineSet was blocked; false if
+// they were last changed for another reason.
+func ReplicasLoweredAt(resource *Resource) (time.Time, bool) {
+	return timestamp.Of(resource, v1alpha1.ReplicasLoweredAtAnnotation)
+}
+
+// ReplicasSetAt returns when replicas were last set.
+func ReplicasSetAt(resource *Resource) time.Time {
+	if at, known := timestamp.Of(resource, v1alpha1.ReplicasSetAtAnnotation); known {
+		return at
+	}
+	return resource.GetCreationTimestamp().Time // they were never set, or a user has edited the time
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // Names of MachineDeployments and MachinePools are no secret to each other: somebody can
@@ -35,7 +36,7 @@ func TestGet(t *testing.T) {
 		"somebody else's MachinePool":     {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clusters := clustersWith(tc.objects...)
+			clusters := fixture.Clusters(tc.objects...)
 			got, err := Get(t.Context(), clusters, "x")
 			if err != nil || (got == nil) != (tc.want == "") || got != nil && got.String() != tc.want {
 				t.Errorf("got %v (%v), want %q", got, err, tc.want)
@@ -52,8 +53,8 @@ func TestGet(t *testing.T) {
 // seen by the provider for long, whatever the cache says.
 func TestIsCurrent(t *testing.T) {
 	withReplicas := func(replicas int32, age time.Duration) *Resource {
-		pool := machinePool(nil)
-		pool.SetReplicas(replicas, noon.Add(-age))
+		pool := New(fixture.MachinePool(nil))
+		pool.SetReplicas(replicas, fixture.Noon.Add(-age))
 		return pool
 	}
 	again := withReplicas(2, time.Minute)
@@ -73,7 +74,7 @@ func TestIsCurrent(t *testing.T) {
 			if tc.stored != nil {
 				objects = append(objects, tc.stored.API())
 			}
-			if got, err := withReplicas(2, time.Minute).IsCurrent(t.Context(), clustersWith(objects...)); err != nil || got != tc.want {
+			if got, err := withReplicas(2, time.Minute).IsCurrent(t.Context(), fixture.Clusters(objects...)); err != nil || got != tc.want {
 				t.Errorf("got %t (%v), want %t", got, err, tc.want)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // check checks, after one change, what must hold at every moment (docs/design).
@@ -101,7 +101,7 @@ func (w *world) checkProviderIDs() {
 		}
 		claimOf[id] = claim.Name
 		owners := w.owners[id]
-		if id == link.ProvisionalID(claim.UID) || len(owners) > 0 && owners[len(owners)-1] == claim.UID {
+		if id == planner.ProvisionalID(claim.UID) || len(owners) > 0 && owners[len(owners)-1] == claim.UID {
 			continue
 		}
 		if !w.mode.reused || !slices.Contains(owners, claim.UID) {

@@ -14,7 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // outcome is what there is in the end, and what was made for it. What was made and
@@ -67,7 +67,7 @@ func (w *world) outcome() outcome {
 
 // kindOfID tells what a claim's provider ID is.
 func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
-	if claim.Status.ProviderID == link.ProvisionalID(claim.UID) {
+	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) {
 		return "provisional"
 	}
 	for _, m := range w.machines() {

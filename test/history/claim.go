@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // observeClaim checks the change of a NodeClaim.
@@ -38,7 +38,7 @@ func (c *Checker) checkProviderID(change Change, claim *Object) {
 	if id == "" {
 		return
 	}
-	if id != link.ProvisionalID(claim.UID) && !slices.Contains(c.known[claim.UID], id) {
+	if id != planner.ProvisionalID(claim.UID) && !slices.Contains(c.known[claim.UID], id) {
 		c.violated(change, ProviderID, "", "NodeClaim %s got the provider ID %s, which is neither its provisional one nor that of a Machine that was linked to it (known: %s)",
 			claim.Name, id, cmp.Or(strings.Join(c.known[claim.UID], ", "), "none"))
 	}

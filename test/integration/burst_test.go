@@ -15,7 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
@@ -51,7 +51,7 @@ var _ = forEachKind("Many claims at once", func(k kind) {
 
 		serving := map[types.UID]clusterv1.Machine{}
 		for _, machine := range f.machines(ctx) {
-			serving[scalable.ClaimUID(&machine)] = machine
+			serving[lifecycle.ClaimUID(&machine)] = machine
 		}
 		Expect(serving).To(HaveLen(count), "claims that a Machine is linked to")
 		for _, claim := range claims {

@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 var _ = forEachKind("CloudProvider", func(k kind) {
@@ -50,7 +50,7 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 				g.Expect(found.DeletionTimestamp).To(BeNil())
 			}).Should(Succeed(), id)
 		}
-		for _, id := range []string{"", "sim://unknown", link.ProvisionalID("unknown")} {
+		for _, id := range []string{"", "sim://unknown", planner.ProvisionalID("unknown")} {
 			_, err := provider.Get(ctx, id)
 			Expect(core.IsNodeClaimNotFoundError(err)).To(BeTrue(), "%q: %v", id, err)
 		}
@@ -109,7 +109,7 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 			fits.UID = types.UID(fits.Name)
 			created, err := provider.Create(ctx, fits)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(created.Status.ProviderID).To(Equal(link.ProvisionalID(fits.UID)))
+			Expect(created.Status.ProviderID).To(Equal(planner.ProvisionalID(fits.UID)))
 			Expect(created.Annotations).To(HaveKey(v1alpha1.ScalableResourceAnnotation))
 
 			tooLarge := f.newClaim()

@@ -32,7 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
@@ -159,7 +159,7 @@ func (e *environment) pauseCluster(ctx context.Context, paused bool) {
 			machines := &clusterv1.MachineList{}
 			Expect(e.client.List(ctx, machines)).To(Succeed())
 			return lo.FilterMap(machines.Items, func(machine clusterv1.Machine, _ int) (string, bool) {
-				return machine.Name, scalable.IsLeaving(&machine)
+				return machine.Name, lifecycle.IsLeaving(&machine)
 			})
 		}).Should(BeEmpty(), "Machines that are going")
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -273,12 +274,12 @@ func (f *fixture) createResource(ctx context.Context) *scalable.Resource {
 }
 
 // generate returns what the operator makes for the fixture's offering.
-func (f *fixture) generate(ctx context.Context) *scalable.Generated {
+func (f *fixture) generate(ctx context.Context) *generate.Generated {
 	GinkgoHelper()
 	base := &unstructured.Unstructured{}
 	base.SetGroupVersionKind(infrav1.GroupVersion.WithKind(f.infrastructureRef("").Kind))
 	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.infrastructure), base)).To(Succeed())
-	generator, err := scalable.NewGenerator(served, f.template, scalable.Bases{Infrastructure: base})
+	generator, err := generate.NewGenerator(served, f.template, generate.Bases{Infrastructure: base})
 	Expect(err).NotTo(HaveOccurred())
 	types, _ := catalog.Merge(f.template, nil)
 	generated, err := generator.Generate(&types[0], types[0].Find(zone, karpv1.CapacityTypeOnDemand))

@@ -26,7 +26,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -161,7 +161,7 @@ func (e *environment) providerID(ctx context.Context, claim *karpv1.NodeClaim) s
 }
 
 // provisionalID returns the provider ID that a claim starts with.
-func provisionalID(claim *karpv1.NodeClaim) string { return link.ProvisionalID(claim.UID) }
+func provisionalID(claim *karpv1.NodeClaim) string { return planner.ProvisionalID(claim.UID) }
 
 // machinesOf returns the Machines that are linked to a claim.
 func (e *environment) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) []clusterv1.Machine {

@@ -7,22 +7,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // decideForReal returns the plan of the operator itself. A wait is over here when the
 // provider has seen what it is for.
 func (w *poolWorld) decideForReal() poolPlan {
-	state := link.State{Replicas: int32(w.replicas), Scaling: link.Pool{ReplicasSeen: w.replicasSeen == w.replicas}}
+	state := planner.State{Replicas: int32(w.replicas), Scaling: planner.Pool{ReplicasSeen: w.replicasSeen == w.replicas}}
 	for i := range w.waiting {
 		name := "waiting-" + strconv.Itoa(int(i))
-		state.Claims = append(state.Claims, link.Claim{UID: types.UID(name), Name: name, NeedsMachine: true})
+		state.Claims = append(state.Claims, planner.Claim{UID: types.UID(name), Name: name, NeedsMachine: true})
 	}
 	for i, m := range w.machines {
 		if m.serves == serving {
 			// That it has its Machine is known from the Machine alone.
 			seen := w.seen[i].serves == serving
-			state.Claims = append(state.Claims, link.Claim{UID: claimOf(i), Name: string(claimOf(i)), NeedsMachine: !seen})
+			state.Claims = append(state.Claims, planner.Claim{UID: claimOf(i), Name: string(claimOf(i)), NeedsMachine: !seen})
 		}
 	}
 	plan := poolPlan{}
@@ -30,7 +30,7 @@ func (w *poolWorld) decideForReal() poolPlan {
 		if !m.machine {
 			continue
 		}
-		machine := link.Machine{
+		machine := planner.Machine{
 			Name: strconv.Itoa(i), Expired: true, Leaving: m.deleting || m.annotated,
 			Marked: m.annotated, Hooked: m.hook, MarkSeen: m.annotated && (w.annotated[i] || !w.machines[i].annotated), InstanceGone: m.going,
 		}
@@ -42,7 +42,7 @@ func (w *poolWorld) decideForReal() poolPlan {
 			plan.choose = append(plan.choose, i)
 		}
 	}
-	decided := link.Decide(state)
+	decided := planner.Decide(state)
 	plan.replicas = int8(decided.Replicas)
 	plan.choose = append(plan.choose, indexes(decided.Marks)...)
 	for _, name := range decided.Deletable {

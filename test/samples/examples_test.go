@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 // The simplest sample comes without the templates that it refers to.
@@ -64,7 +64,7 @@ func generateExample(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	convert(t, object.Object, template)
-	if scalable.LacksVersion(template) {
+	if generate.LacksVersion(template) {
 		t.Errorf("%s: its KubeadmConfigTemplate needs spec.template.spec.version", object.GetName())
 	}
 	ref := template.Spec.Template.Spec.InfrastructureRef

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -45,7 +46,7 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 			t.Error(err)
 		}
 	}
-	generator, err := scalable.NewGenerator(cluster, s.template, s.bases)
+	generator, err := generate.NewGenerator(cluster, s.template, s.bases)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 // sample is a folder of config/samples, as the API server has it.
 type sample struct {
 	template *v1alpha1.KarpenterMachineTemplate
-	bases    scalable.Bases
+	bases    generate.Bases
 	objects  []*unstructured.Unstructured
 }
 

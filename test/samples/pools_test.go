@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 // A pool that others are made of is paused, so that its provider makes nothing of it.
@@ -20,7 +20,7 @@ func TestPoolsArePaused(t *testing.T) {
 			if !annotations.HasPaused(s.bases.Infrastructure) {
 				t.Error("the base is not paused")
 			}
-			generator, err := scalable.NewGenerator(cluster, s.template, s.bases)
+			generator, err := generate.NewGenerator(cluster, s.template, s.bases)
 			if err != nil {
 				t.Fatal(err)
 			}

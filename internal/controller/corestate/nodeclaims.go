@@ -18,7 +18,7 @@ import (
 	utilscontroller "sigs.k8s.io/karpenter/pkg/utils/controller"
 	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // The concurrency of core's controller (karpenter: pkg/controllers/state/informer/pod.go).
@@ -74,7 +74,7 @@ func nodesOf(nodes iter.Seq[*state.StateNode], name string) (provisional *karpv1
 	for node := range nodes {
 		switch {
 		case node.NodeClaim == nil || node.NodeClaim.Name != name:
-		case node.NodeClaim.Status.ProviderID == link.ProvisionalID(node.NodeClaim.UID):
+		case node.NodeClaim.Status.ProviderID == planner.ProvisionalID(node.NodeClaim.UID):
 			provisional = node.NodeClaim.DeepCopy()
 		default:
 			others = true

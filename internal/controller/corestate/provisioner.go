@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // Provisioner is core's provisioner, and lets the counts of buffer Pods follow
@@ -69,7 +69,7 @@ func followed(nodes iter.Seq[*state.StateNode], count func(providerID string) in
 		if node.NodeClaim == nil {
 			continue
 		}
-		provisional := link.ProvisionalID(node.NodeClaim.UID)
+		provisional := planner.ProvisionalID(node.NodeClaim.UID)
 		if left := count(provisional); left > 0 && id != provisional {
 			counts[id] += left
 			changed = true

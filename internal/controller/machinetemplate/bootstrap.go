@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -24,7 +25,7 @@ func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.K
 			return nil
 		}
 	}
-	if scalable.LacksVersion(template) {
+	if generate.LacksVersion(template) {
 		conditions.SetFalse(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonVersionMissing,
 			"spec.template.spec.version is not set, and without it a KubeadmConfigTemplate makes no bootstrap data: set the Kubernetes version of the Machines, as v1.36.3")
 		return nil

@@ -168,7 +168,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 	}
 	// With the resourceVersion as precondition, since lists are replaced as a whole.
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if requeue.IsChanged(err) {
 		return nil // its event brings the next reconcile
 	}
 	if err != nil {

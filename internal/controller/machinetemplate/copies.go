@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -131,7 +132,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 		if err == nil {
 			log.FromContext(ctx).Info("deleted unused object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
 		}
-		return 0, ignoreGone(err)
+		return 0, requeue.IgnoreChanged(err)
 	}
 	annotations, err := r.annotationsOf(ctx, object)
 	if err != nil {
@@ -144,13 +145,13 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 	changed := object.DeepCopy()
 	changed.SetOwnerReferences(owners)
 	changed.SetAnnotations(annotations)
-	return 0, ignoreGone(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
+	return 0, requeue.IgnoreChanged(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
 }
 
 // annotationsOf returns the annotations that a copy should have: what Cluster API reads
 // from templates is as on the base. Without its base, a copy keeps what it has.
 func (r *Reconciler) annotationsOf(ctx context.Context, object *unstructured.Unstructured) (map[string]string, error) {
-	name := scalable.BaseOf(object)
+	name := generate.BaseOf(object)
 	if name == "" {
 		return object.GetAnnotations(), nil
 	}
@@ -162,7 +163,7 @@ func (r *Reconciler) annotationsOf(ctx context.Context, object *unstructured.Uns
 		}
 		return nil, fmt.Errorf("getting the base of %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 	}
-	return scalable.CopiedAnnotations(object.GetAnnotations(), base.GetAnnotations()), nil
+	return generate.CopiedAnnotations(object.GetAnnotations(), base.GetAnnotations()), nil
 }
 
 // ownersOf returns the owners that an object is to have: those that are no scalable
@@ -211,18 +212,10 @@ func (r *Reconciler) recreate(ctx context.Context, template *v1alpha1.KarpenterM
 // generated returns what a template generates for a scalable resource now; nil if it does
 // not, or what it generates is another resource. The conditions report what is wrong with
 // a template.
-func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *scalable.Generated {
-	launch, err := scalable.LaunchOf(ctx, r.clusters, r.catalog, template, scalable.OfferingOf(resource))
+func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *generate.Generated {
+	launch, err := generate.LaunchOf(ctx, r.clusters, r.catalog, template, scalable.OfferingOf(resource))
 	if err != nil || launch.Resource != resource.GetName() {
 		return nil
 	}
 	return launch.Generated
-}
-
-// ignoreGone drops the errors of an object that is gone or has changed.
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }

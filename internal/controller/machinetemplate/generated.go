@@ -21,7 +21,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 const (
@@ -70,7 +70,7 @@ type result struct {
 // by a dry run, before any NodeClaim depends on the answer. The result of the last time
 // is kept until something changes. It also returns after what time to ask again.
 func (r *Reconciler) examineGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type) (result, time.Duration, error) {
-	bases, err := scalable.ReadBases(ctx, r.clusters, template)
+	bases, err := generate.ReadBases(ctx, r.clusters, template)
 	if err != nil {
 		if template.StatusConditions().IsTrue(v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady) {
 			return result{}, 0, err
@@ -119,8 +119,8 @@ func versionOf(object *unstructured.Unstructured) string {
 
 // examine generates what every offering of a template needs, and asks about what has
 // not been answered before.
-func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases scalable.Bases, before map[string]answer) (result, map[string]answer, error) {
-	generator, err := scalable.NewGenerator(r.clusters.Cluster, template, bases)
+func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases generate.Bases, before map[string]answer) (result, map[string]answer, error) {
+	generator, err := generate.NewGenerator(r.clusters.Cluster, template, bases)
 	if err != nil {
 		return result{all: err}, before, nil
 	}
@@ -144,13 +144,13 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 				continue
 			}
 			for _, object := range generated.Objects {
-				content := scalable.ContentOf(object)
+				content := generate.ContentOf(object)
 				objects[content] = object
 				uses[content] = append(uses[content], key)
 			}
 		}
 	}
-	hash := scalable.HashOf(slices.Sorted(maps.Keys(objects)))
+	hash := generate.HashOf(slices.Sorted(maps.Keys(objects)))
 	if len(problems) == 0 && hash == template.Status.AcceptedHash {
 		return result{accepted: accepted, hash: hash}, before, nil
 	}

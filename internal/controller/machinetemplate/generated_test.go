@@ -25,8 +25,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 type clusterOf struct {
@@ -42,7 +42,7 @@ type asking struct {
 	*Reconciler
 	clock    *clocktesting.FakeClock
 	template *v1alpha1.KarpenterMachineTemplate
-	bases    scalable.Bases
+	bases    generate.Bases
 	asked    []string
 	last     string // name of the object that was asked about last
 	answer   func(zone string) error

@@ -11,7 +11,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // setMachinesProgressing repeats what Cluster API reports on the oldest NodeClaim that waits
@@ -22,7 +22,7 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 		return err
 	}
 	waiting := lo.Filter(claims, func(_ karpv1.NodeClaim, i int) bool {
-		return scalable.NeedsMachine(&claims[i]) && scalable.IsStalled(&claims[i])
+		return snapshot.NeedsMachine(&claims[i]) && snapshot.IsStalled(&claims[i])
 	})
 	conditions := template.StatusConditions()
 	if len(waiting) == 0 {

@@ -38,7 +38,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // Reconciler links the claims of one scalable resource to its Machines.
@@ -78,7 +78,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile works on the scalable resource of the given name. One claim's
 // failure does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	snap, err := scalable.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
+	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}

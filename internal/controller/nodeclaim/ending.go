@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // deleteWithCluster deletes the claims that have no Machine while their Cluster is being
 // deleted, also those without a NodePool: nobody can ever serve them, and a deletion
 // cannot be taken back. Nothing has failed, so no offering is marked.
-func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *scalable.Snapshot) error {
+func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *snapshot.Snapshot) error {
 	reason := fmt.Sprintf("Cluster %s is being deleted", r.clusters.Cluster)
 	var errs []error
 	for i := range snap.Claims {

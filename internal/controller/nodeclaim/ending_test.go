@@ -14,9 +14,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // reasons are those of events.
@@ -65,7 +65,7 @@ func TestDeleteEnding(t *testing.T) {
 			}
 			c, recorder := builder.Build(), &reasons{}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: clusterOf{client: c, live: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
-			snap := &scalable.Snapshot{ClusterDeleting: tc.ending, Claims: claims, Plan: link.Plan{Served: map[types.UID]string{"served": "m"}}}
+			snap := &snapshot.Snapshot{ClusterDeleting: tc.ending, Claims: claims, Plan: planner.Plan{Served: map[types.UID]string{"served": "m"}}}
 			if err := r.deleteWithCluster(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // offeringUnavailable tells on the template that an offering is left alone.
@@ -51,7 +51,7 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalo
 }
 
 // claimWaits reports on a claim what Cluster API reports while it creates no Machine for it.
-func claimWaits(claim *karpv1.NodeClaim, halt *scalable.Stall) events.Event {
+func claimWaits(claim *karpv1.NodeClaim, halt *snapshot.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
@@ -62,7 +62,7 @@ func claimWaits(claim *karpv1.NodeClaim, halt *scalable.Stall) events.Event {
 }
 
 // podWaitsForClusterAPI reports the same on a Pod.
-func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, halt *scalable.Stall) events.Event {
+func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, halt *snapshot.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,

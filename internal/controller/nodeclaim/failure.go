@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // handleFailures handles the claims whose machine could not be had, in steps that each follow
@@ -29,7 +28,7 @@ import (
 //     without a NodePool, which nobody would make again, moves to another offering.
 //
 // It returns after what time to look again; zero for no time.
-func (r *Reconciler) handleFailures(ctx context.Context, snap *scalable.Snapshot) (time.Duration, error) {
+func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
 	marking := false
@@ -42,10 +41,10 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *scalable.Snapshot
 		until, marked := r.unavailableUntil(claim, snap)
 		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
-		case failed.Kind == scalable.LimitReached && pooled:
+		case failed.Kind == snapshot.LimitReached && pooled:
 			// Its offering has not failed: nothing is marked.
 			errs = append(errs, r.replace(ctx, claim, failed))
-		case failed.Kind == scalable.LimitReached:
+		case failed.Kind == snapshot.LimitReached:
 			// Nobody would make it again: it waits.
 			_, err := r.recordFailure(ctx, claim, failed)
 			errs = append(errs, err)
@@ -73,7 +72,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *scalable.Snapshot
 // that the claim waited for is no failure of its offering.
 func isRecorded(claim *karpv1.NodeClaim) bool {
 	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
-	return condition.IsFalse() && condition.Reason != string(scalable.LimitReached)
+	return condition.IsFalse() && condition.Reason != string(snapshot.LimitReached)
 }
 
 // replace tells of a failure and deletes the claim.
@@ -87,7 +86,7 @@ func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, faile
 
 // unavailableUntil returns until when a claim's offering is marked as unavailable. Of a
 // template that is gone nothing can be launched, which is as good.
-func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *scalable.Snapshot) (time.Time, bool) {
+func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (time.Time, bool) {
 	if snap.Template == nil {
 		return time.Time{}, true
 	}
@@ -101,7 +100,7 @@ const markAgainAfter = time.Second
 // markUnavailable writes that a claim's offering is unavailable. The event of that write
 // brings the next reconcile. It returns after what time to try again; zero if it is
 // written.
-func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *scalable.Snapshot) (time.Duration, error) {
+func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (time.Duration, error) {
 	offering := catalog.KeyOf(claim)
 	mark := v1alpha1.UnavailableOffering{
 		InstanceType: offering.InstanceType,
@@ -113,7 +112,7 @@ func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClai
 	marked := snap.Template.DeepCopy()
 	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, snap.Now)
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(snap.Template, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if requeue.IsChanged(err) {
 		return markAgainAfter, nil
 	}
 	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
@@ -147,7 +146,7 @@ func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim,
 // what it was: its event brings the next reconcile.
 func (r *Reconciler) patchStatus(ctx context.Context, changed, claim *karpv1.NodeClaim) (bool, error) {
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if requeue.IsChanged(err) {
 		return false, nil
 	}
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // reportStalls writes on each claim that waits for Cluster API what that reports, once, and
 // that it works again. Nothing else follows: no offering is marked, and no claim fails. The
 // time of the last write is that from which launchTimeout counts. Claims of a Cluster that is
 // being deleted do not wait.
-func (r *Reconciler) reportStalls(ctx context.Context, snap *scalable.Snapshot) error {
+func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) error {
 	if snap.ClusterDeleting {
 		return nil
 	}
@@ -26,14 +26,14 @@ func (r *Reconciler) reportStalls(ctx context.Context, snap *scalable.Snapshot) 
 		switch halt := snap.Stall(claim); {
 		case halt != nil:
 			errs = append(errs, r.reportStall(ctx, claim, halt))
-		case scalable.IsStalled(claim) && scalable.NeedsMachine(claim):
+		case snapshot.IsStalled(claim) && snapshot.NeedsMachine(claim):
 			errs = append(errs, r.reportResumed(ctx, claim))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, halt *scalable.Stall) error {
+func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, halt *snapshot.Stall) error {
 	changed := claim.DeepCopy()
 	if !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, halt.Reason, halt.Message) {
 		return nil

@@ -12,7 +12,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 // While Cluster API rolls an adopted MachineDeployment out, the claims whose Machines it deletes
@@ -39,7 +40,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 		t.Fatal(err)
 	}
-	deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: scalable.Timestamp(now.Add(-time.Hour)), v1alpha1.UnmanagedReplicasAnnotation: "0"}
+	deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(now.Add(-time.Hour)), v1alpha1.UnmanagedReplicasAnnotation: "0"}
 	if err := w.api.Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	if id := w.claim(t, "boots").Status.ProviderID; id != "real://boots" {
 		t.Errorf("NodeClaim boots has the provider ID %s", id)
 	}
-	if claim := scalable.ClaimUID(w.machine(t, "next")); claim != "" {
+	if claim := lifecycle.ClaimUID(w.machine(t, "next")); claim != "" {
 		t.Errorf("a Machine of the rollout is linked to NodeClaim %s", claim)
 	}
 	if marks := w.marks(t); len(marks) > 0 {
@@ -73,7 +74,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	if err := reconcileOnce(t, w.newProcess()); err != nil {
 		t.Fatal(err)
 	}
-	if claim := scalable.ClaimUID(w.machine(t, "next")); claim != "waits" {
+	if claim := lifecycle.ClaimUID(w.machine(t, "next")); claim != "waits" {
 		t.Errorf("after the rollout, its Machine is linked to NodeClaim %q", claim)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // Nobody creates a claim without a NodePool again. So over a limit it waits, without a Machine,
@@ -63,14 +64,14 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 			}
 			expectLinks := func(first, second types.UID) {
 				t.Helper()
-				if a, b := scalable.ClaimUID(w.machine(t, "first")), scalable.ClaimUID(w.machine(t, "second")); a != first || b != second {
+				if a, b := lifecycle.ClaimUID(w.machine(t, "first")), lifecycle.ClaimUID(w.machine(t, "second")); a != first || b != second {
 					t.Errorf("the Machines serve %q and %q, want %q and %q", a, b, first, second)
 				}
 			}
 
 			reconcileAll()
 			expectLinks("older", "")
-			if got := condition(); !got.IsFalse() || got.Reason != string(scalable.LimitReached) || !strings.Contains(got.Message, "maxMachines") {
+			if got := condition(); !got.IsFalse() || got.Reason != string(snapshot.LimitReached) || !strings.Contains(got.Message, "maxMachines") {
 				t.Errorf("got the condition %+v", got)
 			}
 			if claim := w.claim(t, "alone"); !claim.DeletionTimestamp.IsZero() || len(w.marks(t)) > 0 {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,15 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // link writes the links of the plan on the Machines. It returns the claims whose state is
 // not what the plan says, because a link could not be written: the claim of that link,
 // and the claim that another writer has linked the Machine to. What the plan says of
 // other claims does not depend on these links.
-func (r *Reconciler) link(ctx context.Context, snap *scalable.Snapshot) (sets.Set[types.UID], error) {
+func (r *Reconciler) link(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
 	uncertain := sets.New[types.UID]()
 	var errs []error
 	for _, link := range snap.Plan.Links {
@@ -53,7 +55,7 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 		return ""
 	}
 	r.recent.add(resource, live)
-	return scalable.ClaimUID(live)
+	return lifecycle.ClaimUID(live)
 }
 
 // linkOne writes a link and returns the Machine with it; nil if there was an error,
@@ -61,7 +63,7 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 //
 // The API server is asked for the claim, once in its life: CloudProvider.Delete
 // finds no Machine and lets a claim go, and a link must not come after that.
-func (r *Reconciler) linkOne(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine, to link.Claim) (*clusterv1.Machine, error) {
+func (r *Reconciler) linkOne(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (*clusterv1.Machine, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))
@@ -69,13 +71,9 @@ func (r *Reconciler) linkOne(ctx context.Context, snap *scalable.Snapshot, machi
 	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	linked := scalable.Linked(machine, snap.Resource, claim)
-	err := r.clusters.Management.GetClient().Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+	linked, err := lifecycle.Link(ctx, r.clusters.Management.GetClient(), machine, claim, scalable.LinkLabels(snap.Resource))
 	if err != nil {
-		return nil, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), to.Name, err)
+		return nil, requeue.IgnoreChanged(err)
 	}
 	log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", to.Name)
 	return linked, nil

@@ -15,8 +15,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 var machinesResource = schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
@@ -62,7 +63,7 @@ func TestOneLinkThatIsNotWrittenHoldsUpNoOtherClaim(t *testing.T) {
 			if refused == "" {
 				t.Fatal("no link was refused")
 			}
-			if uid := scalable.ClaimUID(w.machine(t, "spare-too")); uid == "" {
+			if uid := lifecycle.ClaimUID(w.machine(t, "spare-too")); uid == "" {
 				t.Error("the other claim that waits has no Machine")
 			}
 			if id := w.claim(t, "booted").Status.ProviderID; id != "real://booted" {
@@ -93,7 +94,7 @@ func TestNothingIsConcludedFromALinkThatTheCacheLacks(t *testing.T) {
 	if err := reconcileOnce(t, w.newProcess()); err != nil {
 		t.Fatal(err)
 	}
-	if id := w.claim(t, "waits").Status.ProviderID; id != link.ProvisionalID("waits") {
+	if id := w.claim(t, "waits").Status.ProviderID; id != planner.ProvisionalID("waits") {
 		t.Errorf("the claim that waits has provider ID %s of another claim's Machine", id)
 	}
 	if id := w.claim(t, "younger").Status.ProviderID; id != "real://taken" {
@@ -125,7 +126,7 @@ func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, tc.answer)
 			}
 			w.patch = nil
-			if uid := scalable.ClaimUID(w.machine(t, "m2")); uid != "a" {
+			if uid := lifecycle.ClaimUID(w.machine(t, "m2")); uid != "a" {
 				t.Fatalf("Machine m2 is linked to claim %q, want a", uid)
 			}
 
@@ -142,7 +143,7 @@ func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
 			if err := reconcileOnce(t, r); err != nil {
 				t.Fatal(err)
 			}
-			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" {
+			if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "" {
 				t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
 			}
 			// What is known of another claim does not wait for the cache.
@@ -155,7 +156,7 @@ func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
 			if err := reconcileOnce(t, r); err != nil {
 				t.Fatal(err)
 			}
-			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" || w.reads != before {
+			if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "" || w.reads != before {
 				t.Errorf("with a cache that has caught up, Machine m1 is linked to claim %q, and the API server is read %d times", uid, w.reads-before)
 			}
 		})
@@ -182,7 +183,7 @@ func TestDeletedMachineIsForgotten(t *testing.T) {
 	if err := reconcileOnce(t, r); err != nil {
 		t.Fatal(err)
 	}
-	if uid := scalable.ClaimUID(w.machine(t, "m2")); uid != "a" {
+	if uid := lifecycle.ClaimUID(w.machine(t, "m2")); uid != "a" {
 		t.Errorf("Machine m2 is linked to claim %q, want a", uid)
 	}
 }
@@ -219,7 +220,7 @@ func TestNewLeaderKnowsTheLinksThatItsCacheLacks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if uid := scalable.ClaimUID(w.machine(t, "m1")); uid != "" {
+			if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "" {
 				t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
 			}
 			if id := w.claim(t, "a").Status.ProviderID; id != "real://m2" {
@@ -252,11 +253,11 @@ func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(machine("m"), live)
-			linked, err := w.newProcess().linkOne(t.Context(), &scalable.Snapshot{}, w.machine(t, "m"), link.Claim{UID: "a", Name: "a"})
+			linked, err := w.newProcess().linkOne(t.Context(), &snapshot.Snapshot{}, w.machine(t, "m"), planner.Claim{UID: "a", Name: "a"})
 			if err != nil || linked != nil {
 				t.Errorf("got %v, %v, want no link", linked, err)
 			}
-			if uid := scalable.ClaimUID(w.machine(t, "m")); uid != "" {
+			if uid := lifecycle.ClaimUID(w.machine(t, "m")); uid != "" {
 				t.Errorf("Machine m is linked to claim %s", uid)
 			}
 		})

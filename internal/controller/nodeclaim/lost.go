@@ -10,17 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // deleteLost deletes the claims whose Node is to go without Karpenter's doing.
 // Karpenter then drains the Node, with its own rules, and lets the Machine go.
-func (r *Reconciler) deleteLost(ctx context.Context, snap *scalable.Snapshot) error {
+func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
@@ -35,12 +36,12 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *scalable.Snapshot) er
 // lost returns why a registered claim is to go: its Machine is being deleted, by
 // hand or by a health check, or its Node was removed by force, so that Karpenter
 // has not seen it go.
-func lost(claim *karpv1.NodeClaim, snap *scalable.Snapshot) string {
+func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	if !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
 	}
 	for _, machine := range snap.Machines {
-		if scalable.ClaimUID(machine) != claim.UID || machine.Spec.ProviderID != claim.Status.ProviderID {
+		if lifecycle.ClaimUID(machine) != claim.UID || machine.Spec.ProviderID != claim.Status.ProviderID {
 			continue
 		}
 		if !machine.DeletionTimestamp.IsZero() {
@@ -56,7 +57,7 @@ func lost(claim *karpv1.NodeClaim, snap *scalable.Snapshot) string {
 // delete deletes exactly this claim.
 func (r *Reconciler) delete(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
 	err := r.clusters.Workload.GetClient().Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if requeue.IsChanged(err) {
 		return nil // it is gone, or another has its name
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -15,8 +14,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // relaunch gives a claim without a NodePool the offering that fits now: another one, or
@@ -25,7 +26,7 @@ import (
 //
 // The status is written first and what follows from it last: until then the claim
 // is one that has failed, and all is done again.
-func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *scalable.Snapshot) (bool, error) {
+func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (bool, error) {
 	before := withoutOffering(claim)
 	next, err := r.cloudProvider.Create(ctx, before)
 	if err != nil { // nothing fits for now
@@ -35,7 +36,7 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 	from, to := catalog.KeyOf(claim), catalog.KeyOf(next)
 	changed := claim.DeepCopy()
 	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
-	changed.Status.ProviderID = link.ProvisionalID(claim.UID)
+	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
 	// By way of False, so that the time of the transition is that of the move: from
 	// then on the claim waits for its next Machine.
 	conditions := changed.StatusConditions()
@@ -51,7 +52,7 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 	if err == nil && next.Annotations[v1alpha1.ScalableResourceAnnotation] == snap.Name {
 		err = r.replaceMachine(ctx, claim, snap)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if requeue.IsChanged(err) {
 		return true, nil // its event brings the next reconcile
 	}
 	if err != nil {
@@ -63,12 +64,12 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 }
 
 // replaceMachine lets the failed Machine of a claim go, so that another is made in its place.
-func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim, snap *scalable.Snapshot) error {
+func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) error {
 	name, served := snap.Plan.Served[claim.UID]
 	if !served {
 		return nil
 	}
-	return scalable.Mark(ctx, r.clusters.Management.GetClient(), snap.Machines[name], snap.Now, true)
+	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), snap.Machines[name], snap.Now, true)
 }
 
 // withoutOffering returns a claim without the labels that an offering gave it.

@@ -16,7 +16,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 )
 
 // A claim without a NodePool that has failed moves to what fits now, and its annotations
@@ -34,7 +35,7 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 			w := newWorld()
 			r := w.newProcess()
 			key := catalog.Key{InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand}
-			before, err := scalable.LaunchOf(t.Context(), r.clusters, r.catalog, newTemplate(), key)
+			before, err := generate.LaunchOf(t.Context(), r.clusters, r.catalog, newTemplate(), key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +78,7 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 			}
 
 			key.InstanceType = tc.want
-			launch, err := scalable.LaunchOf(t.Context(), r.clusters, r.catalog, newTemplate(), key)
+			launch, err := generate.LaunchOf(t.Context(), r.clusters, r.catalog, newTemplate(), key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 			if got := claim.Labels[corev1.LabelInstanceTypeStable]; got != tc.want {
 				t.Errorf("it is of type %s, want %s", got, tc.want)
 			}
-			if retried := scalable.IsMarked(w.machine(t, "failed")); retried != !tc.unavailable {
+			if retried := lifecycle.IsMarked(w.machine(t, "failed")); retried != !tc.unavailable {
 				t.Errorf("the failed Machine makes room for another: %t, want %t", retried, !tc.unavailable)
 			}
 			if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); lo.FromPtr(condition).Reason != v1alpha1.ReasonOfferingChanged {

@@ -13,14 +13,14 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // propagate gives each claim the provider ID of its Machine, or its provisional
 // one for as long as there is none.
-func (r *Reconciler) propagate(ctx context.Context, snap *scalable.Snapshot) error {
+func (r *Reconciler) propagate(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
@@ -32,7 +32,7 @@ func (r *Reconciler) propagate(ctx context.Context, snap *scalable.Snapshot) err
 }
 
 // providerID returns the provider ID a claim is to have.
-func providerID(claim *karpv1.NodeClaim, snap *scalable.Snapshot) string {
+func providerID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	// Core has not persisted the launch yet, or its Machine is about to go, or to be
 	// released: then nobody else may know it by the same ID.
 	if !claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue() || !claim.DeletionTimestamp.IsZero() {
@@ -42,10 +42,10 @@ func providerID(claim *karpv1.NodeClaim, snap *scalable.Snapshot) string {
 		if id := snap.Machines[name].Spec.ProviderID; id != "" {
 			return id
 		}
-		return link.ProvisionalID(claim.UID)
+		return planner.ProvisionalID(claim.UID)
 	}
 	if !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
-		return link.ProvisionalID(claim.UID) // it waits, perhaps for a second Machine
+		return planner.ProvisionalID(claim.UID) // it waits, perhaps for a second Machine
 	}
 	// Its Machine is going or gone: core tells by the ID that is there.
 	return claim.Status.ProviderID
@@ -71,8 +71,8 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = want
 	// It has its Machine, whatever it waited for: Cluster API, a limit, or an offering that failed.
-	waited := scalable.HasWaited(claim) || claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
-	if _, provisional := link.ParseProvisionalID(want); !provisional && waited {
+	waited := snapshot.HasWaited(claim) || claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsFalse()
+	if _, provisional := planner.ParseProvisionalID(want); !provisional && waited {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 	}
 	// With the resourceVersion as precondition, so that a claim which was deleted

@@ -10,8 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 func TestProviderID(t *testing.T) {
@@ -40,7 +40,7 @@ func TestProviderID(t *testing.T) {
 			for _, set := range tc.states {
 				set(claim)
 			}
-			snap := &scalable.Snapshot{Machines: map[string]*clusterv1.Machine{"m": tc.machine}, Plan: link.Plan{Served: map[types.UID]string{}}}
+			snap := &snapshot.Snapshot{Machines: map[string]*clusterv1.Machine{"m": tc.machine}, Plan: planner.Plan{Served: map[types.UID]string{}}}
 			if tc.machine != nil {
 				snap.Plan.Served["1"] = "m"
 			}

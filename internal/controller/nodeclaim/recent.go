@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -64,7 +64,7 @@ func (r *recent) fill(ctx context.Context, live client.Reader, served types.Name
 	}
 	linked := &clusterv1.MachineList{}
 	if err := live.List(ctx, linked, client.InNamespace(served.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: served.Name}, client.HasLabels{v1alpha1.NodeClaimUIDLabel}); err != nil {
+		client.MatchingLabels{clusterv1.ClusterNameLabel: served.Name}, lifecycle.LinkedToAny()); err != nil {
 		return fmt.Errorf("listing the Machines of Cluster %s that serve NodeClaims: %w", served, err)
 	}
 	for i := range linked.Items {

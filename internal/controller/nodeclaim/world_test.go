@@ -26,8 +26,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 const resourceName = "general-small"
@@ -224,7 +224,7 @@ func launched(name string, change ...func(*karpv1.NodeClaim)) *karpv1.NodeClaim 
 			Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: resourceName},
 		},
 		Spec:   karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}},
-		Status: karpv1.NodeClaimStatus{ProviderID: link.ProvisionalID(types.UID(name))},
+		Status: karpv1.NodeClaimStatus{ProviderID: planner.ProvisionalID(types.UID(name))},
 	}
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
 	for _, f := range change {

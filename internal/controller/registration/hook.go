@@ -17,7 +17,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // Hook is one of core's registration hooks: what it changes on a NodeClaim, core
@@ -65,7 +64,7 @@ func (h *Hook) noteTaint(ctx context.Context, claim *karpv1.NodeClaim) error {
 // pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go,
 // resolveCustomLabelsFromRequirements).
 func (h *Hook) setLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
-	template, err := scalable.GetTemplate(ctx, h.clusters.Workload.GetClient(), lo.FromPtr(claim.Spec.NodeClassRef).Name)
+	template, err := h.clusters.Template(ctx, lo.FromPtr(claim.Spec.NodeClassRef).Name)
 	if err != nil || template == nil {
 		return err
 	}

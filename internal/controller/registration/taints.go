@@ -9,7 +9,6 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // TaintReconciler gives Nodes the taints again with which Karpenter has registered them.
@@ -66,7 +66,7 @@ func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (rec
 		return reconcile.Result{}, nil
 	}
 	err := r.workload.Patch(ctx, registered, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if requeue.IsChanged(err) {
 		return reconcile.Result{}, nil // its event brings the next reconcile
 	}
 	if err != nil {

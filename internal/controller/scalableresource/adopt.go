@@ -17,7 +17,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // adopt makes a MachineDeployment that a template's discovery has found one that makes
@@ -43,7 +45,7 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		template, err := scalable.GetTemplate(ctx, r.clusters.Workload.GetClient(), lo.FromPtr(claim.Spec.NodeClassRef).Name)
+		template, err := r.clusters.Template(ctx, lo.FromPtr(claim.Spec.NodeClassRef).Name)
 		if err != nil {
 			return false, err
 		}
@@ -62,7 +64,7 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 // adoptAs adopts a MachineDeployment for an offering of a template, unless the Cluster is
 // being deleted.
 func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDeployment, template string, offering catalog.Key) (bool, error) {
-	if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+	if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
 		return false, err
 	}
 	management, key := r.clusters.Management.GetClient(), client.ObjectKeyFromObject(resource)
@@ -72,7 +74,7 @@ func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDep
 	}
 	adopted := scalable.Adopt(resource, machines.Items, template, offering)
 	if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, ignoreConflict(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
+		return false, requeue.IgnoreChanged(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
 	}
 	log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "ownReplicas", lo.FromPtr(resource.Spec.Replicas))
 	return true, nil
@@ -92,7 +94,7 @@ func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMac
 
 // endAdoption leaves an adopted MachineDeployment to its owner again, when no template
 // offers it any more and nothing that was made for a NodeClaim is left.
-func (r *Reconciler) endAdoption(ctx context.Context, snap *scalable.Snapshot) (bool, error) {
+func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if len(snap.Claims) > 0 || len(snap.Machines) > len(snap.Plan.Unmanaged) {
 		return false, nil
 	}
@@ -102,7 +104,7 @@ func (r *Reconciler) endAdoption(ctx context.Context, snap *scalable.Snapshot) (
 	}
 	resource := snap.Resource
 	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.EndAdoption(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, ignoreConflict(client.IgnoreNotFound(fmt.Errorf("leaving %s to its owner: %w", resource, err)))
+		return false, requeue.IgnoreChanged(fmt.Errorf("leaving %s to its owner: %w", resource, err))
 	}
 	log.FromContext(ctx).Info("left scalable resource to its owner", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil

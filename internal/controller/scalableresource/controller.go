@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,6 +29,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 const (
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	snap, err := scalable.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
+	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // scale makes the resource, or keeps it as it is to be.
-func (r *Reconciler) scale(ctx context.Context, snap *scalable.Snapshot) (reconcile.Result, error) {
+func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
 	switch resource := snap.Resource; {
 	case resource == nil:
 		r.raised.Delete(snap.Name)
@@ -136,7 +136,7 @@ func (r *Reconciler) scale(ctx context.Context, snap *scalable.Snapshot) (reconc
 
 // update sets replicas and the time since which the resource is empty, and
 // deletes it when that is long ago.
-func (r *Reconciler) update(ctx context.Context, snap *scalable.Snapshot) (reconcile.Result, error) {
+func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
 	resource := snap.Resource
 	changed := resource.DeepCopy()
 	snap.Scale(changed)
@@ -147,11 +147,11 @@ func (r *Reconciler) update(ctx context.Context, snap *scalable.Snapshot) (recon
 		if err == nil {
 			log.FromContext(ctx).Info("deleted empty scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 		}
-		return reconcile.Result{}, ignoreConflict(err)
+		return reconcile.Result{}, requeue.IgnoreChanged(err)
 	}
 	before, after := resource.Replicas(), changed.Replicas()
 	if equal(resource, changed) {
-		return reconcile.Result{RequeueAfter: empty.expiresIn}, snap.PassOn(ctx, r.clusters, after)
+		return reconcile.Result{RequeueAfter: empty.expiresIn}, r.scaleMachineSets(ctx, snap, after)
 	}
 	// Lowering is never put off: a Machine that is gone before would be replaced.
 	raises := after > before
@@ -159,7 +159,7 @@ func (r *Reconciler) update(ctx context.Context, snap *scalable.Snapshot) (recon
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {
-		if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+		if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
 			return reconcile.Result{}, err // the Cluster's event brings the next reconcile
 		}
 	}
@@ -174,15 +174,15 @@ func (r *Reconciler) update(ctx context.Context, snap *scalable.Snapshot) (recon
 	if before != after {
 		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)
 	}
-	return reconcile.Result{RequeueAfter: empty.expiresIn}, snap.PassOn(ctx, r.clusters, after)
+	return reconcile.Result{RequeueAfter: empty.expiresIn}, r.scaleMachineSets(ctx, snap, after)
 }
 
 // notPatched handles the error of a resource that could not be patched. If its replicas were
 // to be raised, that is tried again soon: no event shows that a webhook answers again, or
 // accepts what it refused. Claims that wait for what was refused have failed after launchTimeout.
-func (r *Reconciler) notPatched(ctx context.Context, snap *scalable.Snapshot, raises bool, err error) (reconcile.Result, error) {
-	if !raises || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(err))
+func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
+	if !raises || requeue.IsChanged(err) {
+		return reconcile.Result{}, requeue.IgnoreChanged(err)
 	}
 	log.FromContext(ctx).Error(err, "cannot raise replicas")
 	result := reconcile.Result{RequeueAfter: createAgainAfter}
@@ -215,13 +215,4 @@ func (r *Reconciler) noteRaise(name string) {
 		pace = min(2*last.(raise).pace, maxPace)
 	}
 	r.raised.Store(name, raise{at: r.clock.Now(), pace: pace})
-}
-
-// ignoreConflict drops the error of an object that is not what it was: its event
-// brings the next reconcile.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }

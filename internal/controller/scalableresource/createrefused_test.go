@@ -25,7 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // published are the events.
@@ -90,8 +90,8 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 					t.Fatal(err)
 				}
 				message := lo.FromPtr(after.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)).Message
-				if scalable.IsRejected(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
-					t.Errorf("NodeClaim %s is refused: %t with %q, want %q", claim.Name, scalable.IsRejected(after), message, tc.refused)
+				if snapshot.IsRejected(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
+					t.Errorf("NodeClaim %s is refused: %t with %q, want %q", claim.Name, snapshot.IsRejected(after), message, tc.refused)
 				}
 				if !after.DeletionTimestamp.IsZero() {
 					t.Errorf("NodeClaim %s is being deleted", claim.Name)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 // emptiness is what follows from a resource being empty.
@@ -21,17 +23,17 @@ type emptiness struct {
 // has had neither claims nor Machines. It is on the object so that a restart of
 // the operator does not begin anew. Replicas do not matter: those that Cluster
 // API cannot make Machines for would keep the resource for ever.
-func setEmptySince(resource *scalable.Resource, snap *scalable.Snapshot) emptiness {
+func setEmptySince(resource *scalable.Resource, snap *snapshot.Snapshot) emptiness {
 	annotations := lo.Assign(resource.GetAnnotations())
 	if scalable.Adopted(resource) || len(snap.Claims) > 0 || len(snap.Machines) > 0 {
 		delete(annotations, v1alpha1.EmptySinceAnnotation)
 		resource.SetAnnotations(annotations)
 		return emptiness{}
 	}
-	since, err := time.Parse(time.RFC3339, annotations[v1alpha1.EmptySinceAnnotation])
-	if err != nil || since.After(snap.Now) { // absent, or edited by somebody
+	since, known := timestamp.Of(resource, v1alpha1.EmptySinceAnnotation)
+	if !known || since.After(snap.Now) { // absent, or a user has edited it
 		since = snap.Now
-		annotations[v1alpha1.EmptySinceAnnotation] = scalable.Timestamp(since)
+		annotations[v1alpha1.EmptySinceAnnotation] = timestamp.Format(since)
 		resource.SetAnnotations(annotations)
 	}
 	left := snap.Settings.EmptyTTL - snap.Now.Sub(since)

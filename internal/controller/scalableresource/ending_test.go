@@ -24,8 +24,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // lagging is a cluster whose cache can be behind its API server.
@@ -140,7 +140,7 @@ func launchedClaim(instanceType string) *karpv1.NodeClaim {
 func generatedName(t *testing.T, served types.NamespacedName, cluster *clusterv1.Cluster) string {
 	t.Helper()
 	clusters := clustersWith(served, cluster, &[]string{}, cluster)
-	launch, err := scalable.LaunchOfClaim(t.Context(), clusters, catalog.New(clusters), launchedClaim("small"))
+	launch, err := generate.LaunchOfClaim(t.Context(), clusters, catalog.New(clusters), launchedClaim("small"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // generate makes the scalable resource that claims wait for. The template may
@@ -24,14 +27,14 @@ import (
 // template offers that no more, is deleted so that Karpenter decides anew.
 //
 // It returns after what time to try again, if Cluster API or the API server did not answer.
-func (r *Reconciler) generate(ctx context.Context, snap *scalable.Snapshot) (time.Duration, error) {
+func (r *Reconciler) generate(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
 		if !snap.Waits(claim) {
 			continue
 		}
-		launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
+		launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
 		switch {
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
@@ -69,7 +72,7 @@ func isRejection(err error) bool {
 }
 
 // rejectAll refuses all claims that wait for a resource.
-func (r *Reconciler) rejectAll(ctx context.Context, snap *scalable.Snapshot, reason error) error {
+func (r *Reconciler) rejectAll(ctx context.Context, snap *snapshot.Snapshot, reason error) error {
 	var errs []error
 	for i := range snap.Claims {
 		if claim := &snap.Claims[i]; snap.Waits(claim) {
@@ -83,11 +86,11 @@ func (r *Reconciler) rejectAll(ctx context.Context, snap *scalable.Snapshot, rea
 // not change within launchTimeout, its launch has failed (see package nodeclaim).
 func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	changed := claim.DeepCopy()
-	if scalable.IsRejected(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
+	if snapshot.IsRejected(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
 		return nil
 	}
 	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err)))
+		return requeue.IgnoreChanged(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
 	}
 	return nil
 }
@@ -98,8 +101,8 @@ const maxMessage = 1024
 // create makes a scalable resource, and before it the objects it refers to, without
 // which Cluster API could make nothing of it. It creates nothing in a Cluster that is
 // being deleted.
-func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) error {
-	if ends, err := scalable.ClusterEnds(ctx, r.clusters); err != nil || ends {
+func (r *Reconciler) create(ctx context.Context, generated *generate.Generated) error {
+	if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
 		return err // the Cluster's event brings the next reconcile
 	}
 	if err := r.createObjects(ctx, generated.Objects); err != nil {
@@ -117,11 +120,11 @@ func (r *Reconciler) create(ctx context.Context, generated *scalable.Generated) 
 }
 
 // setResource makes a claim name another scalable resource.
-func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, to *scalable.Launch) error {
+func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, to *generate.Launch) error {
 	changed := claim.DeepCopy()
 	changed.Annotations = to.Annotate(claim.Annotations)
 	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ignoreConflict(client.IgnoreNotFound(fmt.Errorf("moving NodeClaim %s to scalable resource %s: %w", claim.Name, to.Resource, err)))
+		return requeue.IgnoreChanged(fmt.Errorf("moving NodeClaim %s to scalable resource %s: %w", claim.Name, to.Resource, err))
 	}
 	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "resource", to.Resource)
 	return nil
@@ -132,7 +135,7 @@ func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, t
 // launchTimeout for its offering to come back, and then moves to another (see
 // package nodeclaim).
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
-	if !errors.As(reason, &scalable.UnlaunchableError{}) {
+	if !errors.As(reason, &generate.UnlaunchableError{}) {
 		return reason
 	}
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
@@ -142,7 +145,7 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	r.recorder.Publish(offeringRemoved(claim, reason))
 	precondition := client.Preconditions{UID: &claim.UID}
 	if err := client.IgnoreNotFound(r.clusters.Workload.GetClient().Delete(ctx, claim, precondition)); err != nil {
-		return ignoreConflict(fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err))
+		return requeue.IgnoreChanged(fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err))
 	}
 	log.FromContext(ctx).Info("deleted NodeClaim that can get no Machine", "NodeClaim", claim.Name, "reason", reason.Error())
 	return nil

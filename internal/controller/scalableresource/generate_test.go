@@ -20,9 +20,10 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // If the template changes before its scalable resource is created, the claim gets all that
@@ -59,13 +60,13 @@ func TestClaimMovesWithItsTemplate(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 		t.Fatal(err)
 	}
-	snap := &scalable.Snapshot{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
-	snap.Plan = link.Decide(link.State{Claims: []link.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
+	snap := &snapshot.Snapshot{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
+	snap.Plan = planner.Decide(planner.State{Claims: []planner.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
 	if _, err := r.generate(t.Context(), snap); err != nil {
 		t.Fatal(err)
 	}
 
-	launch, err := scalable.LaunchOfClaim(t.Context(), clusters, r.catalog, claim)
+	launch, err := generate.LaunchOfClaim(t.Context(), clusters, r.catalog, claim)
 	if err != nil {
 		t.Fatal(err)
 	}

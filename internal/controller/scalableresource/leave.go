@@ -5,7 +5,6 @@ package scalableresource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,11 +12,11 @@ import (
 	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // loweringTimeout is for how long a chosen Machine waits for the lower number to have taken
@@ -38,7 +37,7 @@ const loweringTimeout = 3 * time.Minute
 // A chosen Machine is deleted, and its hooks are taken away, when replicas are so few
 // that no other is made in its place. It returns after what time to look again; zero
 // for no time.
-func (r *Reconciler) deleteMarked(ctx context.Context, snap *scalable.Snapshot) (time.Duration, error) {
+func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	if snap.Stalled() {
 		r.stalledAt.Store(snap.Name, snap.Now)
 	}
@@ -51,18 +50,18 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *scalable.Snapshot) 
 	for _, name := range slices.Sorted(maps.Keys(snap.Machines)) {
 		machine := snap.Machines[name]
 		if snap.IsLost(machine) {
-			errs = append(errs, ignoreConflict(client.IgnoreNotFound(scalable.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true))))
+			errs = append(errs, requeue.IgnoreChanged(lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true)))
 		}
-		if !scalable.IsLeaving(machine) {
+		if !lifecycle.IsLeaving(machine) {
 			continue
 		}
 		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
 			// Cluster API drains nothing then, but waits for pre-terminate hooks all the same.
-			errs = append(errs, client.IgnoreNotFound(r.deleteMachine(ctx, machine)))
+			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 			continue
 		}
-		if !scalable.IsMarked(machine) {
-			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.markDeleted(ctx, snap, machine))))
+		if !lifecycle.IsMarked(machine) {
+			errs = append(errs, requeue.IgnoreChanged(r.markDeleted(ctx, snap, machine)))
 			continue
 		}
 		ready := current && slices.Contains(snap.Plan.Deletable, machine.Name)
@@ -70,7 +69,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *scalable.Snapshot) 
 			again = requeue.Soonest(left, again)
 			continue
 		}
-		errs = append(errs, client.IgnoreNotFound(r.deleteMachine(ctx, machine)))
+		errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 	}
 	return again, errors.Join(errs...)
 }
@@ -79,15 +78,15 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *scalable.Snapshot) 
 // whose replicas a resource has. These replicas do not count the Machines any more, so nothing
 // has to be lowered first: a Machine that is chosen, because its claim is drained or needs no
 // drain, loses its hooks at once. Machines that nobody deletes stay as they are.
-func (r *Reconciler) deleteSuspended(ctx context.Context, snap *scalable.Snapshot) error {
+func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for _, machine := range snap.Machines {
 		switch {
 		case machine.DeletionTimestamp.IsZero():
-		case scalable.IsMarked(machine):
-			errs = append(errs, client.IgnoreNotFound(r.deleteMachine(ctx, machine)))
+		case lifecycle.IsMarked(machine):
+			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 		default:
-			errs = append(errs, ignoreConflict(client.IgnoreNotFound(r.markDeleted(ctx, snap, machine))))
+			errs = append(errs, requeue.IgnoreChanged(r.markDeleted(ctx, snap, machine)))
 		}
 	}
 	return errors.Join(errs...)
@@ -96,8 +95,8 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *scalable.Snapsho
 // loweringTimeLeft returns for how long a chosen Machine still waits. It counts from when this
 // process last saw that Cluster API did not work on the resource; after a restart that is
 // forgotten, and a Machine may be created in vain.
-func (r *Reconciler) loweringTimeLeft(snap *scalable.Snapshot, machine *clusterv1.Machine) time.Duration {
-	since := scalable.LeavingSince(machine, snap.Now)
+func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv1.Machine) time.Duration {
+	since := lifecycle.LeavingSince(machine, snap.Now)
 	if stood, found := r.stalledAt.Load(snap.Name); found && stood.(time.Time).After(since) {
 		since = stood.(time.Time)
 	}
@@ -107,10 +106,10 @@ func (r *Reconciler) loweringTimeLeft(snap *scalable.Snapshot, machine *clusterv
 // isCurrent tells whether replicas are as they were when it was decided which Machines
 // are let go. If they were raised since, these Machines may be counted, and would be
 // replaced; the event of that brings the next reconcile.
-func (r *Reconciler) isCurrent(ctx context.Context, snap *scalable.Snapshot) (bool, error) {
+func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	toDo := slices.ContainsFunc(snap.Plan.Deletable, func(name string) bool {
 		machine := snap.Machines[name]
-		return machine.DeletionTimestamp.IsZero() || scalable.WaitsForHook(machine)
+		return machine.DeletionTimestamp.IsZero() || lifecycle.WaitsForHook(machine)
 	})
 	if snap.Resource == nil || !toDo {
 		return true, nil
@@ -120,11 +119,11 @@ func (r *Reconciler) isCurrent(ctx context.Context, snap *scalable.Snapshot) (bo
 
 // markDeleted chooses a Machine that somebody else deletes and that waits with its
 // hook, unless Karpenter will drain its Node.
-func (r *Reconciler) markDeleted(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine) error {
-	if !scalable.WaitsForHook(machine) {
+func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) error {
+	if !lifecycle.WaitsForHook(machine) {
 		return nil
 	}
-	claim, found := lo.Find(snap.Claims, func(claim karpv1.NodeClaim) bool { return claim.UID == scalable.ClaimUID(machine) })
+	claim, found := lo.Find(snap.Claims, func(claim karpv1.NodeClaim) bool { return claim.UID == lifecycle.ClaimUID(machine) })
 	if found && claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID == machine.Spec.ProviderID {
 		return nil
 	}
@@ -133,18 +132,5 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *scalable.Snapshot, m
 			return err
 		}
 	}
-	return scalable.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, false)
-}
-
-// deleteMachine deletes the Machine, and takes its hooks away: afterwards, for a MachineSet
-// puts the hook back on Machines that are not being deleted.
-func (r *Reconciler) deleteMachine(ctx context.Context, machine *clusterv1.Machine) error {
-	management := r.clusters.Management.GetClient()
-	if machine.DeletionTimestamp.IsZero() {
-		if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
-			return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-		}
-		log.FromContext(ctx).Info("deleted Machine", "Machine", client.ObjectKeyFromObject(machine))
-	}
-	return scalable.RemoveHooks(ctx, management, machine)
+	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, false)
 }

@@ -17,8 +17,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 type clusterOf struct {
@@ -63,7 +65,7 @@ func TestLeaveWithCluster(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			snap := &scalable.Snapshot{Now: now, ClusterDeleting: tc.ending, Claims: []karpv1.NodeClaim{claim}, Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap := &snapshot.Snapshot{Now: now, ClusterDeleting: tc.ending, Claims: []karpv1.NodeClaim{claim}, Machines: map[string]*clusterv1.Machine{"m": read}}
 			if _, err := r.deleteMarked(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +73,8 @@ func TestLeaveWithCluster(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 				t.Fatal(err)
 			}
-			if held := scalable.WaitsForHook(after); held != tc.held || scalable.IsMarked(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
-				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, scalable.IsMarked(after), after.DeletionTimestamp)
+			if held := lifecycle.WaitsForHook(after); held != tc.held || lifecycle.IsMarked(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
+				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, lifecycle.IsMarked(after), after.DeletionTimestamp)
 			}
 		})
 	}
@@ -85,7 +87,7 @@ func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 	chosen := func(name string, ago time.Duration) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet", Name: name, UID: types.UID(name),
-			Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: scalable.Timestamp(now.Add(-ago))},
+			Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(now.Add(-ago))},
 		}}
 	}
 	for name, tc := range map[string]struct {
@@ -104,7 +106,7 @@ func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 			objects := lo.Map(tc.machines, func(m *clusterv1.Machine, _ int) client.Object { return m.DeepCopy() })
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 			r := &Reconciler{clusters: &operator.Clusters{Management: clusterOf{client: management}}}
-			snap := &scalable.Snapshot{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
+			snap := &snapshot.Snapshot{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
 			again, err := r.deleteMarked(t.Context(), snap)
 			if err != nil || again != tc.want {
 				t.Errorf("the next reconcile is due in %s, want %s; error: %v", again, tc.want, err)

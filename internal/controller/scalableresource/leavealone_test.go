@@ -17,7 +17,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 // While Cluster API rolls a resource out, or another controller sets its replicas, the operator
@@ -54,7 +55,7 @@ func TestLeaveAlone(t *testing.T) {
 				machine.Spec.ProviderID, machine.Status.NodeRef.Name = "real://m", "n"
 				machine.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 				if tc.before.Marked {
-					machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = scalable.Timestamp(now)
+					machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = timestamp.Format(now)
 				}
 				if tc.before.Deleting {
 					machine.DeletionTimestamp = new(metav1.NewTime(now))
@@ -78,7 +79,7 @@ func TestLeaveAlone(t *testing.T) {
 					if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 						t.Fatal(err)
 					}
-					got := state{!after.DeletionTimestamp.IsZero(), scalable.IsMarked(after), scalable.WaitsForHook(after)}
+					got := state{!after.DeletionTimestamp.IsZero(), lifecycle.IsMarked(after), lifecycle.WaitsForHook(after)}
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("reconcile %d (-want +got):\n%s", i+1, diff)
 					}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
 // A Machine is marked for deletion while a claim waits for a Machine that Cluster API does not
@@ -61,7 +61,7 @@ func TestPatience(t *testing.T) {
 			set.Spec.Replicas = new(int32(2))
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 				Namespace: served.Namespace, Name: "m", UID: "m", Labels: labels,
-				Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: scalable.Timestamp(marked), v1alpha1.DrainHookAnnotation: ""},
+				Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(marked), v1alpha1.DrainHookAnnotation: ""},
 			}}
 			claim := launchedClaim("small")
 			claim.CreationTimestamp = metav1.NewTime(marked)

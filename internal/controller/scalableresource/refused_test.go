@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // Replicas that cannot be raised are tried again soon. Only an answer that refuses them is
@@ -68,7 +68,7 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 			if err := inner.Get(t.Context(), client.ObjectKeyFromObject(claim), after); err != nil {
 				t.Fatal(err)
 			}
-			if got := scalable.IsRejected(after); got != tc.refused {
+			if got := snapshot.IsRejected(after); got != tc.refused {
 				t.Errorf("refused: %t, want %t", got, tc.refused)
 			}
 		})

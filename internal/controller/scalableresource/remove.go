@@ -17,12 +17,15 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // markAndUnlink chooses the Machines that are to go, and releases those whose claim has
 // gone before they became a Node.
-func (r *Reconciler) markAndUnlink(ctx context.Context, snap *scalable.Snapshot) error {
+func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot) error {
 	management := r.clusters.Management.GetClient()
 	var errs []error
 	for _, name := range slices.Concat(snap.Plan.Marks, snap.Plan.Unlinks, withoutSpareTime(snap)) {
@@ -35,32 +38,32 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *scalable.Snapshot)
 		logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine))
 		if slices.Contains(snap.Plan.Marks, name) {
 			// If it has a Node, nobody has drained that: then Cluster API does.
-			if err = scalable.Mark(ctx, management, machine, snap.Now, !scalable.HasNode(machine)); err == nil {
+			if err = lifecycle.Mark(ctx, management, machine, snap.Now, !lifecycle.HasNode(machine)); err == nil {
 				logger.Info("chose Machine that serves no NodeClaim, to be deleted")
 				r.reportSurplus(snap, machine)
 			}
-		} else if err = scalable.Unlink(ctx, management, machine, snap.Now); err == nil {
+		} else if err = lifecycle.Unlink(ctx, management, machine, snap.Now); err == nil {
 			logger.Info("released Machine whose NodeClaim is gone")
 		}
-		errs = append(errs, ignoreConflict(client.IgnoreNotFound(err)))
+		errs = append(errs, requeue.IgnoreChanged(err))
 	}
 	return errors.Join(errs...)
 }
 
 // reportSurplus tells of a Machine that an adopted resource had too many: somebody has
 // raised its replicas.
-func (r *Reconciler) reportSurplus(snap *scalable.Snapshot, machine *clusterv1.Machine) {
-	if _, released := machine.Annotations[v1alpha1.SpareSinceAnnotation]; snap.Resource != nil && scalable.Adopted(snap.Resource) && !released && scalable.ClaimUID(machine) == "" {
+func (r *Reconciler) reportSurplus(snap *snapshot.Snapshot, machine *clusterv1.Machine) {
+	if snap.Resource != nil && scalable.Adopted(snap.Resource) && !lifecycle.HasSpareTime(machine) && lifecycle.ClaimUID(machine) == "" {
 		r.recorder.Publish(surplusMachine(snap.Resource, machine))
 	}
 }
 
 // withoutSpareTime returns the spare Machines that have a Node and no note of since when
 // they serve nobody. Others are spare since they were created or released.
-func withoutSpareTime(snap *scalable.Snapshot) []string {
+func withoutSpareTime(snap *snapshot.Snapshot) []string {
 	return lo.Filter(snap.Plan.Spares, func(name string, _ int) bool {
 		machine := snap.Machines[name]
-		return scalable.HasNode(machine) && machine.Annotations[v1alpha1.SpareSinceAnnotation] == ""
+		return lifecycle.HasNode(machine) && !lifecycle.HasSpareTime(machine)
 	})
 }
 
@@ -73,8 +76,8 @@ func withoutSpareTime(snap *scalable.Snapshot) []string {
 // is not the one the claim knows by provider ID, and the API server says that the
 // other is linked to the claim and is to stay. If the claim names no scalable resource, a
 // user or a tool has removed the annotation: it gets that back and keeps its Machine.
-func (r *Reconciler) stillServes(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine) (bool, error) {
-	uid, name := scalable.ClaimUID(machine), machine.Annotations[v1alpha1.NodeClaimAnnotation]
+func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) (bool, error) {
+	uid, name := lifecycle.ClaimUID(machine), lifecycle.ClaimName(machine)
 	if uid == "" || name == "" {
 		return false, nil
 	}
@@ -103,5 +106,5 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *scalable.Snapshot, m
 		return true, client.IgnoreNotFound(fmt.Errorf("getting Machine %s/%s of NodeClaim %s: %w", machine.Namespace, other, name, err))
 	}
 	// Another Machine of that name, of whatever Cluster, does not serve the claim.
-	return first.UID != snap.Machines[other].UID || scalable.ClaimUID(first) != uid || scalable.IsLeaving(first), nil
+	return first.UID != snap.Machines[other].UID || lifecycle.ClaimUID(first) != uid || lifecycle.IsLeaving(first), nil
 }

@@ -14,9 +14,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // live is a cluster whose API server is asked.
@@ -49,10 +49,10 @@ func TestServesAfterAll(t *testing.T) {
 			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
 			both := live{clusterOf{client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
-			snap := &scalable.Snapshot{
+			snap := &snapshot.Snapshot{
 				Name:     "general",
 				Machines: map[string]*clusterv1.Machine{"first": first("1"), "second": second},
-				Plan:     link.Plan{Served: map[types.UID]string{"c": "first"}},
+				Plan:     planner.Plan{Served: map[types.UID]string{"c": "first"}},
 			}
 			got, err := r.stillServes(t.Context(), snap, second)
 			if err != nil || got != tc.want {

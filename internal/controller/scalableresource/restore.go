@@ -14,15 +14,17 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // isItsMachine reports whether a Machine that is linked to a claim is the Machine of that claim,
 // given that the claim names no scalable resource: by provider ID or, until the claim has
 // that of a Machine, because both are of one offering. A claim that has moved has another.
 func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
-	if id := claim.Status.ProviderID; id != "" && id != link.ProvisionalID(claim.UID) {
+	if id := claim.Status.ProviderID; id != "" && id != planner.ProvisionalID(claim.UID) {
 		return id == machine.Spec.ProviderID
 	}
 	return scalable.OfferingOf(machine) == catalog.KeyOf(claim)
@@ -31,11 +33,11 @@ func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 // restoreAnnotations writes on a claim the annotations that it has lost, so that it is among the
 // claims of its Machine's scalable resource again. A conflict is an error, because no
 // event of a claim without these annotations brings the next reconcile.
-func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *scalable.Snapshot, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
+func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
 	restored := claim.DeepCopy()
 	lost := map[string]string{v1alpha1.TemplateHashAnnotation: machine.Labels[v1alpha1.TemplateHashLabel]}
 	// Price and revision are known if the template still leads to this resource.
-	if launch, err := scalable.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == snap.Name {
+	if launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == snap.Name {
 		lost = launch.Annotate(nil)
 	}
 	restored.Annotations = lo.Assign(lo.OmitByValues(lost, []string{""}), claim.Annotations,

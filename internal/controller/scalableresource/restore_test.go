@@ -19,9 +19,10 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // A claim without the annotation that names its scalable resource is not among the claims
@@ -52,12 +53,12 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 		"an empty value": {
 			annotations: with(v1alpha1.ScalableResourceAnnotation, ""), claimID: "real://m", machineID: "real://m", node: true, want: whole, stays: true,
 		},
-		"while the Machine boots":                     {claimID: link.ProvisionalID("c"), want: whole, stays: true},
-		"before the claim has the provider ID":        {claimID: link.ProvisionalID("c"), machineID: "real://m", node: true, want: whole, stays: true},
+		"while the Machine boots":                     {claimID: planner.ProvisionalID("c"), want: whole, stays: true},
+		"before the claim has the provider ID":        {claimID: planner.ProvisionalID("c"), machineID: "real://m", node: true, want: whole, stays: true},
 		"it has another Machine":                      {claimID: "real://other", machineID: "real://m", node: true},
-		"it has the offering of another Machine":      {claimID: link.ProvisionalID("c"), zone: "b", machineID: "real://m"},
-		"another claim of that name has none":         {uid: "d", claimID: link.ProvisionalID("d"), machineID: "real://m", node: true},
-		"it names another resource, and waits there":  {annotations: with(v1alpha1.ScalableResourceAnnotation, "x"), claimID: link.ProvisionalID("c"), want: with(v1alpha1.ScalableResourceAnnotation, "x")},
+		"it has the offering of another Machine":      {claimID: planner.ProvisionalID("c"), zone: "b", machineID: "real://m"},
+		"another claim of that name has none":         {uid: "d", claimID: planner.ProvisionalID("d"), machineID: "real://m", node: true},
+		"it names another resource, and waits there":  {annotations: with(v1alpha1.ScalableResourceAnnotation, "x"), claimID: planner.ProvisionalID("c"), want: with(v1alpha1.ScalableResourceAnnotation, "x")},
 		"it names another resource, and has its Node": {annotations: with(v1alpha1.ScalableResourceAnnotation, "x"), claimID: "real://m", machineID: "real://m", node: true, want: with(v1alpha1.ScalableResourceAnnotation, "x")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,15 +86,15 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			snap := &scalable.Snapshot{Name: resource, Now: now, Machines: map[string]*clusterv1.Machine{"m": read}}
-			snap.Plan = link.Decide(link.State{Replicas: 1, Machines: []link.Machine{{Name: "m", Claim: "c", ProviderID: tc.machineID, HasNode: tc.node}}})
+			snap := &snapshot.Snapshot{Name: resource, Now: now, Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap.Plan = planner.Decide(planner.State{Replicas: 1, Machines: []planner.Machine{{Name: "m", Claim: "c", ProviderID: tc.machineID, HasNode: tc.node}}})
 			if err := r.markAndUnlink(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			if stays := !scalable.IsLeaving(read) && scalable.ClaimUID(read) == "c"; stays != tc.stays {
+			if stays := !lifecycle.IsLeaving(read) && lifecycle.ClaimUID(read) == "c"; stays != tc.stays {
 				t.Errorf("the Machine stays: %t, want %t", stays, tc.stays)
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+)
+
+// scaleMachineSets gives raised replicas to the MachineSet while Machines leave.
+//
+// The MachineDeployment controller would do that, but slowly: what it adds in one
+// reconcile, of which there is one a second, is what it has more than the
+// MachineSet has Machines, leaving ones included (Cluster API:
+// core/reconcilers/machinedeployment/mdutil/util.go, NewMSNewReplicas). With ten
+// Machines leaving, one new claim would wait for eleven seconds.
+//
+// The MachineDeployment is read from the API server first, so that the MachineSet
+// never gets more than that has; nobody else changes its replicas meanwhile. This
+// only saves time: if it does not come to be, the MachineDeployment controller
+// gets there.
+func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapshot, replicas int32) error {
+	if snap.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
+		return nil
+	}
+	if snap.Plan.Sets != nil {
+		return r.scaleEachSet(ctx, snap)
+	}
+	if !lo.SomeBy(lo.Values(snap.Machines), lifecycle.IsLeaving) {
+		return nil
+	}
+	sets, err := scalable.MachineSets(ctx, r.clusters, snap.Name)
+	if err != nil || len(sets) != 1 || lo.FromPtr(sets[0].Spec.Replicas) >= replicas {
+		return err
+	}
+	deployment := &clusterv1.MachineDeployment{}
+	if err := r.clusters.Management.GetAPIReader().Get(ctx, snap.Resource.Key(), deployment); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
+	}
+	if deployment.UID != snap.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
+		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
+		return nil // its event brings the next reconcile
+	}
+	_, err = r.setMachineSetReplicas(ctx, &sets[0], replicas)
+	return err
+}
+
+// scaleEachSet takes the next step of planner.MachineSets that is not one of replicas: it puts
+// hooks on Machines that leave, and then sets the replicas of the MachineSets.
+func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) error {
+	for _, machine := range snap.Machines {
+		if err := requeue.IgnoreChanged(lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine)); err != nil {
+			return err
+		}
+	}
+	// Until the MachineDeployment controller has acted on what it has, it could overwrite
+	// what is written here.
+	deployment := &clusterv1.MachineDeployment{}
+	if err := r.clusters.Management.GetAPIReader().Get(ctx, snap.Resource.Key(), deployment); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
+	}
+	if deployment.UID != snap.Resource.GetUID() || !scalable.IsObserved(deployment) || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
+		return nil // its event brings the next reconcile
+	}
+	return r.setTargets(ctx, snap, lo.FromPtr(deployment.Spec.Replicas))
+}
+
+// setTargets sets the planned replicas of the MachineSets, which together never get more than
+// atMost by that.
+func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, atMost int32) error {
+	sets := snap.MachineSets
+	sum := lo.SumBy(sets, func(set clusterv1.MachineSet) int32 { return lo.FromPtr(set.Spec.Replicas) })
+	for i := range sets {
+		has := lo.FromPtr(sets[i].Spec.Replicas)
+		target, known := snap.Plan.Sets[sets[i].Name]
+		if !known || target == has || target > has && sum-has+target > atMost {
+			continue
+		}
+		if written, err := r.setMachineSetReplicas(ctx, &sets[i], target); err != nil || !written {
+			return err
+		}
+		sum += target - has
+	}
+	return nil
+}
+
+// setMachineSetReplicas sets the replicas of a MachineSet. It returns false if the MachineSet has
+// changed: its event brings the next reconcile.
+func (r *Reconciler) setMachineSetReplicas(ctx context.Context, set *clusterv1.MachineSet, replicas int32) (bool, error) {
+	changed := set.DeepCopy()
+	changed.Spec.Replicas = &replicas
+	err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
+	if requeue.IsChanged(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
+	}
+	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
+	return true, nil
+}

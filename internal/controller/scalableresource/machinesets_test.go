@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// Raised replicas are given to the MachineSet only as long as the API server has them on the very
+// MachineDeployment that they were set on, and not on another one of its name.
+func TestScaleMachineSets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid      types.UID
+		replicas int32
+		want     int32
+	}{
+		"the MachineDeployment has them":   {uid: "1", replicas: 3, want: 3},
+		"it has other replicas by now":     {uid: "1", replicas: 2, want: 1},
+		"another one of its name has them": {uid: "2", replicas: 3, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", UID: "1"}}
+			live := deployment.DeepCopy()
+			live.UID, live.Spec.Replicas = tc.uid, &tc.replicas
+			set := fixture.MachineSet("a", "general", 1)
+			clusters := fixture.Clusters(set)
+			cached := clusters.Management.GetClient()
+			clusters.Management = fixture.Cluster{Client: cached, Live: fixture.Clusters(live).Management.GetClient()}
+			leaving := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}}}
+			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": leaving}}
+			if err := (&Reconciler{clusters: clusters}).scaleMachineSets(t.Context(), snap, 3); err != nil {
+				t.Fatal(err)
+			}
+			if err := cached.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+				t.Fatal(err)
+			}
+			if got := *set.Spec.Replicas; got != tc.want {
+				t.Errorf("got %d replicas of the MachineSet, want %d", got, tc.want)
+			}
+		})
+	}
+}

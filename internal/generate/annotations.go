@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// readFromTemplates are the annotations that Cluster API reads from infrastructure and
+// bootstrap templates. As of Cluster API v1.14 there is one, which MachineSets read from
+// bootstrap templates (core/reconcilers/machineset/machineset_preflight.go,
+// skippedPreflightChecks). What is under spec.template of a template is part of its
+// content, and not meant here.
+var readFromTemplates = []string{clusterv1.MachineSetSkipPreflightChecksAnnotation}
+
+// WithTemplateAnnotations returns the annotations of a generated resource, with those that its template
+// wants now and without those that the template wanted before. The keys of the template
+// are recorded in an annotation, so that a key that the template no longer has can be
+// told from one that a user or another controller has set.
+func WithTemplateAnnotations(current, wanted map[string]string) map[string]string {
+	annotated := lo.OmitByKeys(current, recorded(current))
+	delete(annotated, v1alpha1.TemplateAnnotationsAnnotation)
+	switch {
+	case len(wanted) == 0 && len(annotated) == 0:
+		return nil
+	case len(wanted) == 0:
+		return annotated
+	}
+	return lo.Assign(annotated, wanted, map[string]string{
+		v1alpha1.TemplateAnnotationsAnnotation: strings.Join(slices.Sorted(maps.Keys(wanted)), ","),
+	})
+}
+
+// recorded returns the keys that came from a template.
+func recorded(annotations map[string]string) []string {
+	return strings.Split(annotations[v1alpha1.TemplateAnnotationsAnnotation], ",")
+}
+
+// CopiedAnnotations returns the annotations that a copy of a template should have: its
+// own, and those of its base that Cluster API reads from templates.
+func CopiedAnnotations(own, base map[string]string) map[string]string {
+	return lo.Assign(lo.OmitByKeys(own, readFromTemplates), lo.PickByKeys(base, readFromTemplates))
+}
+
+// BaseOf returns the name of the template that an object is a copy of; empty if it is none.
+func BaseOf(object *unstructured.Unstructured) string {
+	annotations := object.GetAnnotations()
+	if annotations[clusterv1.TemplateClonedFromGroupKindAnnotation] != object.GroupVersionKind().GroupKind().String() || !scalable.IsTemplateKind(object) {
+		return ""
+	}
+	return annotations[clusterv1.TemplateClonedFromNameAnnotation]
+}

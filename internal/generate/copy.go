@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// Bases are what machines are made from.
+type Bases struct {
+	// Infrastructure and Bootstrap are what a KarpenterMachineTemplate refers to in
+	// template.spec; nil where it refers to none.
+	Infrastructure, Bootstrap *unstructured.Unstructured
+	// ByRef returns what an instance type itself refers to.
+	ByRef func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+}
+
+// ReadBases reads the bases of a template from the cache of the management cluster.
+// A base that does not exist is an error.
+func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
+	bases := Bases{ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+		return reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
+	}}
+	var err error
+	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
+		if bases.Infrastructure, err = reference.Get(ctx, clusters.Management.GetClient(), *ref, clusters.Cluster.Namespace); err != nil {
+			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.infrastructureRef: %w", template.Name, err)
+		}
+	}
+	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
+		if bases.Bootstrap, err = reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err != nil {
+			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.bootstrap.configRef: %w", template.Name, err)
+		}
+	}
+	return bases, nil
+}
+
+// copyOf returns a template with the base's kind and another spec, as Cluster API's
+// topology controller makes one (exp/topology/desiredstate/desired_state.go,
+// templateToTemplate). Of the base's own labels and annotations it has only those that
+// Cluster API reads from templates: with the others, tools that keep a cluster as it is in
+// a repository would take it for theirs. They are not part of its name; package
+// machinetemplate keeps them as they are on the base.
+func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any) *unstructured.Unstructured {
+	kind := base.GroupVersionKind()
+	// Each Cluster has copies of its own, also of a base that several Clusters share.
+	hash := HashOf(g.cluster.Name, g.template.Name, kind.GroupKind().String(), spec)
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(g.cluster.Namespace)
+	object.SetName(nameOf(hash, g.template.Name, base.GetName()))
+	object.SetLabels(scalable.GeneratedLabels(g.cluster, g.template.Name))
+	object.SetAnnotations(CopiedAnnotations(map[string]string{
+		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),
+		clusterv1.TemplateClonedFromGroupKindAnnotation: kind.GroupKind().String(),
+	}, base.GetAnnotations()))
+	return object
+}

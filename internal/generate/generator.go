@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/patch"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// Generated is what is made for one offering.
+type Generated struct {
+	// Resource without replicas.
+	Resource *scalable.Resource
+	// Objects are what was made of base templates, and the resource refers to: copies,
+	// or a machine pool and its bootstrap configuration. A base of Machines that
+	// nothing changes is referred to itself.
+	Objects []*unstructured.Unstructured
+}
+
+// Generator makes scalable resources from one revision of a template. It is pure,
+// and for one goroutine at a time.
+type Generator struct {
+	cluster  types.NamespacedName
+	template *v1alpha1.KarpenterMachineTemplate
+	kind     scalable.Kind
+	patches  patch.Patches
+	bases    map[v1alpha1.PatchTarget]*base
+	byRef    func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+}
+
+// base is a base template, and its copies by what was done to it.
+type base struct {
+	object *unstructured.Unstructured
+	spec   map[string]any
+	copies map[string]*unstructured.Unstructured
+}
+
+// GeneratorFor returns the generator for a template, with the bases that the cache of
+// the management cluster has.
+func GeneratorFor(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*Generator, error) {
+	bases, err := ReadBases(ctx, clusters, template)
+	if err != nil {
+		return nil, err
+	}
+	return NewGenerator(clusters.Cluster, template, bases)
+}
+
+// NewGenerator returns the generator for a template in the served Cluster. The error
+// names what is wrong for all offerings: a patch that can never be applied, or a
+// bootstrap template that is not what its kind should be.
+func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, bases Bases) (*Generator, error) {
+	patches, err := patch.Compile(template.Spec.Patches)
+	if err != nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
+	g := &Generator{
+		cluster: cluster, template: template, kind: scalable.KindOf(template.Spec.ScalableResource), patches: patches,
+		bases: map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef,
+	}
+	for target, object := range map[v1alpha1.PatchTarget]*unstructured.Unstructured{
+		v1alpha1.PatchTargetInfrastructure: bases.Infrastructure,
+		v1alpha1.PatchTargetBootstrap:      bases.Bootstrap,
+	} {
+		if object == nil {
+			continue
+		}
+		spec, _, err := unstructured.NestedMap(object.Object, "spec")
+		if err != nil {
+			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		}
+		g.bases[target] = &base{object: object, spec: spec, copies: map[string]*unstructured.Unstructured{}}
+	}
+	if b := g.bases[v1alpha1.PatchTargetBootstrap]; b != nil && b.object.GroupVersionKind().GroupKind() == kubeadmTemplate {
+		if err := joinTainted(b.object.GroupVersionKind().Version, b.spec, template.Spec.Kubelet); err != nil {
+			return nil, fmt.Errorf("%s %s/%s: %w", b.object.GetKind(), b.object.GetNamespace(), b.object.GetName(), err)
+		}
+	}
+	return g, nil
+}
+
+// Generate returns what is made for an offering. Names and the template hash depend
+// on nothing but what shapes the Machines: a price, for one, does not.
+//
+// It fails if there is no infrastructure for the offering, or patches cannot be
+// applied for it; with an UnreadError if that could not be found out.
+func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
+	if offering.InfrastructureRef == nil && g.bases[v1alpha1.PatchTargetInfrastructure] == nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", g.template.Name, instanceType.Name)
+	}
+	key, variables := instanceType.KeyOf(offering), g.variables(instanceType, offering)
+	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
+		return g.machinePool(key, offering, variables)
+	}
+	return g.machineDeployment(key, offering, variables)
+}
+
+// machine returns what all Machines of the template have in common.
+func (g *Generator) machine() clusterv1.MachineSpec {
+	spec := g.template.Spec.Template.Spec
+	return clusterv1.MachineSpec{
+		ClusterName:     g.cluster.Name,
+		Bootstrap:       *spec.Bootstrap.DeepCopy(),
+		Version:         spec.Version,
+		MinReadySeconds: spec.MinReadySeconds,
+		ReadinessGates:  spec.ReadinessGates,
+		Deletion:        lo.FromPtr(spec.Deletion),
+	}
+}
+
+// templateOf returns a base, or its copy if that is changed for the offering.
+func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Variables) (*unstructured.Unstructured, error) {
+	operations, err := g.patches.Render(target, variables)
+	if err != nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
+	}
+	b := g.bases[target]
+	if object, known := b.copies[operations.Key()]; known {
+		return object, nil
+	}
+	object, spec := b.object, b.spec
+	if !operations.Empty() {
+		if spec, err = operations.Apply(b.spec); err != nil {
+			return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w, %s %s", g.template.Name, err, b.object.GetKind(), b.object.GetName())
+		}
+	}
+	if !reflect.DeepEqual(spec, b.object.Object["spec"]) {
+		object = g.copyOf(b.object, spec)
+	}
+	b.copies[operations.Key()] = object
+	return object, nil
+}
+
+func referenceTo(object *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
+	kind := object.GroupVersionKind()
+	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: object.GetName()}
+}
+
+// variables returns what Go templates in patches can use.
+func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering) patch.Variables {
+	labels := instanceType.NodeLabels()
+	return patch.Variables{
+		InstanceType:      instanceType.Name,
+		Zone:              offering.Zone,
+		FailureDomain:     offering.FailureDomain,
+		CapacityType:      offering.CapacityType,
+		ReservationID:     lo.FromPtr(offering.Reservation).ID,
+		Region:            labels[corev1.LabelTopologyRegion],
+		Architecture:      labels[corev1.LabelArchStable],
+		OperatingSystem:   labels[corev1.LabelOSStable],
+		Labels:            labels,
+		ClusterName:       g.cluster.Name,
+		KubernetesVersion: g.template.Spec.Template.Spec.Version,
+		TemplateName:      g.template.Name,
+	}
+}

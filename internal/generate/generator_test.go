@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+func TestCopies(t *testing.T) {
+	template := fixture.TemplateWithPatches()
+	template.Spec.InstanceTypes[0].Offerings = append(template.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zone: "us-east-1b", CapacityType: "spot", Price: "1"})
+	spot, err := generate(template, fixture.Spot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(spot.Objects) != 1 {
+		t.Fatalf("got %d copies, want that of the infrastructure only", len(spot.Objects))
+	}
+	got := spot.Objects[0]
+	want := map[string]any{
+		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachineTemplate",
+		"metadata": map[string]any{
+			"namespace": "clusters", "name": got.GetName(),
+			"labels":      map[string]any{clusterv1.ClusterNameLabel: "prod", v1alpha1.TemplateLabel: "general"},
+			"annotations": map[string]any{"cluster.x-k8s.io/cloned-from-name": "workers", "cluster.x-k8s.io/cloned-from-groupkind": "AWSMachineTemplate.infrastructure.cluster.x-k8s.io"},
+		},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"instanceType": "m5.large", "spotMarketOptions": map[string]any{}}}},
+	}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if ref := spot.Resource.References()[0]; ref.Name != got.GetName() || ref.Kind != "AWSMachineTemplate" {
+		t.Errorf("the MachineDeployment refers to %+v", ref)
+	}
+
+	onDemand, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if onDemand.Objects[0].GetName() == got.GetName() {
+		t.Error("templates of different content have one name")
+	}
+	other, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1b", CapacityType: "spot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.Objects[0].GetName() != got.GetName() {
+		t.Error("templates of equal content are not shared")
+	}
+	if other.Resource.GetName() == spot.Resource.GetName() {
+		t.Error("two zones have one MachineDeployment")
+	}
+}
+
+// A base that is edited makes other resources, whether it is copied or not.
+func TestBaseChanges(t *testing.T) {
+	for name, template := range map[string]*v1alpha1.KarpenterMachineTemplate{"as it is": fixture.Template(), "patched": fixture.TemplateWithPatches()} {
+		t.Run(name, func(t *testing.T) {
+			bases := Bases{Infrastructure: fixture.Infrastructure()}
+			names := func() string {
+				generator, err := NewGenerator(fixture.Served, template, bases)
+				if err != nil {
+					t.Fatal(err)
+				}
+				types, _ := catalog.Merge(template, nil)
+				generated, err := generator.Generate(&types[0], types[0].Find(fixture.Spot.Zone, fixture.Spot.CapacityType))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return generated.Resource.GetName()
+			}
+			before := names()
+			bases.Infrastructure.SetResourceVersion("8")
+			bases.Infrastructure.SetLabels(map[string]string{"x": "y"})
+			if after := names(); after != before {
+				t.Errorf("a label of the base made %s of %s", after, before)
+			}
+			if err := unstructured.SetNestedField(bases.Infrastructure.Object, "ami-2", "spec", "template", "spec", "ami"); err != nil {
+				t.Fatal(err)
+			}
+			if after := names(); after == before {
+				t.Error("another spec of the base made the same resource")
+			}
+		})
+	}
+}
+
+func TestOwnInfrastructureIsNotPatched(t *testing.T) {
+	template := fixture.TemplateWithPatches()
+	template.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "own"}
+	generated, err := generate(template, fixture.Spot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(generated.Objects) != 0 || generated.Resource.References()[0].Name != "own" {
+		t.Errorf("got %d copies and %+v", len(generated.Objects), generated.Resource.References()[0])
+	}
+}
+
+func TestPatchesFailForOneOffering(t *testing.T) {
+	template := fixture.TemplateWithPatches()
+	template.Spec.Patches[1].JSONPatches[0].Path = "/spec/template/spec/none/spotMarketOptions"
+	if _, err := generate(template, fixture.Spot); err == nil || !strings.Contains(err.Error(), "KarpenterMachineTemplate general: spec.patches[1].jsonPatches[0] (add /spec/template/spec/none/spotMarketOptions) cannot be applied to the base template") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}); err != nil {
+		t.Errorf("an offering that the patch is not for fails, too: %v", err)
+	}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// kubeadmTemplate is the kind whose nodes the operator makes join as Karpenter
+// needs it. For all other bootstrap kinds, patches must.
+var kubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
+
+// LacksVersion reports whether a template generates Machines with a KubeadmConfigTemplate,
+// whose provider makes no bootstrap data for a Machine without a version.
+func LacksVersion(template *v1alpha1.KarpenterMachineTemplate) bool {
+	spec := template.Spec.Template.Spec
+	generates := len(template.Spec.InstanceTypes) > 0 || template.Spec.Discovery != nil && template.Spec.Discovery.InfrastructureTemplates != nil
+	return spec.Version == "" && generates && schema.GroupKind{Group: spec.Bootstrap.ConfigRef.APIGroup, Kind: spec.Bootstrap.ConfigRef.Kind} == kubeadmTemplate
+}
+
+// registerWithTaints is the kubelet's argument that wins over kubeadm's own taints
+// (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
+const registerWithTaints = "register-with-taints"
+
+// joinTainted adds to the spec of a KubeadmConfigTemplate the taint that keeps Pods
+// off until Karpenter has registered the Node, and the arguments for the kubelet
+// that make it what the catalogue counts with. What is there already stays, but for
+// arguments that template.spec.kubelet sets. The spec is modified.
+func joinTainted(version string, spec map[string]any, kubelet *v1alpha1.KubeletConfiguration) error {
+	path := []string{"template", "spec", "joinConfiguration", "nodeRegistration"}
+	registration, _, err := unstructured.NestedMap(spec, path...)
+	if err != nil {
+		return fmt.Errorf("spec.%s: %w", strings.Join(path, "."), err)
+	}
+	if registration == nil {
+		registration = map[string]any{}
+	}
+	given, err := readArguments(version, registration)
+	if err != nil {
+		return err
+	}
+	added := kubeletArguments(kubelet)
+	arguments := lo.Reject(given, func(a argument, _ int) bool { return slices.ContainsFunc(added, a.sameName) })
+	if i := slices.IndexFunc(arguments, argument{name: registerWithTaints}.sameName); i >= 0 {
+		arguments[i].value = withTaint(arguments[i].value)
+	} else if err := addTaint(registration); err != nil {
+		return err
+	}
+	writeArguments(version, registration, append(arguments, added...))
+	return unstructured.SetNestedMap(spec, registration, path...)
+}
+
+// argument is an argument of the kubelet; some can be given more than once.
+type argument struct{ name, value string }
+
+func (a argument) sameName(other argument) bool { return a.name == other.name }
+
+// withTaint returns the value of register-with-taints with the taint.
+func withTaint(taints string) string {
+	taint := karpv1.UnregisteredNoExecuteTaint
+	for given := range strings.SplitSeq(taints, ",") {
+		key, effect, _ := strings.Cut(given, ":")
+		if key, _, _ = strings.Cut(key, "="); key == taint.Key && effect == string(taint.Effect) {
+			return taints
+		}
+	}
+	return strings.Join(lo.Compact([]string{taints, taint.ToString()}), ",")
+}
+
+// addTaint adds the taint to nodeRegistration.taints.
+func addTaint(registration map[string]any) error {
+	taint := karpv1.UnregisteredNoExecuteTaint
+	taints, _, err := unstructured.NestedSlice(registration, "taints")
+	if err != nil {
+		return fmt.Errorf("spec.template.spec.joinConfiguration.nodeRegistration.taints: %w", err)
+	}
+	has := slices.ContainsFunc(taints, func(given any) bool {
+		fields, ok := given.(map[string]any)
+		return ok && fields["key"] == taint.Key && fields["effect"] == string(taint.Effect)
+	})
+	if !has {
+		registration["taints"] = append(taints, map[string]any{"key": taint.Key, "effect": string(taint.Effect)})
+	}
+	return nil
+}
+
+// readArguments returns nodeRegistration.kubeletExtraArgs, which is a map in
+// v1beta1 and a list of names and values since.
+func readArguments(version string, registration map[string]any) ([]argument, error) {
+	if version == "v1beta1" {
+		given, _, err := unstructured.NestedStringMap(registration, "kubeletExtraArgs")
+		if err != nil {
+			return nil, fmt.Errorf("spec.template.spec.joinConfiguration.nodeRegistration.kubeletExtraArgs: %w", err)
+		}
+		return lo.Map(slices.Sorted(maps.Keys(given)), func(name string, _ int) argument { return argument{name, given[name]} }), nil
+	}
+	list, _, err := unstructured.NestedSlice(registration, "kubeletExtraArgs")
+	if err != nil {
+		return nil, fmt.Errorf("spec.template.spec.joinConfiguration.nodeRegistration.kubeletExtraArgs: %w", err)
+	}
+	var arguments []argument
+	for i, item := range list {
+		fields, _ := item.(map[string]any)
+		name, isName := fields["name"].(string)
+		value, isValue := fields["value"].(string)
+		if !isName || !isValue {
+			return nil, fmt.Errorf("spec.template.spec.joinConfiguration.nodeRegistration.kubeletExtraArgs[%d]: expected a name and a value, found %v", i, item)
+		}
+		arguments = append(arguments, argument{name, value})
+	}
+	return arguments, nil
+}
+
+func writeArguments(version string, registration map[string]any, arguments []argument) {
+	switch {
+	case len(arguments) == 0:
+	case version == "v1beta1":
+		registration["kubeletExtraArgs"] = lo.SliceToMap(arguments, func(a argument) (string, any) { return a.name, a.value })
+	default:
+		registration["kubeletExtraArgs"] = lo.Map(arguments, func(a argument, _ int) any {
+			return map[string]any{"name": a.name, "value": a.value}
+		})
+	}
+}
+
+// kubeletArguments returns the arguments that make a kubelet what the template says.
+func kubeletArguments(kubelet *v1alpha1.KubeletConfiguration) []argument {
+	if kubelet == nil {
+		return nil
+	}
+	var arguments []argument
+	if kubelet.MaxPods != nil {
+		arguments = append(arguments, argument{"max-pods", strconv.Itoa(int(*kubelet.MaxPods))})
+	}
+	quantity := func(quantity resource.Quantity) string { return quantity.String() }
+	if len(kubelet.SystemReserved) > 0 {
+		arguments = append(arguments, argument{"system-reserved", pairs(kubelet.SystemReserved, "=", quantity)})
+	}
+	if len(kubelet.KubeReserved) > 0 {
+		arguments = append(arguments, argument{"kube-reserved", pairs(kubelet.KubeReserved, "=", quantity)})
+	}
+	if kubelet.EvictionHard != nil {
+		arguments = append(arguments, argument{"eviction-hard", pairs(kubelet.EvictionHard, "<", func(threshold v1alpha1.EvictionThreshold) string { return string(threshold) })})
+	}
+	return arguments
+}
+
+// pairs returns a map in the form that the kubelet reads: k1=v1,k2=v2.
+func pairs[K ~string, V any](values map[K]V, separator string, text func(V) string) string {
+	return strings.Join(lo.Map(slices.Sorted(maps.Keys(values)), func(key K, _ int) string {
+		return string(key) + separator + text(values[key])
+	}), ",")
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/samber/lo"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// Launch is what a claim gets from a template in its present state: the scalable resource
+// of its offering, and annotations. It is the one answer to that question, when a claim is
+// launched, when it moves, and when what it refers to is missing.
+type Launch struct {
+	// Resource is the name of the scalable resource.
+	Resource string
+	// Generated is what is created for it; nil if the resource is an adopted one.
+	Generated *Generated
+
+	annotations map[string]string
+}
+
+// launchAnnotations are all annotations that a claim can get with a launch.
+var launchAnnotations = []string{
+	v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.TemplateRevisionAnnotation, v1alpha1.PriceAnnotation,
+}
+
+// UnlaunchableError says that no claim can be launched with an offering: the template does
+// not offer it, or nothing can be generated for it. Any other error says that this is not
+// known.
+type UnlaunchableError struct{ error }
+
+// Unwrap returns the cause.
+func (e UnlaunchableError) Unwrap() error { return e.error }
+
+// LaunchOf returns what a claim gets with an offering of a template.
+func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Launch, error) {
+	instanceType, offering, err := known.Find(ctx, template, key)
+	if catalog.IsNotOffered(err) {
+		return nil, UnlaunchableError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	launch := &Launch{Resource: offering.MachineDeployment, annotations: map[string]string{
+		v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(template),
+		v1alpha1.PriceAnnotation:            strconv.FormatFloat(offering.Price, 'f', -1, 64),
+	}}
+	if launch.Resource == "" {
+		generator, err := GeneratorFor(ctx, clusters, template)
+		if err != nil {
+			return nil, err
+		}
+		launch.Generated, err = generator.Generate(instanceType, offering)
+		if errors.As(err, &UnreadError{}) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, UnlaunchableError{err}
+		}
+		launch.Resource = launch.Generated.Resource.GetName()
+		launch.annotations[v1alpha1.TemplateHashAnnotation] = launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]
+	}
+	launch.annotations[v1alpha1.ScalableResourceAnnotation] = launch.Resource
+	return launch, nil
+}
+
+// LaunchOfClaim returns what a claim gets with the offering that it has.
+func LaunchOfClaim(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, claim *karpv1.NodeClaim) (*Launch, error) {
+	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
+	template, err := clusters.Template(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if template == nil {
+		return nil, UnlaunchableError{fmt.Errorf("KarpenterMachineTemplate %s does not exist", name)}
+	}
+	return LaunchOf(ctx, clusters, known, template, catalog.KeyOf(claim))
+}
+
+// Annotate returns the annotations of a claim with those of this launch, and without
+// those of an earlier one.
+func (l *Launch) Annotate(annotations map[string]string) map[string]string {
+	return lo.Assign(lo.OmitByKeys(annotations, launchAnnotations), l.annotations)
+}

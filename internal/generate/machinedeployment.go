@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/patch"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// machineDeployment returns the MachineDeployment for an offering, and the copies of templates
+// that it refers to.
+func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
+	generated := &Generated{}
+	// asTheyAre are the specs of bases that nothing changes. They shape the Machines as
+	// copies do, whose names tell what they are.
+	var asTheyAre []any
+	machine := g.machine()
+	machine.FailureDomain = offering.FailureDomain
+	refer := func(ref *clusterv1.ContractVersionedObjectReference, target v1alpha1.PatchTarget) error {
+		object, err := g.templateOf(target, variables)
+		if err != nil {
+			return err
+		}
+		if object == g.bases[target].object {
+			asTheyAre = append(asTheyAre, object.Object["spec"])
+		} else {
+			generated.Objects = append(generated.Objects, object.DeepCopy())
+		}
+		*ref = referenceTo(object)
+		return nil
+	}
+	if offering.InfrastructureRef != nil {
+		machine.InfrastructureRef = *offering.InfrastructureRef
+	} else if err := refer(&machine.InfrastructureRef, v1alpha1.PatchTargetInfrastructure); err != nil {
+		return nil, err
+	}
+	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
+		if err := refer(&machine.Bootstrap.ConfigRef, v1alpha1.PatchTargetBootstrap); err != nil {
+			return nil, err
+		}
+	}
+	hash := HashOf(g.template.Name, key, g.template.Spec.Template.Metadata, machine, g.template.Spec.Kubelet, asTheyAre)
+	generated.Resource = scalable.New(g.newMachineDeployment(hash, key, machine))
+	return generated, nil
+}
+
+func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
+	cluster, template := g.cluster, g.template
+	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
+	// Cluster API's webhook would add these itself (core/webhooks/admission/
+	// machinedeployment.go); set here, what is created is what is stored.
+	selector := map[string]string{
+		clusterv1.ClusterNameLabel:           cluster.Name,
+		clusterv1.MachineDeploymentNameLabel: name,
+	}
+	return &clusterv1.MachineDeployment{
+		ObjectMeta: g.metadata(name, labels),
+		Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: cluster.Name,
+			Selector:    metav1.LabelSelector{MatchLabels: selector},
+			// Nothing is ever rolled out. Should anybody change the template of a
+			// generated MachineDeployment, OnDelete keeps its Machines where they are.
+			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
+				Type: clusterv1.OnDeleteMachineDeploymentStrategyType,
+			}},
+			Deletion: clusterv1.MachineDeploymentDeletionSpec{Order: clusterv1.NewestMachineSetDeletionOrder},
+			Template: clusterv1.MachineTemplateSpec{
+				ObjectMeta: clusterv1.ObjectMeta{
+					Labels:      lo.Assign(template.Spec.Template.Metadata.Labels, labels, selector),
+					Annotations: lo.Assign(template.Spec.Template.Metadata.Annotations, lifecycle.TemplateAnnotations()),
+				},
+				Spec: machine,
+			},
+		},
+	}
+}

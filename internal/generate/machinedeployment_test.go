@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// generate generates for an offering of a template, with the bases that it names.
+func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Generated, error) {
+	bases := Bases{Bootstrap: fixture.Bootstrap()}
+	bases.Bootstrap.SetName(template.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
+	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
+		bases.Infrastructure = fixture.Infrastructure()
+		bases.Infrastructure.SetName(ref.Name)
+	}
+	generator, err := NewGenerator(fixture.Served, template, bases)
+	if err != nil {
+		return nil, err
+	}
+	types, _ := catalog.Merge(template, nil)
+	for i := range types {
+		if offering := types[i].Find(key.Zone, key.CapacityType); types[i].Name == key.InstanceType && offering != nil {
+			return generator.Generate(&types[i], offering)
+		}
+	}
+	return nil, catalog.NotOffered{Template: template.Name, Key: key}
+}
+
+func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key) (*clusterv1.MachineDeployment, error) {
+	generated, err := generate(template, offering)
+	if err != nil {
+		return nil, err
+	}
+	return generated.Resource.API().(*clusterv1.MachineDeployment), nil
+}
+
+func TestMachineDeployment(t *testing.T) {
+	got, err := machineDeployment(fixture.Template(), fixture.Spot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := got.Labels[v1alpha1.TemplateHashLabel]
+	if want := "general-m5-large-us-east-1a-spot-" + hash; got.Name != want || got.Namespace != "clusters" {
+		t.Errorf("got %s/%s, want clusters/%s", got.Namespace, got.Name, want)
+	}
+	if got.Spec.Replicas != nil {
+		t.Errorf("got %d replicas, want them left to the caller", *got.Spec.Replicas)
+	}
+	machine := got.Spec.Template.Spec
+	if machine.FailureDomain != "us-east-1a" || machine.Version != "v1.36.3" || machine.ClusterName != "prod" ||
+		machine.InfrastructureRef.Name != "workers" || machine.Bootstrap.ConfigRef.Kind != "OtherConfigTemplate" {
+		t.Errorf("unexpected Machine spec: %+v", machine)
+	}
+	wantLabels := map[string]string{
+		"team":                             "platform",
+		clusterv1.ClusterNameLabel:         "prod",
+		"cluster.x-k8s.io/deployment-name": got.Name,
+		v1alpha1.TemplateLabel:             "general",
+		v1alpha1.InstanceTypeLabel:         "m5.large",
+		v1alpha1.ZoneLabel:                 "us-east-1a",
+		v1alpha1.CapacityTypeLabel:         "spot",
+		v1alpha1.TemplateHashLabel:         hash,
+	}
+	if diff := cmp.Diff(wantLabels, got.Spec.Template.Labels); diff != "" {
+		t.Errorf("labels of Machines (-want +got):\n%s", diff)
+	}
+	for key, value := range got.Spec.Selector.MatchLabels {
+		if got.Spec.Template.Labels[key] != value {
+			t.Errorf("the selector asks for %s=%s, which the Machines do not have", key, value)
+		}
+	}
+	if got.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {
+		t.Errorf("got strategy %s, which could roll Machines", got.Spec.Rollout.Strategy.Type)
+	}
+	if scalable.OfferingOf(got) != fixture.Spot {
+		t.Errorf("got offering %s back, want %s", scalable.OfferingOf(got), fixture.Spot)
+	}
+}
+
+func TestHash(t *testing.T) {
+	base, err := machineDeployment(fixture.Template(), fixture.Spot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplate)
+		same   bool
+	}{
+		"nothing": {func(*v1alpha1.KarpenterMachineTemplate) {}, true},
+		"a price": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].Price = "9" }, true},
+		"another offering": {func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.InstanceTypes[0].Offerings = t.Spec.InstanceTypes[0].Offerings[:1]
+		}, true},
+		"the emptyTTL": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.ScalableResource.EmptyTTL = nil }, true},
+		"another type": {func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.InstanceTypes = append(t.Spec.InstanceTypes, v1alpha1.InstanceType{Name: "x"})
+		}, true},
+		"the version":        {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.4" }, false},
+		"the infrastructure": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef.Name = "new" }, false},
+		"its own one": {func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{Name: "own"}
+		}, false},
+		"the bootstrap":       {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "new" }, false},
+		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Metadata.Labels["team"] = "x" }, false},
+		"the kubelet": {func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))}
+		}, false},
+		"the template's name": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Name = "other" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := fixture.Template()
+			tc.change(changed)
+			got, err := machineDeployment(changed, fixture.Spot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same := got.Name == base.Name; same != tc.same {
+				t.Errorf("got name %s, before %s: want same=%t", got.Name, base.Name, tc.same)
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := fixture.Template()
+	long.Name = strings.Repeat("t", 63)
+	long.Spec.InstanceTypes[0].Name = strings.Repeat("Ä_.I", 3) // as long as it goes, with what names must not have
+	long.Spec.InstanceTypes = append(long.Spec.InstanceTypes, fixture.Template().Spec.InstanceTypes...)
+	names := map[string]bool{}
+	for _, template := range []*v1alpha1.KarpenterMachineTemplate{fixture.Template(), long} {
+		for _, instanceType := range template.Spec.InstanceTypes {
+			for _, o := range instanceType.Offerings {
+				offering := catalog.Key{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
+				resource, err := machineDeployment(template, offering)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// MachineSet and Machine append a dash and five characters each.
+				if problems := validation.IsDNS1123Label(resource.Name + "-abcde-abcde"); len(problems) > 0 {
+					t.Errorf("%s: a Machine's name would be refused: %v", resource.Name, problems)
+				}
+				if names[resource.Name] {
+					t.Errorf("%s is the name of two resources", resource.Name)
+				}
+				names[resource.Name] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/patch"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// machinePool returns the MachinePool for an offering, with a machine pool and a bootstrap
+// configuration of its own: those are no templates, and cannot be shared.
+func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
+	infrastructure, err := g.infrastructureOf(offering, variables)
+	if err != nil {
+		return nil, err
+	}
+	bases := []*unstructured.Unstructured{infrastructure}
+	machine := g.machine()
+	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
+		bootstrap, err := g.templateOf(v1alpha1.PatchTargetBootstrap, variables)
+		if err != nil {
+			return nil, err
+		}
+		bases = append(bases, bootstrap)
+	}
+	specs := lo.Map(bases, func(base *unstructured.Unstructured, _ int) any {
+		return []any{base.GetAPIVersion(), base.GetKind(), base.Object["spec"]}
+	})
+	hash := HashOf(g.template.Name, "MachinePool", key, g.template.Spec.Template.Metadata, machine, offering.FailureDomain, g.template.Spec.Kubelet, specs)
+	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
+	generated := &Generated{}
+	refs := []*clusterv1.ContractVersionedObjectReference{&machine.InfrastructureRef, &machine.Bootstrap.ConfigRef}
+	for i, base := range bases {
+		object, err := g.objectOf(base, name, labels)
+		if err != nil {
+			return nil, err
+		}
+		generated.Objects = append(generated.Objects, object)
+		*refs[i] = referenceTo(object)
+	}
+	metadata := g.template.Spec.Template.Metadata
+	generated.Resource = scalable.New(&clusterv1.MachinePool{
+		ObjectMeta: g.metadata(name, labels),
+		Spec: clusterv1.MachinePoolSpec{
+			ClusterName:    g.cluster.Name,
+			FailureDomains: lo.Compact([]string{offering.FailureDomain}),
+			Template: clusterv1.MachineTemplateSpec{
+				ObjectMeta: clusterv1.ObjectMeta{
+					Labels: lo.Assign(metadata.Labels, labels),
+					// No hook: Cluster API puts these annotations on Machines that are being
+					// deleted, too (createOrUpdateMachines), so that it could never be taken off.
+					Annotations: lo.Assign(metadata.Annotations),
+				},
+				Spec: machine,
+			},
+		},
+	})
+	return generated, nil
+}
+
+// UnreadError says that what an offering is made from could not be read, so that nothing
+// is known of the offering.
+type UnreadError struct{ error }
+
+// infrastructureOf returns what a machine pool is made from: the template's base with
+// its patches, or what the instance type refers to itself, which is taken as it is.
+func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {
+	ref := offering.InfrastructureRef
+	if ref == nil {
+		return g.templateOf(v1alpha1.PatchTargetInfrastructure, variables)
+	}
+	if g.byRef == nil {
+		return nil, errors.New("nothing to read infrastructureRefs of instance types with")
+	}
+	base, err := g.byRef(*ref)
+	if err != nil {
+		err = fmt.Errorf("KarpenterMachineTemplate %s: infrastructureRef %s %s: %w", g.template.Name, ref.Kind, ref.Name, err)
+		if apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		return nil, UnreadError{err}
+	}
+	if err := g.kind.Accepts(base, g.template.Spec.ScalableResource); err != nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
+	}
+	return base, nil
+}
+
+// objectOf makes an object of its template, as Cluster API's topology controller does
+// (exp/topology/desiredstate/desired_state.go, computeMachinePool), or of another object
+// of the same kind, which then is the template.
+func (g *Generator) objectOf(base *unstructured.Unstructured, name string, labels map[string]string) (*unstructured.Unstructured, error) {
+	template := base.DeepCopy()
+	if !scalable.IsTemplateKind(base) {
+		spec, _, err := unstructured.NestedMap(base.Object, "spec")
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", base.GetKind(), client.ObjectKeyFromObject(base), err)
+		}
+		// These are what there is, and belong to the provider.
+		delete(spec, "providerID")
+		delete(spec, "providerIDList")
+		template.Object["spec"] = map[string]any{"template": map[string]any{"spec": spec}}
+	}
+	from := &corev1.ObjectReference{APIVersion: base.GetAPIVersion(), Kind: base.GetKind(), Name: base.GetName()}
+	if original, is := base.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]; is && base.GetUID() == "" {
+		from.Name = original // a copy with patches, which is not in the cluster
+	}
+	object, err := external.GenerateTemplate(&external.GenerateTemplateInput{
+		Template: template, TemplateRef: from, Namespace: g.cluster.Namespace, Name: name, ClusterName: g.cluster.Name, Labels: labels,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", base.GetKind(), client.ObjectKeyFromObject(base), err)
+	}
+	return object, nil
+}

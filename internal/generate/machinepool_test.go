@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// generateFrom generates for an offering, from certain bases.
+func generateFrom(t *testing.T, template *v1alpha1.KarpenterMachineTemplate, bases Bases, key catalog.Key) *Generated {
+	t.Helper()
+	generated, err := tryToGenerate(template, bases, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return generated
+}
+
+func tryToGenerate(template *v1alpha1.KarpenterMachineTemplate, bases Bases, key catalog.Key) (*Generated, error) {
+	generator, err := NewGenerator(fixture.Served, template, bases)
+	if err != nil {
+		return nil, err
+	}
+	types, _ := catalog.Merge(template, nil)
+	return generator.Generate(&types[0], types[0].Find(key.Zone, key.CapacityType))
+}
+
+func TestMachinePool(t *testing.T) {
+	type spec = map[string]any
+	for name, tc := range map[string]struct {
+		kind, base         string
+		patches            []v1alpha1.Patch
+		want               spec
+		labels             map[string]string // of the base's template
+		wantKind, wantFrom string
+	}{
+		"from a template": {
+			kind: "DockerMachinePoolTemplate", base: `{template: {spec: {template: {}}}}`,
+			wantKind: "DockerMachinePool", want: spec{"template": spec{}},
+		},
+		"from a template with labels": {
+			kind: "DockerMachinePoolTemplate", base: `{template: {metadata: {labels: {cost: a}}, spec: {template: {}}}}`,
+			wantKind: "DockerMachinePool", want: spec{"template": spec{}}, labels: map[string]string{"cost": "a"},
+		},
+		"from a template with patches": {
+			kind: "DockerMachinePoolTemplate", base: `{template: {spec: {template: {}}}}`,
+			patches:  []v1alpha1.Patch{fixture.Patch("/spec/template/spec/template/type", "{{ .instanceType }}")},
+			wantKind: "DockerMachinePool", want: spec{"template": spec{"type": "m5.large"}},
+		},
+		"from a pool": {
+			kind: "AzureMachinePool", base: `{location: eastus, template: {vmSize: none}}`,
+			wantKind: "AzureMachinePool", want: spec{"location": "eastus", "template": spec{"vmSize": "none"}},
+		},
+		"from a pool that was in use": {
+			kind: "AzureMachinePool", base: `{location: eastus, providerID: "azure:///scaleset", providerIDList: ["azure:///scaleset/0"]}`,
+			wantKind: "AzureMachinePool", want: spec{"location": "eastus"},
+		},
+		"from a pool with patches": {
+			kind: "AzureMachinePool", base: `{location: eastus, template: {vmSize: none}}`,
+			patches:  []v1alpha1.Patch{fixture.Patch("/spec/template/vmSize", "{{ .instanceType }}")},
+			wantKind: "AzureMachinePool", want: spec{"location": "eastus", "template": spec{"vmSize": "m5.large"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := fixture.PoolTemplate(tc.kind)
+			template.Spec.Patches = tc.patches
+			base := fixture.Base(t, tc.kind, tc.base)
+			// A base can itself be a clone of something.
+			base.SetAnnotations(map[string]string{clusterv1.PausedAnnotation: "", clusterv1.TemplateClonedFromNameAnnotation: "x"})
+			untouched := base.DeepCopy()
+			generated := generateFrom(t, template, Bases{Infrastructure: base, Bootstrap: fixture.Bootstrap()}, fixture.Spot)
+			pool := generated.Resource.API().(*clusterv1.MachinePool)
+
+			hash := pool.Labels[v1alpha1.TemplateHashLabel]
+			labels := map[string]string{
+				clusterv1.ClusterNameLabel: "prod", v1alpha1.TemplateLabel: "general", v1alpha1.TemplateHashLabel: hash,
+				v1alpha1.InstanceTypeLabel: "m5.large", v1alpha1.ZoneLabel: "us-east-1a", v1alpha1.CapacityTypeLabel: "spot",
+			}
+			object := func(apiVersion, kind, from string, more map[string]string, spec spec) map[string]any {
+				all := map[string]any{}
+				for _, labels := range []map[string]string{labels, more} {
+					for key, value := range labels {
+						all[key] = value
+					}
+				}
+				return map[string]any{
+					"apiVersion": apiVersion, "kind": kind, "spec": spec,
+					"metadata": map[string]any{"namespace": "clusters", "name": pool.Name, "labels": all, "annotations": map[string]any{
+						clusterv1.TemplateClonedFromNameAnnotation: "workers", clusterv1.TemplateClonedFromGroupKindAnnotation: from}},
+				}
+			}
+			want := []map[string]any{
+				object("infrastructure.cluster.x-k8s.io/v1beta2", tc.wantKind, tc.kind+".infrastructure.cluster.x-k8s.io", tc.labels, tc.want),
+				object("bootstrap.cluster.x-k8s.io/v1beta2", "OtherConfig", "OtherConfigTemplate.bootstrap.cluster.x-k8s.io", nil, spec{}),
+			}
+			var got []map[string]any
+			for _, object := range generated.Objects {
+				got = append(got, object.Object)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			wantPool := &clusterv1.MachinePool{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general-m5-large-us-east-1a-spot-" + hash, Labels: labels},
+				Spec: clusterv1.MachinePoolSpec{
+					ClusterName: "prod", FailureDomains: []string{"us-east-1a"},
+					Template: clusterv1.MachineTemplateSpec{
+						// No hook: Cluster API would put it on Machines again.
+						ObjectMeta: clusterv1.ObjectMeta{Annotations: map[string]string{"note": "hello"}, Labels: map[string]string{"team": "platform"}},
+						Spec: clusterv1.MachineSpec{
+							ClusterName: "prod", Version: "v1.36.3",
+							InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: tc.wantKind, Name: pool.Name},
+							Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+								APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OtherConfig", Name: pool.Name}},
+						},
+					},
+				},
+			}
+			for key, value := range labels {
+				wantPool.Spec.Template.Labels[key] = value
+			}
+			if diff := cmp.Diff(wantPool, pool); diff != "" {
+				t.Errorf("MachinePool (-want +got):\n%s", diff)
+			}
+			if scalable.OfferingOf(pool) != fixture.Spot {
+				t.Errorf("got offering %s back", scalable.OfferingOf(pool))
+			}
+			if diff := cmp.Diff(untouched, base); diff != "" {
+				t.Errorf("the base has changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Offerings do not share objects: Cluster API makes the MachinePool their controller.
+func TestMachinePoolsShareNothing(t *testing.T) {
+	generator, err := NewGenerator(fixture.Served, fixture.PoolTemplate("AzureMachinePool"), Bases{Infrastructure: fixture.Base(t, "AzureMachinePool", `{}`), Bootstrap: fixture.Bootstrap()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, _ := catalog.Merge(fixture.Template(), nil)
+	names := map[string]bool{}
+	for i := range types[0].Offerings {
+		generated, err := generator.Generate(&types[0], &types[0].Offerings[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range generated.Objects {
+			if name := object.GetKind() + "/" + object.GetName(); names[name] {
+				t.Errorf("%s is made twice", name)
+			} else {
+				names[name] = true
+			}
+		}
+		if domains := generated.Resource.API().(*clusterv1.MachinePool).Spec.FailureDomains; (len(domains) == 0) != (types[0].Offerings[i].Zone == "") {
+			t.Errorf("%s has failure domains %q", types[0].KeyOf(&types[0].Offerings[i]), domains)
+		}
+	}
+}
+
+func TestMachinePoolNames(t *testing.T) {
+	nested := func(object *unstructured.Unstructured, value string, path ...string) {
+		if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(change func(*v1alpha1.KarpenterMachineTemplate, Bases)) string {
+		template, bases := fixture.PoolTemplate("AzureMachinePool"), Bases{Infrastructure: fixture.Base(t, "AzureMachinePool", `{location: eastus}`), Bootstrap: fixture.Bootstrap()}
+		change(template, bases)
+		return generateFrom(t, template, bases, fixture.Spot).Resource.GetName()
+	}
+	before := of(func(*v1alpha1.KarpenterMachineTemplate, Bases) {})
+	if deployment, err := machineDeployment(fixture.Template(), fixture.Spot); err != nil || deployment.Name == before {
+		t.Errorf("a MachineDeployment and a MachinePool have the name %s (%v)", before, err)
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplate, Bases)
+		same   bool
+	}{
+		"a label of the bases": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
+			bases.Infrastructure.SetLabels(map[string]string{"x": "y"})
+			bases.Bootstrap.SetLabels(map[string]string{"x": "y"})
+			bases.Infrastructure.SetResourceVersion("8")
+		}, true},
+		"the status of the base": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
+			nested(bases.Infrastructure, "x", "status", "y")
+		}, true},
+		"a price":            {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.InstanceTypes[0].Offerings[0].Price = "9" }, true},
+		"that a Node may go": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.ScalableResource.AllowNodeLoss = true }, true},
+		"the infrastructure": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
+			nested(bases.Infrastructure, "westus", "spec", "location")
+		}, false},
+		"its kind": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
+			bases.Infrastructure.SetKind("OtherMachinePool")
+		}, false},
+		"the bootstrap": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
+			nested(bases.Bootstrap, "x", "spec", "template", "spec", "y")
+		}, false},
+		"a patch": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) {
+			t.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/location", "westus")}
+		}, false},
+		"the version": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.Template.Spec.Version = "v1.36.4" }, false},
+		"the failure domain": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) {
+			t.Spec.InstanceTypes[0].Offerings[0].FailureDomain = "1"
+		}, false},
+		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.Template.Metadata.Labels["team"] = "x" }, false},
+		"the template's name": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Name = "other" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if after := of(tc.change); (after == before) != tc.same {
+				t.Errorf("got name %s, before %s: want same=%t", after, before, tc.same)
+			}
+		})
+	}
+}
+
+// With a Secret there is nothing to make for the bootstrap.
+func TestMachinePoolWithSecret(t *testing.T) {
+	template := fixture.PoolTemplate("AzureMachinePool")
+	template.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("join")}
+	generated := generateFrom(t, template, Bases{Infrastructure: fixture.Base(t, "AzureMachinePool", `{}`)}, fixture.Spot)
+	bootstrap := generated.Resource.API().(*clusterv1.MachinePool).Spec.Template.Spec.Bootstrap
+	if len(generated.Objects) != 1 || bootstrap.ConfigRef.IsDefined() || bootstrap.DataSecretName == nil || *bootstrap.DataSecretName != "join" {
+		t.Errorf("got %d objects, bootstrap %+v", len(generated.Objects), bootstrap)
+	}
+}
+
+// What an instance type refers to itself is a base, too: of its own kind, without patches.
+func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
+	template := fixture.PoolTemplate("AzureMachinePool")
+	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/location", "westus")}
+	template.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachinePool", Name: "own"}
+	own := fixture.Base(t, "AWSMachinePool", `{minSize: 0}`)
+	own.SetName("own")
+	bases := Bases{Infrastructure: fixture.Base(t, "AzureMachinePool", `{location: eastus}`), Bootstrap: fixture.Bootstrap()}
+	reads := func(object *unstructured.Unstructured, err error) func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+		return func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+			if ref.Name != "own" || ref.Kind != "AWSMachinePool" {
+				t.Errorf("reads %+v", ref)
+			}
+			return object, err
+		}
+	}
+	for name, tc := range map[string]struct {
+		own       func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+		allow     bool
+		wantError string
+		unread    bool // nothing is known of the offering then
+	}{
+		"that may be used":      {own: reads(own, nil), allow: true},
+		"that is refused":       {own: reads(own, nil), wantError: "set spec.scalableResource.allowNodeLoss"},
+		"that does not exist":   {own: reads(nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pools"}, "own")), allow: true, wantError: `KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: pools "own" not found`},
+		"that cannot be read":   {own: reads(nil, errors.New("no answer")), allow: true, wantError: "KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: no answer", unread: true},
+		"that nothing can read": {allow: true, wantError: "nothing to read infrastructureRefs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template.Spec.ScalableResource.AllowNodeLoss = tc.allow
+			bases.ByRef = tc.own
+			generated, err := tryToGenerate(template, bases, fixture.Spot)
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) || errors.As(err, &UnreadError{}) != tc.unread {
+					t.Errorf("got %v, want %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := generated.Objects[0]
+			if diff := cmp.Diff(map[string]any{"minSize": own.Object["spec"].(map[string]any)["minSize"]}, pool.Object["spec"]); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			if pool.GetKind() != "AWSMachinePool" || pool.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation] != "own" {
+				t.Errorf("got %s with annotations %v", pool.GetKind(), pool.GetAnnotations())
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+const (
+	// maxNameLength leaves room for the two random suffixes of six characters each
+	// that MachineSet and Machine append, so that Machine names, which must be
+	// label values, are not cut (Cluster API: internal/topology/names/names.go).
+	maxNameLength = 63 - 2*6
+	hashLength    = 8
+)
+
+// HashOf returns a hash of everything that shapes a Machine. Values of these
+// types have one JSON form: maps are sorted and quantities are canonical.
+func HashOf(values ...any) string {
+	hash := sha256.New()
+	for _, value := range values {
+		// Encoding these types cannot fail, and writing to a hash never does.
+		lo.Must0(json.NewEncoder(hash).Encode(value))
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
+}
+
+// ContentOf returns a hash of what a generated object is, but for its metadata: two with
+// the same are accepted or refused alike.
+func ContentOf(object *unstructured.Unstructured) string {
+	return HashOf(object.GetAPIVersion(), object.GetKind(), object.Object["spec"])
+}
+
+// nameOf returns the name of the scalable resource for an offering.
+func (g *Generator) nameOf(hash string, key catalog.Key) string {
+	return nameOf(hash, g.template.Name, key.InstanceType, key.Zone, key.CapacityType)
+}
+
+// labelsOf returns the labels of the scalable resource for an offering.
+func (g *Generator) labelsOf(hash string, key catalog.Key) map[string]string {
+	return lo.Assign(scalable.OfferingLabels(g.template.Name, key), map[string]string{
+		clusterv1.ClusterNameLabel: g.cluster.Name,
+		v1alpha1.TemplateHashLabel: hash,
+	})
+}
+
+// metadata returns the metadata of the scalable resource for an offering.
+func (g *Generator) metadata(name string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: g.cluster.Namespace, Name: name, Labels: labels,
+		Annotations: WithTemplateAnnotations(nil, g.template.Spec.Template.ScalableResourceAnnotations),
+	}
+}
+
+// nameOf returns a name for people to recognise, made unique by the hash.
+func nameOf(hash string, parts ...string) string {
+	name := strings.Map(func(r rune) rune {
+		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(strings.Join(lo.Compact(parts), "-")))
+	name = name[:min(len(name), maxNameLength-hashLength-1)]
+	return strings.Trim(name, "-") + "-" + hash
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+)
+
+// IsMarked reports whether a Machine is marked for deletion.
+func IsMarked(machine *clusterv1.Machine) bool {
+	_, marked := machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]
+	return marked
+}
+
+// IsLeaving reports whether a Machine is marked for deletion or being deleted.
+func IsLeaving(machine *clusterv1.Machine) bool {
+	return !machine.DeletionTimestamp.IsZero() || IsMarked(machine)
+}
+
+// LeavingSince returns when a Machine was marked or deleted. If a user has spoiled the time, it
+// returns now until the time is corrected.
+func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
+	if at, known := timestamp.Of(machine, v1alpha1.MarkedForDeletionAtAnnotation); known {
+		return at
+	}
+	if !machine.DeletionTimestamp.IsZero() {
+		return machine.DeletionTimestamp.Time
+	}
+	return now
+}
+
+// Mark marks a Machine for deletion, unless it is marked already. From then on replicas do not
+// count it, and it is never linked. A MachineSet that scales down deletes marked Machines first
+// (Cluster API: core/reconcilers/machineset/machineset_deletion_order.go). What infrastructure
+// providers do with marked Machines of a MachinePool is in docs/design/machinepools.md.
+//
+// With drained, Cluster API neither drains the Node nor waits for its volumes, because Karpenter
+// has drained it or there is nothing to drain. If the Machine has changed since it was read, such
+// as by a link to another claim, nothing is written and a conflict is returned.
+func Mark(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time, drained bool) error {
+	if IsMarked(machine) {
+		return nil
+	}
+	marked := machine.DeepCopy()
+	marked.Annotations = lo.Assign(marked.Annotations, map[string]string{
+		v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(now),
+		clusterv1.DeleteMachineAnnotation:      "",
+	})
+	if drained {
+		marked.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
+		marked.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
+	}
+	holdIfPooled(marked)
+	if err := management.Patch(ctx, marked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("marking Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// Delete deletes a Machine and removes its hooks. The hooks are removed last, because a
+// MachineSet puts the pre-drain hook back on a Machine that is not being deleted.
+func Delete(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+	if machine.DeletionTimestamp.IsZero() {
+		if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
+			return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+		}
+		log.FromContext(ctx).Info("deleted Machine", "Machine", client.ObjectKeyFromObject(machine))
+	}
+	return RemoveHooks(ctx, management, machine)
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lifecycle is the life of a Machine: the labels, annotations and hooks with which the
+// operator controls it. Every read and write of these is here, and nowhere else.
+//
+//	             Link                       Mark                    replicas are lowered
+//	 spare ───────────────► linked ───────────────► marked for ───────────────► deletable
+//	   ▲                      │                     deletion                        │
+//	   │        Unlink        │                        ▲                     Delete │
+//	   └──────────────────────┘                        │                            ▼
+//	   └───────────────────────────────────────────────┘                         deleted
+//	                    Mark, after spareTTL
+//
+//	spare     It has no link. The MachineSet or the infrastructure provider created it for the
+//	          replicas that the controller scalableresource has set.
+//	linked    It serves a NodeClaim. The controller nodeclaim writes the label node-claim-uid and
+//	          the annotations node-claim and the pre-drain hook. CloudProvider.Delete unlinks it
+//	          if it has no Node and can serve another claim. The controller scalableresource
+//	          unlinks it if its claim no longer exists or has another Machine.
+//	marked    CloudProvider.Delete marks it after Karpenter has drained its Node. The controller
+//	          scalableresource marks spare Machines after spareTTL, Machines that another
+//	          controller or a user deletes and that serve no claim, and Machines that have lost
+//	          their instance. Marked Machines are never linked, and replicas do not count them.
+//	deletable The MachineSets, or the infrastructure provider, have acted on replicas that do not
+//	          count the Machine, so that it is not replaced (see package planner).
+//	deleted   The controller scalableresource deletes it and removes its hooks.
+//
+// A Machine with a Node that a user or a health check deletes waits with the pre-drain hook until
+// Karpenter has drained the Node. Then it is marked, and continues as above. A Machine of a
+// MachinePool also has a pre-terminate hook from its link on: its instance must exist until
+// replicas no longer count it, because the infrastructure provider replaces an instance that
+// disappears earlier.
+//
+// Each write is one request, and its precondition is the resourceVersion of the Machine that the
+// decision was made from, except for RemoveHooks, which is safe in any state. A crash between two
+// writes leaves a Machine in one of the states above, and the next reconcile continues from there:
+//
+//   - linked, and the claim does not have the provider ID: it gets it.
+//   - unlinked, and the claim still exists: the claim is being deleted, and ends.
+//   - marked, and replicas still count it: they are lowered.
+//   - marked, and replicas do not count it: it is deleted.
+//   - deleted, and hooks are left: they are removed.
+package lifecycle

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// TemplateAnnotations returns the annotations that Machines of a generated MachineDeployment
+// have from the start.
+func TemplateAnnotations() map[string]string {
+	return map[string]string{v1alpha1.DrainHookAnnotation: ""}
+}
+
+// HoldsInstance reports whether a hook of this operator keeps the instance of a Machine.
+func HoldsInstance(machine *clusterv1.Machine) bool {
+	_, holds := machine.Annotations[v1alpha1.TerminateHookAnnotation]
+	return holds
+}
+
+// WaitsForHook reports whether a Machine that is deleted waits for this operator, by a hook.
+func WaitsForHook(machine *clusterv1.Machine) bool {
+	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
+	return drain && HasNode(machine) || HoldsInstance(machine)
+}
+
+// HoldInstance puts the pre-terminate hook on a Machine that is marked or being deleted, unless
+// it has the hook or its hooks were removed. With it the Machine exists until it is deletable. If
+// the Machine has changed since it was read, nothing is written and a conflict is returned.
+func HoldInstance(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
+	// RemoveHooks removes both hooks, and only of Machines that are being deleted.
+	removed := !machine.DeletionTimestamp.IsZero() && !drain
+	if !IsLeaving(machine) || HoldsInstance(machine) || removed {
+		return nil
+	}
+	held := machine.DeepCopy()
+	hold(held)
+	if err := management.Patch(ctx, held, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding a hook to Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// RemoveHooks removes the hooks of a Machine, so that its deletion continues.
+func RemoveHooks(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+	free := machine.DeepCopy()
+	delete(free.Annotations, v1alpha1.DrainHookAnnotation)
+	delete(free.Annotations, v1alpha1.TerminateHookAnnotation)
+	if len(free.Annotations) == len(machine.Annotations) {
+		return nil
+	}
+	if err := management.Patch(ctx, free, client.MergeFrom(machine)); err != nil {
+		return fmt.Errorf("removing the hooks of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// holdIfPooled puts the pre-terminate hook on a Machine of a MachinePool. The infrastructure
+// provider would replace an instance that replicas still count, and delete another one when
+// replicas are lowered.
+func holdIfPooled(machine *clusterv1.Machine) {
+	if labels.IsMachinePoolOwned(machine) {
+		hold(machine)
+	}
+}
+
+func hold(machine *clusterv1.Machine) {
+	metav1.SetMetaDataAnnotation(&machine.ObjectMeta, v1alpha1.TerminateHookAnnotation, "")
+}

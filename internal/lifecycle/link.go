@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+)
+
+// ClaimUID returns the UID of the claim that a Machine is linked to; empty without a link.
+func ClaimUID(machine metav1.Object) types.UID {
+	return types.UID(machine.GetLabels()[v1alpha1.NodeClaimUIDLabel])
+}
+
+// ClaimName returns the name of the claim that a Machine is linked to; empty without a link.
+func ClaimName(machine *clusterv1.Machine) string {
+	return machine.Annotations[v1alpha1.NodeClaimAnnotation]
+}
+
+// LinkedTo selects the Machines that are linked to a claim.
+func LinkedTo(claim types.UID) client.ListOption {
+	return client.MatchingLabels{v1alpha1.NodeClaimUIDLabel: string(claim)}
+}
+
+// LinkedToAny selects the Machines that are linked to a claim, whichever that is.
+func LinkedToAny() client.ListOption { return client.HasLabels{v1alpha1.NodeClaimUIDLabel} }
+
+// Link links a Machine to a claim and returns it as the API server has it. The Machine waits
+// with the pre-drain hook until Karpenter has drained its Node, as Machines of generated
+// MachineDeployments do from the start. It also gets the given labels: a Machine of an adopted
+// MachineDeployment needs those that generated ones have from their template.
+//
+// If the Machine has changed since it was read, nothing is written and a conflict is returned.
+func Link(ctx context.Context, management client.Client, machine *clusterv1.Machine, claim *karpv1.NodeClaim, labels map[string]string) (*clusterv1.Machine, error) {
+	linked := machine.DeepCopy()
+	linked.Labels = lo.Assign(linked.Labels, labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
+	linked.Annotations = lo.Assign(linked.Annotations, map[string]string{
+		v1alpha1.NodeClaimAnnotation: claim.Name,
+		v1alpha1.DrainHookAnnotation: "",
+	})
+	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
+	holdIfPooled(linked)
+	if err := management.Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), claim.Name, err)
+	}
+	return linked, nil
+}
+
+// Unlink removes the link of a Machine that has no Node, so that it is spare and can serve the
+// next claim. If the Machine has changed since it was read, nothing is written and a conflict is
+// returned.
+func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
+	unlinked := machine.DeepCopy()
+	delete(unlinked.Labels, v1alpha1.NodeClaimUIDLabel)
+	delete(unlinked.Annotations, v1alpha1.NodeClaimAnnotation)
+	unlinked.Annotations = lo.Assign(unlinked.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(now)})
+	if err := management.Patch(ctx, unlinked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("unlinking Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// SpareSince returns since when a Machine without a link has been spare: since it was unlinked,
+// or else since it was created.
+func SpareSince(machine *clusterv1.Machine) time.Time {
+	if since, known := timestamp.Of(machine, v1alpha1.SpareSinceAnnotation); known {
+		return since
+	}
+	return machine.CreationTimestamp.Time
+}
+
+// HasSpareTime reports whether a Machine has the time since which it has been spare. A Machine
+// that was never linked has none until it is found with a Node.
+func HasSpareTime(machine *clusterv1.Machine) bool {
+	return machine.Annotations[v1alpha1.SpareSinceAnnotation] != ""
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// A Machine of a pool is held from its link on, and when it is chosen: only then can its
+// instance not go while replicas still count it.
+func TestHoldingMachines(t *testing.T) {
+	const drain, terminate = v1alpha1.DrainHookAnnotation, v1alpha1.TerminateHookAnnotation
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
+	choosing := []string{clusterv1.DeleteMachineAnnotation, v1alpha1.MarkedForDeletionAtAnnotation}
+	undrained := []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
+	link := func(t *testing.T, management client.Client, machine *clusterv1.Machine) *clusterv1.Machine {
+		t.Helper()
+		linked, err := lifecycle.Link(t.Context(), management, machine, claim, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return linked
+	}
+	choose := func(drained bool) func(*testing.T, client.Client, *clusterv1.Machine) *clusterv1.Machine {
+		return func(t *testing.T, management client.Client, machine *clusterv1.Machine) *clusterv1.Machine {
+			t.Helper()
+			if err := lifecycle.Mark(t.Context(), management, machine, fixture.Noon, drained); err != nil {
+				t.Fatal(err)
+			}
+			return fresh(t, management, machine)
+		}
+	}
+	for name, tc := range map[string]struct {
+		machine *clusterv1.Machine
+		do      func(*testing.T, client.Client, *clusterv1.Machine) *clusterv1.Machine
+		want    [][]string // annotations
+	}{
+		"linked, of a MachineDeployment":             {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), link, [][]string{{v1alpha1.NodeClaimAnnotation, drain}}},
+		"linked, of a pool":                          {fixture.OfPool(fixture.Machine(time.Minute)), link, [][]string{{v1alpha1.NodeClaimAnnotation, drain, terminate}}},
+		"chosen, of a MachineDeployment":             {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), choose(false), [][]string{choosing}},
+		"chosen, of a pool":                          {fixture.OfPool(fixture.Machine(time.Minute)), choose(false), [][]string{choosing, {terminate}}},
+		"chosen and drained, of a MachineDeployment": {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), choose(true), [][]string{choosing, undrained}},
+		"chosen and drained, of a pool":              {fixture.OfPool(fixture.Machine(time.Minute)), choose(true), [][]string{choosing, undrained, {terminate}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			management := fixture.Clusters(tc.machine).Management.GetClient()
+			got := slices.Sorted(maps.Keys(tc.do(t, management, fresh(t, management, tc.machine)).Annotations))
+			want := slices.Sorted(slices.Values(slices.Concat(tc.want...)))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// fresh returns a Machine as it is now.
+func fresh(t *testing.T, management client.Client, machine *clusterv1.Machine) *clusterv1.Machine {
+	t.Helper()
+	got := &clusterv1.Machine{}
+	if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// A Machine is chosen once: the time from which its waits are counted stays. One that
+// has changed since it was read is not.
+func TestChooseOnce(t *testing.T) {
+	machine := fixture.OfPool(fixture.Machine(time.Minute))
+	management := fixture.Clusters(machine).Management.GetClient()
+	stale := fresh(t, management, machine)
+	if err := lifecycle.Mark(t.Context(), management, stale, fixture.Noon, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := lifecycle.Mark(t.Context(), management, stale, fixture.Noon.Add(time.Minute), true); !apierrors.IsConflict(err) {
+		t.Errorf("a Machine that has changed: got %v, want a conflict", err)
+	}
+	chosen := fresh(t, management, stale)
+	if err := lifecycle.Mark(t.Context(), management, chosen, fixture.Noon.Add(time.Minute), true); err != nil {
+		t.Fatal(err)
+	}
+	if got := lifecycle.LeavingSince(fresh(t, management, stale), fixture.Noon.Add(time.Hour)); !got.Equal(fixture.Noon) {
+		t.Errorf("it leaves since %s, want %s", got, fixture.Noon)
+	}
+}
+
+func TestHeldUpAndFree(t *testing.T) {
+	const drain, terminate = v1alpha1.DrainHookAnnotation, v1alpha1.TerminateHookAnnotation
+	for name, tc := range map[string]struct {
+		hooks  []string
+		node   bool
+		heldUp bool
+	}{
+		"nothing":                              {},
+		"a Node without hooks":                 {node: true},
+		"a Node with the drain hook":           {hooks: []string{drain}, node: true, heldUp: true},
+		"no Node, with the drain hook":         {hooks: []string{drain}},
+		"a Node with the terminate hook":       {hooks: []string{terminate}, node: true, heldUp: true},
+		"no Node, with the terminate hook":     {hooks: []string{terminate}, heldUp: true},
+		"no Node, with both, as one of a pool": {hooks: []string{drain, terminate}, heldUp: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfPool(fixture.Machine(time.Minute))
+			machine.Annotations = map[string]string{"mine": "x"}
+			for _, hook := range tc.hooks {
+				machine.Annotations[hook] = ""
+			}
+			if tc.node {
+				machine.Status.NodeRef.Name = "n"
+			}
+			if got := lifecycle.WaitsForHook(machine); got != tc.heldUp {
+				t.Errorf("held up: got %t", got)
+			}
+			management := fixture.Clusters(machine).Management.GetClient()
+			before := fresh(t, management, machine)
+			if err := lifecycle.RemoveHooks(t.Context(), management, before); err != nil {
+				t.Fatal(err)
+			}
+			after := fresh(t, management, machine)
+			if diff := cmp.Diff(map[string]string{"mine": "x"}, after.Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			if written := after.ResourceVersion != before.ResourceVersion; written != (len(tc.hooks) > 0) {
+				t.Errorf("written: %t", written)
+			}
+		})
+	}
+}
+
+// A Machine that leaves is held until it is let go, and not again after that.
+func TestHoldLeaving(t *testing.T) {
+	leaving := map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.DrainHookAnnotation: ""}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		deleted     bool
+		held        bool
+	}{
+		"stays":                    {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}},
+		"marked":                   {annotations: leaving, held: true},
+		"marked, without a link":   {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, held: true},
+		"marked and deleted":       {annotations: leaving, deleted: true, held: true},
+		"deleted by somebody else": {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}, deleted: true, held: true},
+		"let go":                   {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, deleted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OwnedBy("m", "a")
+			machine.ResourceVersion, machine.Annotations = "", tc.annotations
+			if tc.deleted {
+				machine.DeletionTimestamp, machine.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{clusterv1.MachineFinalizer}
+			}
+			management := fixture.Clusters(machine).Management.GetClient()
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
+				t.Fatal(err)
+			}
+			if err := lifecycle.HoldInstance(t.Context(), management, machine); err != nil {
+				t.Fatal(err)
+			}
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
+				t.Fatal(err)
+			}
+			if lifecycle.HoldsInstance(machine) != tc.held {
+				t.Errorf("held: %t, want %t", lifecycle.HoldsInstance(machine), tc.held)
+			}
+		})
+	}
+}

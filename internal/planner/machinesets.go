@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+// MachineSets is the Scaling of a MachineDeployment that has Machines in an older
+// MachineSet: a user has changed what Cluster API rolls out, and the strategy OnDelete
+// keeps the Machines where they are.
+//
+// Lowering the replicas of such a MachineDeployment is not enough to remove a Machine.
+// Its controller takes what is too much from the oldest MachineSet, whichever Machine is
+// marked, and it creates a Machine in the current MachineSet when there are fewer than
+// replicas (Cluster API: core/reconcilers/machinedeployment/
+// machinedeployment_rollout_ondelete.go; mdutil/util.go, NewMSNewReplicas):
+//
+//	too many  Σ replicas of the MachineSets > replicas
+//	too few   Σ max(replicas, Machines) of the MachineSets < replicas
+//
+// So each MachineSet has its own equation, and replicas are the sum:
+//
+//	older MachineSet    its live Machines
+//	current MachineSet  its live Machines + new + (its leaving ones if new > 0, else 0)
+//
+// A Machine is removed in this order, in which there are never too many or too few:
+//
+//  1. It is marked, and a hook holds it, so that it exists until the last step.
+//  2. The replicas of its MachineSet are lowered, which deletes the marked one.
+//  3. When that has been seen, the replicas of the MachineDeployment are lowered.
+//  4. When that has been seen, the hook is removed.
+//
+// Only the third step can cost another Machine, so it waits for every MachineSet and for
+// Machines that nothing holds. A Machine that disappears too early is replaced by one that
+// serves no claim, and nothing is lowered for it.
+type MachineSets struct {
+	// Sets are all MachineSets of the MachineDeployment.
+	Sets []Set
+	// Of maps each Machine to its MachineSet.
+	Of map[string]string
+	// Observed reports whether the MachineDeployment controller has acted on its replicas.
+	Observed bool
+}
+
+// Set is one of several MachineSets of a MachineDeployment.
+type Set struct {
+	Name string
+	// Replicas that the MachineSet has.
+	Replicas int32
+	// Current reports whether the MachineSet creates Machines; an older one never does.
+	Current bool
+	// Behind reports whether the MachineSet has not acted on its replicas yet.
+	Behind bool
+}
+
+func (MachineSets) appeared(state State) bool { return MachineSet{}.appeared(state) }
+
+// lowering is false: what a blocked MachineSet lacks is never subtracted here.
+func (MachineSets) lowering(State) bool { return false }
+
+// replicas returns the sum of what the MachineSets should have. It is not lowered below what
+// they have: the MachineDeployment controller would choose which of them loses a Machine.
+func (s MachineSets) replicas(state State, isNew int) int32 {
+	want, has, hasCurrent := 0, 0, false
+	targets := s.targets(state, isNew)
+	for _, set := range s.Sets {
+		want += int(targets[set.Name])
+		has += int(set.Replicas)
+		hasCurrent = hasCurrent || set.Current
+	}
+	if !hasCurrent {
+		want += isNew // for the MachineSet that the MachineDeployment controller will create
+	}
+	switch current := int(state.Replicas); {
+	case want >= current:
+		return int32(want)
+	case has >= current || !s.mayLower(state):
+		return state.Replicas
+	default:
+		return int32(max(want, has))
+	}
+}
+
+// targets returns the replicas that each MachineSet should have.
+func (s MachineSets) targets(state State, isNew int) map[string]int32 {
+	targets, complete := map[string]int32{}, s.complete(state)
+	for _, set := range s.Sets {
+		machines := s.machinesOf(set, state)
+		want := machines.live
+		if set.Current && isNew > 0 {
+			want += isNew + machines.leaving
+		}
+		if want < int(set.Replicas) && (!complete || machines.stable < int(set.Replicas)) {
+			// Machines that were asked for may have been created unseen, or are still to come,
+			// or one that leaves may disappear before replicas are lowered.
+			want = int(set.Replicas)
+		}
+		if !set.Current {
+			want = min(want, int(set.Replicas))
+		}
+		targets[set.Name] = int32(want)
+	}
+	return targets
+}
+
+// mayLower reports whether the MachineDeployment controller knows what its MachineSets
+// have, and has no reason to create a Machine until it sees the lower replicas.
+func (s MachineSets) mayLower(state State) bool { return !s.behind(state) && s.complete(state) }
+
+// complete reports whether the MachineDeployment controller does not find that there are
+// too few Machines.
+func (s MachineSets) complete(state State) bool {
+	sum := 0
+	for _, set := range s.Sets {
+		sum += max(int(set.Replicas), s.machinesOf(set, state).stable)
+	}
+	return sum >= int(state.Replicas)
+}
+
+// deletable reports whether neither the MachineSet of a chosen Machine nor the MachineDeployment
+// controller creates another one when it is deleted.
+func (s MachineSets) deletable(chosen Machine, state State, _ int) bool {
+	if s.behind(state) || !s.Observed {
+		return false
+	}
+	sum := 0
+	for _, set := range s.Sets {
+		sum += int(set.Replicas)
+		if set.Name == s.Of[chosen.Name] && int(set.Replicas) > s.machinesOf(set, state).live {
+			return false
+		}
+	}
+	return int(state.Replicas) <= sum
+}
+
+// behind reports whether a MachineSet has not acted on its replicas, or is not known yet,
+// or not as it is now: no MachineSet has fewer replicas than live Machines for long.
+func (s MachineSets) behind(state State) bool {
+	known := map[string]bool{}
+	for _, set := range s.Sets {
+		if set.Behind || int(set.Replicas) < s.machinesOf(set, state).live {
+			return true
+		}
+		known[set.Name] = true
+	}
+	for _, machine := range state.Machines {
+		if !known[s.Of[machine.Name]] {
+			return true
+		}
+	}
+	return false
+}
+
+// setMachines are the numbers of a MachineSet's Machines. Those that are stable exist for
+// as long as this operator wants, but for a live one that others delete.
+type setMachines struct{ live, leaving, stable int }
+
+func (s MachineSets) machinesOf(set Set, state State) (machines setMachines) {
+	for _, machine := range state.Machines {
+		switch {
+		case s.Of[machine.Name] != set.Name:
+		case !machine.Leaving:
+			machines.live++
+			machines.stable++
+		case machine.Hooked:
+			machines.leaving++
+			machines.stable++
+		default:
+			machines.leaving++
+		}
+	}
+	return machines
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// in returns a Machine with a Node that serves a claim of its own name, and holds returns
+// it marked for deletion, with a hook.
+func in(name string) Machine {
+	return Machine{Name: name, Claim: types.UID(name), ProviderID: name, HasNode: true}
+}
+func (m Machine) chosen() Machine { m.Leaving, m.Marked = true, true; return m }
+func (m Machine) held() Machine   { m.Hooked = true; return m }
+
+func TestMachineSets(t *testing.T) {
+	old, current := Set{Name: "old", Replicas: 2}, Set{Name: "new", Replicas: 1, Current: true}
+	of := map[string]string{"a": "old", "b": "old", "c": "new"}
+	with := func(set Set, replicas int32) Set { set.Replicas = replicas; return set }
+	behind := func(set Set) Set { set.Behind = true; return set }
+	type sets = map[string]int32
+	for name, tc := range map[string]struct {
+		replicas int32
+		sets     []Set
+		machines []Machine
+		waiting  int
+		unseen   bool // the MachineDeployment controller has not acted on its replicas
+		want     int32
+		wantSets sets
+		letGo    []string
+	}{
+		"nothing to do": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c")},
+			want: 3, wantSets: sets{"old": 2, "new": 1},
+		},
+		"marked in the newer one: nothing until it is held": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen()},
+			want: 3, wantSets: sets{"old": 2, "new": 1},
+		},
+		"held: its MachineSet first": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 3, wantSets: sets{"old": 2, "new": 0},
+		},
+		"lowered, and not acted on": {
+			replicas: 3, sets: []Set{old, behind(with(current, 0))}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 3, wantSets: sets{"old": 2, "new": 0},
+		},
+		"acted on: replicas": {
+			replicas: 3, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 2, wantSets: sets{"old": 2, "new": 0},
+		},
+		"acted on, but the Machine is no longer there: one comes in its place": {
+			replicas: 3, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b")},
+			want: 3, wantSets: sets{"old": 2, "new": 0},
+		},
+		"replicas lowered, and not seen": {
+			replicas: 2, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()}, unseen: true,
+			want: 2, wantSets: sets{"old": 2, "new": 0},
+		},
+		"seen: it can go": {
+			replicas: 2, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 2, wantSets: sets{"old": 2, "new": 0}, letGo: []string{"c"},
+		},
+		"marked in the older one, while another claim waits": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b").chosen().held(), in("c")}, waiting: 1,
+			want: 3, wantSets: sets{"old": 1, "new": 2},
+		},
+		"marked in the newer one, while another claim waits": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()}, waiting: 1,
+			want: 4, wantSets: sets{"old": 2, "new": 2},
+		},
+		"a Machine of a MachineSet that is not known": {
+			replicas: 3, sets: []Set{old}, machines: []Machine{in("a"), in("b").chosen().held(), in("c")},
+			want: 3, wantSets: sets{"old": 2},
+		},
+		"the newer one is still to come": {
+			replicas: 2, sets: []Set{old}, machines: []Machine{in("a"), in("b")}, waiting: 1,
+			want: 3, wantSets: sets{"old": 2},
+		},
+		"somebody has lowered replicas": {
+			replicas: 1, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c")},
+			want: 3, wantSets: sets{"old": 2, "new": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := State{Replicas: tc.replicas, Machines: tc.machines, Scaling: MachineSets{Sets: tc.sets, Of: of, Observed: !tc.unseen}}
+			for _, machine := range tc.machines {
+				if !machine.Leaving {
+					state.Claims = append(state.Claims, Claim{UID: machine.Claim, Name: machine.Name, ProviderID: machine.ProviderID})
+				}
+			}
+			for i := range tc.waiting {
+				state.Claims = append(state.Claims, claim(fmt.Sprint("waiting-", i), 0))
+			}
+			plan := Decide(state)
+			if plan.Replicas != tc.want {
+				t.Errorf("replicas: got %d, want %d", plan.Replicas, tc.want)
+			}
+			if diff := cmp.Diff(tc.wantSets, plan.Sets); diff != "" {
+				t.Errorf("MachineSets (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.letGo, plan.Deletable); diff != "" {
+				t.Errorf("let go (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"slices"
+	"testing"
+)
+
+// A claim that comes when Machines are let go of a pool asks for one, and not for those
+// once more.
+func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
+	leaving := Machine{Leaving: true, HasNode: true, Marked: true, Hooked: true, MarkSeen: true}
+	first, second := leaving, leaving
+	first.Name, second.Name = "first", "second"
+	for name, tc := range map[string]struct {
+		settled  bool
+		replicas int32
+		letGo    []string
+	}{
+		"the provider knows the replicas":     {settled: true, replicas: 2, letGo: []string{"first", "second"}},
+		"the provider may not know them, yet": {settled: false, replicas: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{
+				Replicas: 1,
+				Claims:   []Claim{{UID: "served", Name: "served"}, {UID: "new", Name: "new", NeedsMachine: true}},
+				Machines: []Machine{{Name: "live", Claim: "served", HasNode: true}, first, second},
+				Scaling:  Pool{ReplicasSeen: tc.settled},
+			})
+			if plan.Replicas != tc.replicas || !slices.Equal(plan.Deletable, tc.letGo) {
+				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.Deletable, tc.replicas, tc.letGo)
+			}
+		})
+	}
+}
+
+// A Machine is deleted only when no other is created in its place: its MachineSet has acted on
+// the lower number, and its MachineDeployment has it, too, and keeps it. A cache of MachineSets
+// that is behind may not show what the MachineSet has been given since.
+func TestMachineSetMayReplace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replicas, want int32
+		set            MachineSet
+		waiting        bool
+		letGo          []string
+	}{
+		"the MachineDeployment has more":  {replicas: 3, set: MachineSet{Replicas: 2}, want: 2},
+		"the MachineSet has more":         {replicas: 2, set: MachineSet{Replicas: 3}, want: 2},
+		"the MachineSet has not acted":    {replicas: 2, set: MachineSet{Replicas: 2, Behind: true}, want: 2},
+		"replicas are about to be raised": {replicas: 2, set: MachineSet{Replicas: 2}, waiting: true, want: 4},
+		"all have the lower number":       {replicas: 2, set: MachineSet{Replicas: 2}, want: 2, letGo: []string{"c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{
+				Replicas: tc.replicas,
+				Claims:   []Claim{{UID: "a", Name: "a"}, {UID: "b", Name: "b"}, {UID: "d", Name: "d", NeedsMachine: tc.waiting}},
+				Machines: []Machine{in("a"), in("b"), in("c").chosen()},
+				Scaling:  tc.set,
+			})
+			if plan.Replicas != tc.want || !slices.Equal(plan.Deletable, tc.letGo) {
+				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.Deletable, tc.want, tc.letGo)
+			}
+		})
+	}
+}
+
+// A MachineSet that has acted on the lower number is not given a higher one while Machines leave
+// that it still counts: to wait for that would keep them.
+func TestLowerNumberIsActedOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set      MachineSet
+		replicas int32
+	}{
+		"it is still on its way": {set: MachineSet{Replicas: 2, Lowered: true}, replicas: 1},
+		"it is not acted on":     {set: MachineSet{Replicas: 0, Behind: true, Lowered: true}, replicas: 1},
+		"it is acted on":         {set: MachineSet{Replicas: 0, Lowered: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{Replicas: 1, Machines: []Machine{in("a").chosen()}, Scaling: tc.set})
+			if plan.Replicas != tc.replicas {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.replicas)
+			}
+		})
+	}
+}
+
+// Lower replicas for a blocked MachineSet are raised again before it has acted on them, if
+// it could delete a Machine that serves a claim for them.
+func TestLowerNumberIsTakenBack(t *testing.T) {
+	served := machine("served", 0).serves("served")
+	for name, tc := range map[string]struct {
+		machines []Machine
+		want     int32
+	}{
+		"a spare one can be deleted":      {machines: []Machine{machine("spare", 0)}},
+		"one that serves a claim":         {machines: []Machine{served}, want: 1},
+		"one with a Node":                 {machines: []Machine{served.node("id")}, want: 1},
+		"one that leaves is marked first": {machines: []Machine{in("leaving").chosen()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{Claims: []Claim{{UID: "served", Name: "served"}}, Machines: tc.machines, Scaling: MachineSet{Replicas: 1, Lowered: true}})
+			if plan.Replicas != tc.want {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.want)
+			}
+		})
+	}
+}

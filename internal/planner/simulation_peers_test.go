@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+)
+
+// createClaim creates a claim. Names are used again, UIDs are not.
+func (w *world) createClaim() {
+	name := ""
+	for i := 0; name == "" || slices.ContainsFunc(w.now.claims, func(c simClaim) bool { return c.Name == name }); i++ {
+		name = fmt.Sprintf("c%d", i)
+	}
+	w.made++
+	uid := types.UID(fmt.Sprintf("%s.%d", name, w.made))
+	w.now.claims = append(w.now.claims, simClaim{Claim: Claim{UID: uid, Name: name, Created: w.time(), ProviderID: ProvisionalID(uid)}})
+}
+
+// liveClaims is what becomes of claims: they register when their Node joins, end without it,
+// and part with their Machine before they disappear.
+func (w *world) liveClaims() {
+	for _, c := range slices.Clone(w.now.claims) {
+		now, linked := w.claim(c.UID), func(m simMachine) bool { return m.Claim == c.UID }
+		node := find(w.now.machines, func(m simMachine) bool { return m.joined && m.ProviderID == c.ProviderID })
+		failed := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return linked(m) && m.Unfit })
+		switch live := slices.IndexFunc(w.now.machines, func(m simMachine) bool { return linked(m) && !m.leaving() }); {
+		case !c.Leaving && node != nil && !node.deleting:
+			now.registered = true
+		case !c.Leaving:
+			now.Leaving = c.registered || failed
+		case live >= 0:
+			m := &w.now.machines[live]
+			if c.registered || m.HasNode || m.Unfit {
+				m.Marked, m.Hooked = true, m.Hooked || w.pool != nil
+			} else {
+				m.Claim, m.WasLinked, m.spareSince = "", true, w.step
+			}
+		default:
+			w.now.claims = slices.DeleteFunc(w.now.claims, func(other simClaim) bool { return other.UID == c.UID })
+		}
+	}
+}
+
+// deploy is the MachineDeployment controller. It sets the replicas of MachineSets that may have
+// changed since its caches saw them.
+func (w *world) deploy() {
+	v := w.view(w.provider)
+	is := func(s simSet) bool { return s.template == v.md.template }
+	if !slices.ContainsFunc(v.sets, is) {
+		if !slices.ContainsFunc(w.now.sets, is) {
+			w.now.sets = append(w.now.sets, simSet{name: fmt.Sprint("s", v.md.template), template: v.md.template})
+		}
+		return // it waits for what it has created
+	}
+	var current model.Set
+	var older []model.Set
+	for _, s := range v.sets {
+		if set := (model.Set{Replicas: s.replicas, Machines: s.machines}); is(s) {
+			current = set
+		} else {
+			older = append(older, set)
+		}
+	}
+	newCurrent, newOlder := model.MachineDeploymentOnDelete(v.md.replicas, current, older)
+	for _, s := range v.sets {
+		set, want := w.set(s.name), newCurrent
+		if set.current = is(s); !set.current {
+			want, newOlder = newOlder[0], newOlder[1:]
+		}
+		if set.replicas != want || want == v.md.replicas {
+			set.decidedFrom, set.countedFrom = v.md.decidedFrom, v.md.countedFrom
+		}
+		if set.replicas != want {
+			set.replicas, set.generation = want, set.generation+1
+		}
+	}
+	w.now.md.observed = max(w.now.md.observed, v.md.generation)
+}
+
+// scaleSets is the MachineSet controller. It waits until its caches have what it has done.
+func (w *world) scaleSets() {
+	for _, s := range w.view(w.provider).sets {
+		if !w.laggingMachineSet {
+			w.provider.machines = max(w.provider.machines, s.decidedFrom)
+		}
+		if w.templates {
+			w.provider.machines = w.latest()
+		}
+		if w.provider.machines < w.ownWrites {
+			continue
+		}
+		var machines []model.Machine
+		for _, m := range w.view(w.provider).machines {
+			if m.set == s.name {
+				machines = append(machines, model.Machine{Name: m.Name, Created: m.Created, Deleting: m.deleting, DeleteAnnotation: m.Marked, Healthy: m.HasNode})
+			}
+		}
+		create, remove := model.MachineSet(s.replicas, w.blocked, machines)
+		for range create {
+			if s.current {
+				w.create(w.newName(), s.name, w.own == 0 && !w.templates)
+			}
+		}
+		for _, name := range remove {
+			w.remove(name, s.replicas, s.countedFrom)
+		}
+		set := w.set(s.name)
+		set.observed, set.machines = max(set.observed, s.generation), int32(len(machines))
+		set.blocked = w.blocked && len(machines) < int(s.replicas)
+		if w.wrote(); create > 0 && s.current || len(remove) > 0 {
+			w.ownWrites = w.latest()
+		}
+	}
+}
+
+// newName returns a random name, so that names do not show the order of creation.
+func (w *world) newName() string {
+	w.made++
+	return fmt.Sprintf("m%c%d", 'a'+rune(w.random.Intn(4)), w.made)
+}
+
+func (w *world) create(name, set string, drain bool) {
+	m := simMachine{Machine: Machine{Name: name, Created: w.time()}, set: set, drain: drain, spareSince: w.step, created: w.latest() + 1}
+	w.now.machines = append(w.now.machines, m)
+}
+
+// remove deletes a Machine since there are more than replicas. Of several MachineSets, the
+// MachineDeployment controller can lower the one with a booting Machine.
+//
+// One loss is known: when a Machine that leaves disappears while a lower number is on its way, the
+// MachineSet creates another in its place, and deletes one too many.
+func (w *world) remove(name string, replicas int32, countedFrom int) {
+	m := w.machine(name)
+	if m == nil || m.deleting {
+		return
+	}
+	known := slices.ContainsFunc(w.history[countedFrom].machines, func(seen simMachine) bool {
+		now := w.machine(seen.Name)
+		return w.lost[seen.Name] && !seen.InstanceGone && (now == nil || now.InstanceGone)
+	})
+	w.lost[name] = w.lost[name] || known // it can be a marked one, that others count
+	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.HasNode) {
+		text := fmt.Sprintf("Machine %s, deleted for replicas %d, serves a live claim or was there before", name, replicas)
+		w.tracef("HARM: %s", text)
+		if w.victims++; !known && w.isKind() {
+			w.fail("%s", text)
+		}
+	}
+	m.deleting = true
+}
+
+// provide is the provider of a pool, and makeMachines the MachinePool controller, which creates
+// a Machine for each instance.
+func (w *world) provide() {
+	v := w.view(w.provider)
+	var instances []model.Instance
+	for _, i := range w.instances {
+		marked := slices.ContainsFunc(v.machines, func(m simMachine) bool { return m.Name == i.name && m.Marked })
+		instances = append(instances, model.Instance{UID: i.name, Going: i.going, DeleteAnnotation: marked})
+	}
+	create, remove := model.MachinePool(*w.pool, v.md.replicas, -1, instances)
+	for range create {
+		w.instances = append(w.instances, simInstance{name: w.newName()})
+	}
+	for _, name := range remove {
+		w.remove(name, v.md.replicas, v.md.countedFrom)
+	}
+}
+
+func (w *world) makeMachines() {
+	for i := range w.instances {
+		if instance := &w.instances[i]; !instance.machine && !instance.going {
+			instance.machine = true
+			w.create(instance.name, "", false)
+		}
+	}
+}
+
+// boot brings a Machine one step closer to its Node, also one that is being deleted. With several
+// MachineSets, the caches of Cluster API are never as old as that takes.
+func (w *world) boot(m *simMachine) {
+	switch {
+	case m.Unfit || w.templates && m.created > min(w.provider.md, w.provider.sets):
+	case m.ProviderID == "":
+		m.ProviderID = "real://" + m.Name
+	case !m.joined:
+		m.joined = true
+	default:
+		m.HasNode = true
+	}
+}
+
+// terminate brings a Machine that is being deleted one step closer to its end, unless a hook blocks it.
+func (w *world) terminate(m *simMachine) {
+	if !m.deleting || m.Hooked || w.pool == nil && m.drain && m.HasNode {
+		return
+	}
+	if w.pool != nil && !m.InstanceGone {
+		m.InstanceGone = true
+		find(w.instances, func(i simInstance) bool { return i.name == m.Name }).going = true
+		return
+	}
+	name := m.Name
+	w.instances = slices.DeleteFunc(w.instances, func(i simInstance) bool { return i.name == name })
+	w.now.machines = slices.DeleteFunc(w.now.machines, func(m simMachine) bool { return m.Name == name })
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import "slices"
+
+// reconciler is one of the two that act on plans: at the same time, each with its own.
+type reconciler int
+
+const (
+	linker reconciler = iota
+	scaler
+)
+
+// decision is one of those in a plan.
+type decision struct {
+	by   reconciler
+	text string
+	// apply does what was decided, and reports whether what it depends on still is as it was.
+	apply func() bool
+	// version is the one that the plan was made from; negative if the caches had older ones.
+	version int
+}
+
+// decide makes a plan from what the operator's caches have. The decisions for the reconciler
+// are pending until they are applied, in any order. It is done with those of its last plan.
+func (w *world) decide(by reconciler) {
+	w.actor = "plan"
+	w.pending = slices.DeleteFunc(w.pending, func(d decision) bool { return d.by == by })
+	if w.blocks && !w.laggingLinks {
+		// Links are made with replicas that are up to date.
+		w.operator.md, w.operator.sets = w.latest(), w.latest()
+	}
+	c, v, version := w.operator, w.view(w.operator), -1
+	if (c == caches{w.latest(), w.latest(), w.latest(), w.latest()}) {
+		version = w.latest()
+	}
+	state := w.state(v)
+	plan := Decide(state)
+	w.checkOrder(state, plan)
+	before := len(w.pending)
+	add := func(text, name string, apply func() bool) {
+		w.pending = append(w.pending, decision{by, text + " " + name, apply, version})
+	}
+	if by == linker {
+		w.addLinks(plan, v, add)
+	} else {
+		w.addScaling(plan, c, v, add)
+	}
+	decided := w.pending[before:]
+	w.random.Shuffle(len(decided), func(i, j int) { decided[i], decided[j] = decided[j], decided[i] })
+}
+
+func (w *world) addLinks(plan Plan, v snapshot, add func(text, name string, apply func() bool)) {
+	for _, l := range plan.Links {
+		add("link", l.Machine, func() bool { return w.link(l, v) })
+	}
+	for _, seen := range v.claims {
+		isNew := slices.ContainsFunc(plan.Links, func(l Link) bool { return l.Claim.UID == seen.UID })
+		add("identify", seen.Name, func() bool { return w.identify(seen, plan.Served[seen.UID], isNew, v) })
+	}
+}
+
+func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
+	for _, name := range plan.Unlinks {
+		add("release", name, func() bool { return w.release(name, v) })
+	}
+	for _, name := range plan.Marks {
+		add("mark", name, func() bool { return w.mark(name, v) })
+	}
+	for _, name := range plan.Deletable {
+		add("delete", name, func() bool { return w.letGo(name, v) })
+	}
+	if plan.Replicas != v.md.replicas {
+		add("scale", "", func() bool { return w.scale(plan.Replicas, c, v) })
+	}
+	for _, s := range v.sets {
+		if target, several := plan.Sets[s.name]; several && target != s.replicas {
+			add("scale", s.name, func() bool { return w.scaleSet(s, target, plan.Replicas) })
+		}
+	}
+	for _, seen := range v.machines {
+		// Not in the plan: a Machine that somebody else deletes is marked, too, and of several
+		// MachineSets a hook blocks the deletion of Machines that leave.
+		if seen.leaving() && (!seen.Marked || w.templates && !seen.Hooked && (!seen.deleting || seen.drain)) {
+			add("hold", seen.Name, func() bool { return w.hold(seen) })
+		}
+	}
+}
+
+// applyOne applies a pending decision. A plan that was made from what there is contains
+// nothing that must not be done.
+func (w *world) applyOne(i int) {
+	d := w.pending[i]
+	w.pending = slices.Delete(w.pending, i, i+1)
+	w.actor = d.text
+	if !d.apply() && d.version == w.latest() {
+		w.fail("is planned, and must not be done")
+	}
+	w.wrote()
+}
+
+// checkOrder checks that claims get Machines in the order of their creation, both oldest first.
+func (w *world) checkOrder(state State, plan Plan) {
+	var last Claim
+	var lastMachine Machine
+	for _, l := range plan.Links {
+		m := find(state.Machines, func(m Machine) bool { return m.Name == l.Machine })
+		if m.ProviderID != "" && m.ProviderID == l.Claim.ProviderID {
+			continue // a link that is restored
+		}
+		if l.Claim.Created.Before(last.Created) || m.Created.Before(lastMachine.Created) {
+			w.fail("links %s to %s before %s to %s", lastMachine.Name, last.Name, m.Name, l.Claim.Name)
+		}
+		last, lastMachine = l.Claim, *m
+	}
+	for _, c := range state.Claims {
+		if c.NeedsMachine && plan.Served[c.UID] == "" && c.Created.Before(last.Created) {
+			w.fail("links %s to %s while the older %s waits", lastMachine.Name, last.Name, c.Name)
+		}
+	}
+}
+
+// asSeen returns a Machine if it is as it was seen, and nil if it is not.
+func (w *world) asSeen(name string, v snapshot) *simMachine {
+	seen := find(v.machines, func(m simMachine) bool { return m.Name == name })
+	if m := w.machine(name); m != nil && *m == *seen {
+		return m
+	}
+	return nil
+}
+
+func (w *world) link(l Link, v snapshot) bool {
+	m, c := w.asSeen(l.Machine, v), w.claim(l.Claim.UID)
+	hasOther := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == l.Claim.UID && !m.leaving() })
+	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && !w.laggingLinks && w.now.md != v.md {
+		return false
+	}
+	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.HasNode && !isRestored || m.Unfit || isOwn(*m) {
+		w.fail("Machine %+v is linked to claim %s", *m, c.UID)
+	}
+	m.Claim, m.WasLinked, m.drain, m.Hooked = c.UID, false, true, w.pool != nil
+	return true
+}
+
+func (w *world) release(name string, v snapshot) bool {
+	m := w.asSeen(name, v)
+	if m == nil || w.serves(*m) {
+		return false
+	}
+	if m.HasNode || m.Unfit {
+		w.fail("Machine %+v is released", *m)
+	}
+	m.Claim, m.WasLinked, m.spareSince = "", true, w.step
+	return true
+}
+
+// mark marks a Machine for deletion.
+func (w *world) mark(name string, v snapshot) bool {
+	m := w.asSeen(name, v)
+	if m == nil || w.serves(*m) {
+		return false
+	}
+	if isOwn(*m) {
+		w.fail("Machine %s was there before", name)
+	}
+	m.Marked, m.Hooked = true, m.Hooked || w.pool != nil
+	return true
+}
+
+func (w *world) hold(seen simMachine) bool {
+	m := w.machine(seen.Name)
+	if m == nil || *m != seen {
+		return false
+	}
+	m.Hooked = m.Hooked || w.templates && (!m.deleting || m.drain)
+	m.Marked = m.Marked || m.Hooked || m.drain && m.HasNode
+	return true
+}
+
+// letGo deletes a marked Machine, and removes its hooks.
+func (w *world) letGo(name string, v snapshot) bool {
+	if w.now.md.replicas != v.md.replicas || w.now.md.since != v.md.since {
+		return false
+	}
+	if m := w.machine(name); m != nil {
+		if !m.Marked {
+			w.fail("Machine %s is not marked, and is deleted", name)
+		}
+		if w.isUncounted() {
+			w.lost[name] = true
+		}
+		m.deleting, m.Hooked, m.drain = true, false, false
+	}
+	return true
+}
+
+// isUncounted reports whether replicas count no Machine that leaves, so that nothing is created
+// in the place of one that disappears.
+func (w *world) isUncounted() bool {
+	needed, sets := w.own, int32(0)
+	for _, m := range w.now.machines {
+		if !m.leaving() {
+			needed++
+		}
+	}
+	for _, c := range w.now.claims {
+		if !c.Leaving && !slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == c.UID && !m.leaving() }) {
+			needed++
+		}
+	}
+	for _, s := range w.now.sets {
+		if sets += s.replicas; s.observed < s.generation {
+			return false
+		}
+	}
+	return int(max(sets, w.now.md.replicas)) <= needed
+}
+
+func (w *world) scale(replicas int32, c caches, v snapshot) bool {
+	set, _ := w.scaling(v).(MachineSet)
+	md, lowered := &w.now.md, set.Blocked && replicas < v.md.replicas
+	linked := func(m simMachine) bool {
+		return m.Claim != "" && !slices.ContainsFunc(v.machines, func(seen simMachine) bool { return seen.Name == m.Name && seen.Claim != "" })
+	}
+	if *md != v.md || lowered && !w.laggingLinks && slices.ContainsFunc(w.now.machines, linked) {
+		return false
+	}
+	switch {
+	case lowered:
+		md.lowered, md.loweredAt = true, w.step
+	case set.Lowered && replicas < md.replicas:
+	case set.Blocked || !set.Lowered || set.Probe:
+		md.lowered = false
+	}
+	if md.decidedFrom = c.machines; w.isPassedOn() {
+		md.countedFrom = c.machines
+	}
+	md.countedFrom = min(md.countedFrom, c.machines)
+	md.replicas, md.since, md.generation = replicas, w.step, md.generation+1
+	return true
+}
+
+// isPassedOn reports whether those who act on replicas have them.
+func (w *world) isPassedOn() bool {
+	sum := int32(0)
+	for _, s := range w.now.sets {
+		sum += s.replicas
+	}
+	return w.pool != nil && w.history[w.provider.md].md == w.now.md || w.pool == nil && sum == w.now.md.replicas
+}
+
+// scaleSet sets the replicas of one of several MachineSets, when Cluster API does not set them
+// itself. A higher number comes after those of the MachineDeployment, of which all together never
+// get more by that.
+func (w *world) scaleSet(seen simSet, target, replicas int32) bool {
+	set, sum := w.set(seen.name), int32(0)
+	for _, s := range w.now.sets {
+		sum += s.replicas
+	}
+	tooMany := target > seen.replicas && (w.now.md.replicas != replicas || sum-seen.replicas+target > replicas)
+	if *set == seen && w.now.md.observed == w.now.md.generation && !tooMany {
+		set.replicas, set.generation = target, set.generation+1
+	}
+	return true
+}
+
+// identify gives a claim the provider ID of the Machine that serves it, as soon as the link is
+// written if that is new.
+func (w *world) identify(seen simClaim, serves string, isNew bool, v snapshot) bool {
+	c, m := w.claim(seen.UID), find(v.machines, func(m simMachine) bool { return m.Name == serves })
+	id := ProvisionalID(seen.UID)
+	switch {
+	case c == nil || *c != seen || c.Leaving || m == nil && c.registered:
+		return true
+	case m != nil && isNew && (w.machine(serves) == nil || w.machine(serves).Claim != c.UID):
+		return true
+	case m != nil && m.ProviderID != "":
+		id = m.ProviderID
+	}
+	if !slices.ContainsFunc(w.now.claims, func(other simClaim) bool { return other.ProviderID == id }) {
+		c.ProviderID = id
+	}
+	return true
+}

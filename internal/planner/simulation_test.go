@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/karpenter-capi/karpenter-capi/test/counts"
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+	"github.com/karpenter-capi/karpenter-capi/test/rotation"
+)
+
+// actors are those that act on what their caches have.
+var actors = []struct {
+	name string
+	act  func(*world)
+}{
+	{"claims", (*world).liveClaims},
+	{"operator", (*world).operate},
+	{"replicas", func(w *world) {
+		if w.pool != nil {
+			w.makeMachines()
+		} else {
+			w.deploy()
+		}
+	}},
+	{"machines", func(w *world) {
+		if w.pool != nil {
+			w.provide()
+		} else {
+			w.scaleSets()
+		}
+	}},
+	{"infrastructure", func(w *world) {
+		for i := len(w.now.machines) - 1; i >= 0; i-- {
+			w.boot(&w.now.machines[i])
+			w.terminate(&w.now.machines[i])
+		}
+	}},
+}
+
+// operate lets both reconcilers apply a whole plan.
+func (w *world) operate() {
+	for _, by := range []reconciler{scaler, linker} {
+		w.refresh(&w.operator)
+		w.decide(by)
+		for len(w.pending) > 0 {
+			w.applyOne(0)
+		}
+	}
+}
+
+// round lets all act once on caches that are up to date.
+func (w *world) round() {
+	for _, actor := range actors {
+		w.refresh(&w.operator)
+		w.refresh(&w.provider)
+		w.step++
+		w.actor = actor.name
+		actor.act(w)
+		w.wrote()
+		w.check()
+	}
+}
+
+// settle runs rounds until for a while nothing is written.
+func (w *world) settle() {
+	const long = 10 // more than spareSteps and probeSteps
+	w.blocked = false
+	quiet := 0
+	for range 150 {
+		before := w.latest()
+		if w.round(); w.failure != "" {
+			return
+		}
+		if quiet++; w.latest() != before {
+			quiet = 0
+		} else if quiet == long {
+			w.checkSettled()
+			return
+		}
+	}
+	w.fail("it does not settle")
+}
+
+// chaos lets all act in random order, on caches that are more or less old.
+func (w *world) chaos() {
+	steps, maxClaims, fresh := w.step+40+w.random.Intn(200), 1+w.random.Intn(5+len(w.now.claims)), w.random.Intn(100)
+	for w.step < steps && w.failure == "" {
+		w.step++
+		w.randomStep(maxClaims, fresh)
+		w.wrote()
+		w.check()
+	}
+}
+
+// randomStep is one step, and fresh is in how many percent of them caches are up to date.
+func (w *world) randomStep(maxClaims, fresh int) {
+	update := func(c *caches) {
+		if w.random.Intn(100) < fresh {
+			w.refresh(c)
+		} else {
+			w.catchUp(c)
+		}
+	}
+	switch choice := w.random.Intn(100); {
+	case choice < 20:
+		update(&w.operator)
+		w.decide(reconciler(choice % 2))
+	case choice < 50 && len(w.pending) > 0:
+		w.applyOne(w.random.Intn(len(w.pending)))
+	case choice < 52:
+		w.pending = nil // the process ends
+	case choice < 76:
+		some := []int{0, 2, 3} // each of the others has a step of its own
+		if w.templates {
+			some = []int{0, 2, 3, 4}
+		}
+		actor := actors[some[w.random.Intn(len(some))]]
+		update(&w.provider)
+		w.actor = actor.name
+		actor.act(w)
+	default:
+		w.disturb(choice-76, maxClaims)
+	}
+}
+
+// disturb is what users and the infrastructure do to one object.
+func (w *world) disturb(choice, maxClaims int) {
+	w.actor = "user"
+	switch {
+	case choice < 5 && len(w.now.claims) < maxClaims:
+		w.createClaim()
+	case choice < 7 && len(w.now.claims) > 0:
+		w.now.claims[w.random.Intn(len(w.now.claims))].Leaving = true
+	case choice < 8 && len(w.now.claims) > 0 && w.random.Intn(4) == 0: // a user removes its finalizer
+		i := w.random.Intn(len(w.now.claims))
+		w.now.claims = slices.Delete(w.now.claims, i, i+1)
+	case choice < 10 && w.blocks:
+		w.blocked = !w.blocked
+		w.tracef("preflight checks fail: %t", w.blocked)
+	case choice < 9 && w.templates && w.isComplete():
+		w.now.md.template, w.now.md.generation = w.now.md.template+1, w.now.md.generation+1
+	case len(w.now.machines) == 0:
+	default:
+		m := &w.now.machines[w.random.Intn(len(w.now.machines))]
+		switch w.actor = "infrastructure"; {
+		case choice < 8:
+			if c := w.claim(m.Claim); m.HasNode && c != nil && c.registered { // a user removes its link
+				m.Claim = ""
+			}
+		case choice < 9:
+			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !m.Hooked && (!m.drain || !m.HasNode)
+			m.deleting = true
+		case choice < 10:
+			m.Unfit = m.Unfit || m.ProviderID == ""
+		case choice < 17:
+			w.boot(m)
+		default:
+			w.terminate(m)
+		}
+	}
+}
+
+// isComplete reports whether Cluster API knows of all Machines that were asked for. Users change
+// the template only then: while a MachineSet lacks Machines, Cluster API lowers its replicas to
+// the number in its status, which may be old, and deletes what it has just created.
+func (w *world) isComplete() bool {
+	sets := w.view(w.provider).sets
+	for _, s := range sets {
+		count := int32(0)
+		for _, m := range w.now.machines {
+			if m.set == s.name {
+				count++
+			}
+		}
+		if s != *w.set(s.name) || s.replicas > s.machines || s.machines != count {
+			return false
+		}
+	}
+	return len(sets) == len(w.now.sets) && w.now.md.observed == w.now.md.generation
+}
+
+// simulate runs one interleaving, then lets everything settle.
+func simulate(seed int64, opts options, trace bool) *world {
+	w := newWorld(seed, opts)
+	w.trace = trace
+	if opts.templates { // it begins with Machines in two MachineSets
+		for range 2 {
+			w.now.md.template, w.now.md.generation = w.now.md.template+1, w.now.md.generation+1
+			w.createClaims(1 + w.random.Intn(3))
+			w.wrote()
+			w.settle()
+		}
+	}
+	if w.chaos(); w.failure == "" {
+		w.settle()
+	}
+	if own := find(w.now.machines, isOwn); own != nil && w.failure == "" {
+		own.deleting = true
+		w.settle() // with another one in its place
+	}
+	return w
+}
+
+// traceOf runs an interleaving again and returns what happened.
+func traceOf(seed int64, opts options) string {
+	return strings.Join(simulate(seed, opts, true).log, "\n")
+}
+
+// TestSimulation runs random interleavings of plans that were made from caches of any age with
+// what others do. Nothing may delete a Machine that serves a claim, or one that an adopted
+// resource had before. In the end each claim has one Machine, and nothing is left over.
+func TestSimulation(t *testing.T) {
+	const parts = 10 // and as many runs as there are seeds, with ROTATION=all
+	rotation.Tell(t)
+	strict, likeAzure := &model.PoolProvider{}, &model.PoolProvider{RemovesAnnotated: true}
+	for name, test := range map[string]struct {
+		seeds int64
+		of    []options
+	}{
+		"a MachineSet":         {20000, []options{{}, {forgets: true}}},
+		"a pool":               {20000, []options{{pool: strict}, {pool: likeAzure}, {pool: strict, forgets: true}, {pool: likeAzure, forgets: true}}},
+		"an adopted resource":  {5000, []options{{own: 1}, {own: 2}, {own: 3}, {own: 2, forgets: true}}},
+		"a blocked MachineSet": {20000, []options{{blocks: true}, {blocks: true, forgets: true}}},
+		"several MachineSets":  {4000, []options{{templates: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs, steps, victims := 0, 0, 0
+			for seed := range test.seeds {
+				if !rotation.Takes(t, parts, int(seed)/len(test.of)) {
+					continue
+				}
+				opts := test.of[seed%int64(len(test.of))]
+				w := simulate(seed, opts, false)
+				runs, steps, victims = runs+1, steps+w.step, victims+w.victims
+				if w.failure != "" {
+					t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts))
+				}
+			}
+			counts.Print(t, fmt.Sprintf("simulation of %s: %d interleavings, %d steps, %d known losses", name, runs, steps, victims))
+		})
+	}
+}
+
+// TestSimulationCounts counts the serving Machines that a MachineSet or a provider deletes in a
+// world that is less kind. All else that must hold holds.
+func TestSimulationCounts(t *testing.T) {
+	rotation.Tell(t)
+	for name, opts := range map[string]options{
+		"a lagging MachineSet":      {laggingMachineSet: true},
+		"lagging links, and blocks": {blocks: true, laggingLinks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machines, runs := 0, 0
+			for seed := range int64(5000) {
+				if !rotation.Takes(t, 10, int(seed)) {
+					continue
+				}
+				w := simulate(seed, opts, false)
+				runs, machines = runs+1, machines+w.victims
+				if w.failure != "" {
+					t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts))
+				}
+			}
+			if t.Logf("%d serving Machines were deleted in %d runs", machines, runs); machines == 0 && rotation.All() {
+				t.Error("nothing is lost: then this is no reason to lose a Machine, and docs/design/README.md says too much")
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import "slices"
+
+// state returns what is decided from.
+func (w *world) state(v snapshot) State {
+	state := State{Replicas: v.md.replicas, Unmanaged: int32(w.own), Scaling: w.scaling(v)}
+	if w.own > 0 {
+		state.UnmanagedUntil = adopted
+	}
+	for _, c := range v.claims {
+		c.NeedsMachine = !c.registered && !c.Leaving
+		state.Claims = append(state.Claims, c.Claim)
+	}
+	for _, m := range v.machines {
+		m.Leaving, m.Expired = m.leaving(), w.step-m.spareSince >= spareSteps
+		m.MarkSeen = w.pool != nil && m.Marked && w.providerKnows(m.Name)
+		state.Machines = append(state.Machines, m.Machine)
+	}
+	return state
+}
+
+// scaling returns how replicas become Machines. A wait of a pool is over when the provider has
+// seen what it is for: replicas here, and in providerKnows that a Machine is marked.
+func (w *world) scaling(v snapshot) Scaling {
+	if w.pool != nil {
+		return Pool{ReplicasSeen: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
+	}
+	one := MachineSet{Lowered: v.md.lowered}
+	several := MachineSets{Of: map[string]string{}, Observed: v.md.observed >= v.md.generation}
+	current := 0
+	for _, s := range v.sets {
+		one.Replicas, one.Behind = one.Replicas+s.replicas, one.Behind || s.observed < s.generation
+		one.Blocked = len(v.sets) == 1 && s.blocked && s.observed == s.generation && s.replicas == v.md.replicas && int(s.machines) <= len(v.machines)
+		several.Sets = append(several.Sets, Set{Name: s.name, Replicas: s.replicas, Current: s.current, Behind: s.observed < s.generation})
+		if s.current {
+			current++
+		}
+	}
+	one.Probe = v.md.lowered && !one.lowering(State{Replicas: v.md.replicas}) && w.step-v.md.loweredAt >= probeSteps
+	for i := range several.Sets {
+		if current > 1 { // the MachineDeployment controller is about to set which one is current
+			several.Sets[i].Current, several.Sets[i].Behind = false, true
+		}
+	}
+	isCurrent := func(name string) bool {
+		return slices.ContainsFunc(several.Sets, func(s Set) bool { return s.Name == name && s.Current })
+	}
+	older := slices.ContainsFunc(v.sets, func(s simSet) bool { return !isCurrent(s.name) && (s.replicas > 0 || s.machines > 0) })
+	for _, m := range v.machines {
+		several.Of[m.Name] = m.set
+		older = older || !isCurrent(m.set)
+	}
+	if w.templates && older {
+		return several
+	}
+	return one
+}
+
+// providerKnows reports whether the provider has seen that a Machine is marked.
+func (w *world) providerKnows(name string) bool {
+	marked := func(machines []simMachine) bool {
+		return slices.ContainsFunc(machines, func(m simMachine) bool { return m.Name == name && m.Marked })
+	}
+	return marked(w.history[w.provider.machines].machines) || !marked(w.now.machines)
+}

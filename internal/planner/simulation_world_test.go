@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/test/model"
+)
+
+// simClaim is a NodeClaim. It is launched when it is created, and Leaving while it is being
+// deleted. NeedsMachine is computed.
+type simClaim struct {
+	Claim
+	registered bool
+}
+
+// String is short, for the log.
+func (c simClaim) String() string {
+	return fmt.Sprintf("NodeClaim %s id=%s registered=%t leaving=%t", c.UID, c.ProviderID, c.registered, c.Leaving)
+}
+
+// simMachine is a Machine. Its Leaving, Expired and Settled are computed.
+type simMachine struct {
+	Machine
+	set      string // its MachineSet
+	deleting bool
+	// drain is the hook that blocks the deletion of a Machine with a Node, Held the one that
+	// blocks any deletion.
+	drain bool
+	// joined reports whether the Machine has a Node, which the Machine does not show yet.
+	joined bool
+	// spareSince is the step since which the Machine serves no claim.
+	spareSince int
+	// created is the version in which the Machine appeared.
+	created int
+}
+
+func (m simMachine) leaving() bool { return m.Marked || m.deleting }
+
+// String is short, for the log.
+func (m simMachine) String() string {
+	text := fmt.Sprintf("Machine %s claim=%s id=%s set=%s", m.Name, m.Claim, m.ProviderID, m.set)
+	for _, flag := range []struct {
+		name string
+		is   bool
+	}{
+		{"joined", m.joined}, {"used", m.HasNode}, {"unfit", m.Unfit}, {"released", m.WasLinked}, {"marked", m.Marked},
+		{"deleting", m.deleting}, {"held", m.Hooked}, {"drain", m.drain}, {"gone", m.InstanceGone},
+	} {
+		if flag.is {
+			text += " " + flag.name
+		}
+	}
+	return text
+}
+
+// simDeployment is a MachineDeployment, or a MachinePool.
+type simDeployment struct {
+	replicas             int32
+	template             int // users raise it when they change the template
+	generation, observed int
+	// lowered reports whether replicas were lowered because the MachineSet was blocked, in the
+	// step loweredAt. They have been what they are since the step since.
+	lowered          bool
+	loweredAt, since int
+	// decidedFrom is the version of the Machines that replicas were decided from.
+	// countedFrom is older, if the replicas of before had not been passed on.
+	decidedFrom, countedFrom int
+}
+
+// simSet is a MachineSet. Machines and blocked are in its status.
+type simSet struct {
+	name                 string
+	template             int
+	replicas, machines   int32
+	current, blocked     bool
+	generation, observed int
+	// See simDeployment.
+	decidedFrom, countedFrom int
+}
+
+// simInstance is an instance of a pool. Only its provider sees it.
+type simInstance struct {
+	name           string
+	machine, going bool // Cluster API has created its Machine; it is being deleted
+}
+
+// snapshot is one version of all objects in the API server.
+type snapshot struct {
+	claims   []simClaim
+	machines []simMachine
+	md       simDeployment
+	sets     []simSet
+}
+
+func (s snapshot) clone() snapshot {
+	return snapshot{slices.Clone(s.claims), slices.Clone(s.machines), s.md, slices.Clone(s.sets)}
+}
+
+func (s snapshot) equal(other snapshot) bool {
+	return slices.Equal(s.claims, other.claims) && slices.Equal(s.machines, other.machines) &&
+		s.md == other.md && slices.Equal(s.sets, other.sets)
+}
+
+// caches have a version of each kind of object.
+type caches struct{ claims, machines, md, sets int }
+
+// options of a world.
+type options struct {
+	// pool is how the provider of a MachinePool behaves; nil for a MachineDeployment.
+	pool *model.PoolProvider
+	// own is how many Machines the resource has when it is adopted.
+	own int
+	// blocks lets the preflight checks of the MachineSet fail now and then.
+	blocks bool
+	// templates lets users change the template, so that there are several MachineSets.
+	templates bool
+	// forgets lets the operator link a second Machine to a claim, as a new process can whose
+	// caches lack the first link.
+	forgets bool
+
+	// The rest makes a world in which a Machine of a live claim can be deleted. That is counted.
+
+	// laggingMachineSet lets the MachineSet see Machines that are older than those which its
+	// replicas were decided from.
+	laggingMachineSet bool
+	// laggingLinks lets links be written while replicas are about to be lowered for a blocked
+	// MachineSet: the two reconcilers do not know of each other.
+	laggingLinks bool
+}
+
+func (o options) isKind() bool { return !o.laggingMachineSet && !o.laggingLinks }
+
+// adopted is when a resource with Machines of its own was adopted.
+var adopted = start.Add(-time.Minute)
+
+// Of how many steps the times of the operator are.
+const (
+	spareSteps = 20 // the grace period of spare Machines
+	probeSteps = 30 // until replicas count leaving Machines again
+)
+
+// world is everything there is in one simulation.
+type world struct {
+	options
+	random *rand.Rand
+
+	now       snapshot
+	history   []snapshot
+	operator  caches
+	provider  caches // of Cluster API's controllers, which are one process, or of the pool's provider
+	ownWrites int    // the version with all Machines that the MachineSets have created or deleted
+	blocked   bool
+	instances []simInstance
+	pending   []decision
+	lost      map[string]bool // Machines that can disappear although replicas count them
+
+	step, made int
+	actor      string
+	failure    string
+	victims    int      // how many serving Machines were deleted
+	trace      bool     // whether there is a log
+	log        []string // what happened
+}
+
+func newWorld(seed int64, opts options) *world {
+	w := &world{options: opts, random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}}
+	w.now.md.template = 1
+	if w.now.md.replicas = int32(opts.own); opts.pool == nil {
+		w.now.sets = []simSet{{name: "s1", template: 1, replicas: int32(opts.own), current: true}}
+	}
+	for i := range opts.own {
+		m := simMachine{Machine: Machine{Name: fmt.Sprintf("own%d", i), Created: adopted, HasNode: true}, set: "s1", joined: true}
+		m.ProviderID = "real://" + m.Name
+		w.now.machines = append(w.now.machines, m)
+	}
+	w.history = []snapshot{w.now.clone()}
+	return w
+}
+
+func (w *world) time() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
+func (w *world) latest() int     { return len(w.history) - 1 }
+
+// wrote ends the step of an actor. What it has changed is a new version.
+func (w *world) wrote() {
+	before := w.history[w.latest()]
+	if w.now.equal(before) {
+		return
+	}
+	w.history = append(w.history, w.now.clone())
+	if w.trace {
+		logChanges(w, before.claims, w.now.claims)
+		logChanges(w, before.machines, w.now.machines)
+		logChanges(w, []simDeployment{before.md}, []simDeployment{w.now.md})
+		logChanges(w, before.sets, w.now.sets)
+	}
+}
+
+// logChanges writes into the log which objects have changed.
+func logChanges[T comparable](w *world, before, after []T) {
+	for _, object := range before {
+		if !slices.Contains(after, object) {
+			w.tracef("- %+v", object)
+		}
+	}
+	for _, object := range after {
+		if !slices.Contains(before, object) {
+			w.tracef("+ %+v", object)
+		}
+	}
+}
+
+func (w *world) tracef(format string, args ...any) {
+	if w.trace {
+		w.log = append(w.log, fmt.Sprintf("%3d %s ", w.step, w.actor)+fmt.Sprintf(format, args...))
+	}
+}
+
+// fail records the first broken invariant.
+func (w *world) fail(format string, args ...any) {
+	if w.failure == "" {
+		w.failure = fmt.Sprintf("step %d, %s: ", w.step, w.actor) + fmt.Sprintf(format, args...)
+		w.tracef("BROKEN: %s", w.failure)
+	}
+}
+
+// view returns what caches have.
+func (w *world) view(c caches) snapshot {
+	return snapshot{w.history[c.claims].claims, w.history[c.machines].machines, w.history[c.md].md, w.history[c.sets].sets}
+}
+
+// catchUp lets caches of one kind of object become newer, or not.
+func (w *world) catchUp(c *caches) {
+	at := []*int{&c.claims, &c.machines, &c.md, &c.sets}[w.random.Intn(4)]
+	*at += w.random.Intn(len(w.history) - *at)
+}
+
+func (w *world) refresh(c *caches) { *c = caches{w.latest(), w.latest(), w.latest(), w.latest()} }
+
+func find[T any](objects []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(objects, is); i >= 0 {
+		return &objects[i]
+	}
+	return nil
+}
+
+func (w *world) claim(uid types.UID) *simClaim {
+	return find(w.now.claims, func(c simClaim) bool { return c.UID == uid })
+}
+
+func (w *world) machine(name string) *simMachine {
+	return find(w.now.machines, func(m simMachine) bool { return m.Name == name })
+}
+
+func (w *world) set(name string) *simSet {
+	return find(w.now.sets, func(s simSet) bool { return s.name == name })
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings has the durations of a template, with their defaults.
+package settings
+
+import (
+	"time"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Settings are the durations of a template.
+type Settings struct {
+	// LaunchTimeout is how long a Machine may take to get a provider ID.
+	LaunchTimeout time.Duration
+	// SpareTTL is how long a Machine without a claim is kept.
+	SpareTTL time.Duration
+	// EmptyTTL is how long a scalable resource without Machines is kept.
+	EmptyTTL time.Duration
+}
+
+// Of returns the settings of a template. If it is nil because it no longer exists, nothing is
+// kept, since no later claim could use it.
+func Of(template *v1alpha1.KarpenterMachineTemplate) Settings {
+	if template == nil {
+		return Settings{LaunchTimeout: v1alpha1.DefaultLaunchTimeout}
+	}
+	or := func(duration *metav1.Duration, otherwise time.Duration) time.Duration {
+		return lo.FromPtrOr(duration, metav1.Duration{Duration: otherwise}).Duration
+	}
+	return Settings{
+		LaunchTimeout: or(template.Spec.LaunchTimeout, v1alpha1.DefaultLaunchTimeout),
+		SpareTTL:      or(template.Spec.SpareTTL, v1alpha1.DefaultSpareTTL),
+		EmptyTTL:      or(template.Spec.ScalableResource.EmptyTTL, v1alpha1.DefaultEmptyTTL),
+	}
+}

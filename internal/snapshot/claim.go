@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"slices"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// NeedsMachine tells whether a claim is to be given a Machine if it has none.
+// Only what core has persisted has effects: a claim asks for a Machine once it is
+// Launched, and never again after its Node has registered.
+func NeedsMachine(claim *karpv1.NodeClaim) bool {
+	conditions := claim.StatusConditions()
+	return claim.DeletionTimestamp.IsZero() &&
+		conditions.Get(karpv1.ConditionTypeLaunched).IsTrue() &&
+		!conditions.Get(karpv1.ConditionTypeRegistered).IsTrue()
+}
+
+// IsStalled reports whether a claim was told that nothing works on what it waits for.
+func IsStalled(claim *karpv1.NodeClaim) bool {
+	return slices.Contains([]string{v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress}, unknownReason(claim))
+}
+
+// IsRejected reports whether no scalable resource can be created for a claim.
+func IsRejected(claim *karpv1.NodeClaim) bool { return unknownReason(claim) == v1alpha1.ReasonRejected }
+
+// HasWaited reports whether a claim has the condition MachineAvailable because it waited for
+// Cluster API. It is True once the claim has its Machine.
+func HasWaited(claim *karpv1.NodeClaim) bool {
+	return IsStalled(claim) || IsRejected(claim) || unknownReason(claim) == v1alpha1.ReasonResumed
+}
+
+// unknownReason returns the reason of the claim's condition MachineAvailable while that is
+// Unknown.
+func unknownReason(claim *karpv1.NodeClaim) string {
+	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
+	if condition == nil || !condition.IsUnknown() {
+		return ""
+	}
+	return condition.Reason
+}
+
+// needsMachine reports whether a claim should get a Machine if it has none: not over a
+// limit, and neither in a Cluster that is being deleted nor of a resource that is left alone.
+func (s *Snapshot) needsMachine(claim *karpv1.NodeClaim) bool {
+	return NeedsMachine(claim) && !s.exceeding.Has(claim.UID) && !s.ClusterDeleting && !s.Suspended
+}
+
+// Waits tells whether a claim is to get a Machine and has none.
+func (s *Snapshot) Waits(claim *karpv1.NodeClaim) bool {
+	return s.needsMachine(claim) && s.Plan.Served[claim.UID] == ""
+}
+
+// EndsWithoutMachine reports whether a claim ends without a Machine: it has none, and its Cluster
+// is being deleted, so that it never gets one.
+func (s *Snapshot) EndsWithoutMachine(claim *karpv1.NodeClaim) bool {
+	return s.ClusterDeleting && NeedsMachine(claim) && s.Plan.Served[claim.UID] == ""
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// A resource with one claim that has a Machine and one that waits, which has waited for
+// longer than launchTimeout for replicas that are refused. Its owner had one more Machine of its own when it was adopted,
+// which does not exist any more.
+func TestObserveWithCluster(t *testing.T) {
+	type decision struct {
+		Observed, Waits, Fails, EndsWithout bool
+		Replicas                            int32
+	}
+	for name, tc := range map[string]struct {
+		deleting, paused, rollingOut bool
+		want                         decision
+	}{
+		"stays":                        {want: decision{Observed: true, Waits: true, Fails: true, Replicas: 3}},
+		"stays, and a pause":           {paused: true},
+		"stays, and a rollout":         {rollingOut: true, want: decision{Observed: true, Replicas: 1}},
+		"being deleted":                {deleting: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
+		"being deleted, and a rollout": {deleting: true, rollingOut: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
+		"being deleted, and a pause":   {deleting: true, paused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name, Finalizers: []string{clusterv1.ClusterFinalizer}}}
+			if tc.deleting {
+				cluster.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
+			labels := map[string]string{clusterv1.MachineDeploymentNameLabel: "general"}
+			resource := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: fixture.Served.Namespace, Name: "general", Labels: map[string]string{v1alpha1.TemplateLabel: "general"},
+				Annotations: map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon.Add(-2 * durations.LaunchTimeout)), v1alpha1.UnmanagedReplicasAnnotation: "1"},
+			}}
+			resource.Spec.Replicas = new(int32(1))
+			if tc.paused {
+				resource.Annotations[clusterv1.PausedAnnotation] = ""
+			}
+			sets := []clusterv1.MachineSet{{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "new", Labels: labels}}, {ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "old", Labels: labels}}}
+			sets[0].Spec.Replicas, sets[1].Spec.Replicas = new(int32(1)), new(int32(0))
+			if tc.rollingOut {
+				sets[1].Spec.Replicas = new(int32(1))
+			}
+			waiting, has := fixture.Claim(2*durations.LaunchTimeout), fixture.Claim(2*durations.LaunchTimeout)
+			has.Name, has.UID = "d", "d"
+			waiting.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, "denied")
+			for i := range waiting.Status.Conditions {
+				waiting.Status.Conditions[i].LastTransitionTime = waiting.CreationTimestamp
+			}
+			for _, claim := range []*karpv1.NodeClaim{waiting, has} {
+				claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
+			}
+			machine := fixture.OfMachineDeployment(fixture.Machine(durations.LaunchTimeout))
+			machine.Labels[v1alpha1.NodeClaimUIDLabel] = "d"
+			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(cluster, resource, &sets[0], &sets[1], waiting, has, machine).
+				WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+				WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
+					return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
+				}).
+				Build()}
+			clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := decision{Observed: snap != nil}
+			if snap != nil {
+				got = decision{true, snap.Waits(waiting), snap.Failure(waiting) != nil, snap.EndsWithoutMachine(waiting), snap.Plan.Replicas}
+				if snap.EndsWithoutMachine(has) && !tc.rollingOut {
+					t.Error("a claim with a Machine ends without one")
+				}
+			}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/settings"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+var (
+	durations = settings.Settings{LaunchTimeout: 10 * time.Minute, SpareTTL: 2 * time.Minute}
+)
+
+func TestFailure(t *testing.T) {
+	booting := func(age time.Duration) *clusterv1.Machine {
+		return fixture.WithCondition(fixture.Machine(age), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "still creating", fixture.Noon)
+	}
+	withID := fixture.Machine(time.Hour)
+	withID.Spec.ProviderID = "real://m"
+	leaving := fixture.Machine(time.Hour)
+	leaving.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}
+	leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+	registered := fixture.Claim(time.Hour)
+	registered.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+	moved := fixture.Claim(time.Hour)
+	moved.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged, "")
+	for i := range moved.Status.Conditions {
+		if moved.Status.Conditions[i].Type == v1alpha1.ConditionMachineAvailable {
+			moved.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fixture.Noon.Add(-time.Minute))
+		}
+	}
+	resumed := &clusterv1.MachineDeployment{}
+	conditions.Set(resumed, metav1.Condition{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: "NotPaused", LastTransitionTime: metav1.NewTime(fixture.Noon.Add(-time.Minute))})
+
+	for name, tc := range map[string]struct {
+		claim    *karpv1.NodeClaim
+		machine  *clusterv1.Machine // that serves the claim
+		machines []*clusterv1.Machine
+		resource *clusterv1.MachineDeployment
+		blocked  string
+		failed   *failure.Failure // of the Machine
+		want     string           // a part of the message; empty for no failure
+	}{
+		"a Machine in time":                             {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
+		"a Machine too late":                            {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
+		"a Machine with a provider ID":                  {claim: fixture.Claim(time.Hour), machine: withID},
+		"a Machine that has failed":                     {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
+		"a Machine that was paused":                     {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
+		"no Machine yet":                                {claim: fixture.Claim(9 * time.Minute)},
+		"no Machine for long":                           {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
+		"no MachineDeployment for long":                 {claim: fixture.Claim(10 * time.Minute), want: "there is no MachineDeployment"},
+		"a claim that has moved since":                  {claim: moved},
+		"a resource that was paused":                    {claim: fixture.Claim(time.Hour), resource: resumed},
+		"a claim whose Machine is going, with no other": {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{leaving}},
+		"a claim that has its Node":                     {claim: registered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Snapshot{Now: fixture.Noon, Settings: durations, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
+			if tc.resource != nil {
+				s.Resource = scalable.New(tc.resource)
+			}
+			s.Plan.Served = map[types.UID]string{}
+			for _, machine := range tc.machines {
+				s.Machines[machine.Name] = machine
+			}
+			if tc.machine != nil {
+				s.Machines["m"], s.Plan = tc.machine, planner.Plan{Served: map[types.UID]string{"c": "m"}}
+			}
+			if tc.failed != nil {
+				s.failed["m"] = tc.failed
+			}
+			got := s.Failure(tc.claim)
+			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSpareMachines(t *testing.T) {
+	node := func(machine *clusterv1.Machine) *clusterv1.Machine {
+		machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: "n"}
+		return machine
+	}
+	since := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
+		machine.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(fixture.Noon.Add(-age))}
+		return machine
+	}
+	edited := fixture.Machine(time.Minute)
+	edited.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: "yesterday"}
+	for name, tc := range map[string]struct {
+		machine        *clusterv1.Machine
+		fresh          bool // its Node is not registered
+		expired, unfit bool
+		dueIn          time.Duration
+	}{
+		"made a minute ago":                   {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
+		"made two minutes ago":                {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
+		"released a minute ago":               {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
+		"released a minute ago, and old":      {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
+		"released, of a time nobody can read": {machine: edited, dueIn: time.Minute},
+		"a Node that has just joined":         {machine: node(fixture.Machine(time.Minute)), fresh: true, dueIn: time.Minute},
+		"a Node that nobody knows":            {machine: node(fixture.Machine(time.Hour))},
+		"a Node that nobody knew for long":    {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), expired: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, unregistered: map[string]bool{"m": tc.fresh}}
+			if got := s.expired(tc.machine); got != tc.expired {
+				t.Errorf("expired: got %t, want %t", got, tc.expired)
+			}
+			if got := s.unfit(tc.machine); got != tc.unfit {
+				t.Errorf("unfit: got %t, want %t", got, tc.unfit)
+			}
+			if got := s.DueIn(); got != tc.dueIn {
+				t.Errorf("due in %s, want %s", got, tc.dueIn)
+			}
+		})
+	}
+}

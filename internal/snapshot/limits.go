@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"time"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// LimitReached is the failure of a claim for which its template, its offering or its
+// reservation has no machine left. Karpenter launches many claims at once, so that
+// some can be too many; the oldest are served.
+const LimitReached failure.Kind = "LimitReached"
+
+// limitPoll is after what time a claim that is over a limit is looked at again.
+const limitPoll = time.Minute
+
+// readLimits finds the claims that are over a limit. One that has a Machine keeps it,
+// also if the limit was lowered since.
+func (s *Snapshot) readLimits(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) error {
+	if s.Template == nil || len(s.Claims) == 0 {
+		return nil
+	}
+	limits, err := known.Limits(ctx, s.Template)
+	if err != nil || limits.None() {
+		return err
+	}
+	claims, err := catalog.Claims(ctx, clusters, s.Template)
+	if err != nil {
+		return err
+	}
+	s.exceeding = catalog.Exceeding(claims, limits)
+	for _, machine := range s.Machines {
+		s.exceeding.Delete(lifecycle.ClaimUID(machine))
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// A claim of a pool that cannot be used has failed at once, and says why.
+func TestFailureOfUnusablePool(t *testing.T) {
+	snap := &Snapshot{Now: fixture.Noon, Settings: durations, unusable: "no Machines"}
+	got := snap.Failure(fixture.Claim(time.Second))
+	if got == nil || got.Kind != ResourceUnusable || got.Message != "no Machines" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestObservePool(t *testing.T) {
+	const makesMachines = `{infrastructureMachineKind: AzureMachinePoolMachine}`
+	ago := func(seconds int) map[string]string {
+		return map[string]string{v1alpha1.ReplicasSetAtAnnotation: timestamp.Format(fixture.Noon.Add(-time.Duration(seconds) * time.Second))}
+	}
+	for name, tc := range map[string]struct {
+		pool    *scalable.Resource
+		status  string // of the infrastructure; empty if there is none
+		claims  int
+		want    planner.Pool
+		problem string
+		dueIn   time.Duration
+	}{
+		"no pool yet":           {claims: 1, want: planner.Pool{Unready: true}},
+		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure is not there"},
+		"an infrastructure that makes no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSeen: true}},
+		"and a claim that waits for it":                {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSeen: true}, dueIn: 5 * time.Second},
+		"an infrastructure that makes Machines":        {pool: scalable.New(fixture.MachinePool(nil)), status: makesMachines, claims: 1, want: planner.Pool{ReplicasSeen: true}},
+		"replicas of just now":                         {pool: scalable.New(fixture.MachinePool(ago(0))), status: makesMachines, want: planner.Pool{}, dueIn: 10 * time.Second},
+		"replicas of 9 seconds ago":                    {pool: scalable.New(fixture.MachinePool(ago(9))), status: makesMachines, want: planner.Pool{}, dueIn: time.Second},
+		"replicas of 10 seconds ago":                   {pool: scalable.New(fixture.MachinePool(ago(10))), status: makesMachines, want: planner.Pool{ReplicasSeen: true}},
+		"an infrastructure that says what is wrong": {pool: scalable.New(fixture.MachinePool(nil)), status: `{conditions: [{type: Other, status: "False", reason: No, message: no}, {type: Ready, status: "False", reason: ScaleSetProvisionFailed, message: no quota}]}`,
+			want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": ScaleSetProvisionFailed: no quota"},
+		"one that is ready": {pool: scalable.New(fixture.MachinePool(nil)), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: planner.Pool{ReplicasSeen: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			if tc.status != "" {
+				objects = append(objects, fixture.PoolInfrastructure(t, tc.status))
+			}
+			snap := &Snapshot{Now: fixture.Noon, Resource: tc.pool, Settings: durations, Claims: make([]karpv1.NodeClaim, tc.claims), instanceGone: map[string]bool{}}
+			if err := snap.loadPool(t.Context(), fixture.Clusters(objects...)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
+				t.Errorf("scaling (-want +got):\n%s", diff)
+			}
+			if snap.scalingProblem != tc.problem {
+				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
+			}
+			if got := snap.DueIn(); got != tc.dueIn {
+				t.Errorf("due in %s, want %s", got, tc.dueIn)
+			}
+		})
+	}
+}
+
+// What is told of a leaving Machine of a pool: whether the provider must have seen that
+// it was chosen, and whether its instance is going or gone.
+func TestObserveLeavingMachines(t *testing.T) {
+	chosen := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
+		machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon.Add(-age)), v1alpha1.TerminateHookAnnotation: ""}
+		return machine
+	}
+	deleted := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
+		machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon.Add(-age)))
+		return machine
+	}
+	node := func(machine *clusterv1.Machine) *clusterv1.Machine {
+		machine.Spec.ProviderID, machine.Status.NodeRef = "azure:///m", clusterv1.MachineNodeReference{Name: "n"}
+		return machine
+	}
+	unknown := node(fixture.Machine(time.Minute))
+	unknown.Spec.ProviderID = ""
+	going := fixture.Instance()
+	going.SetFinalizers([]string{"x"})
+	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
+	listed := []string{"azure:///other", "azure:///m"}
+	for name, tc := range map[string]struct {
+		machine  *clusterv1.Machine
+		instance *unstructured.Unstructured
+		listed   []string // by the pool
+		want     planner.Machine
+		dueIn    time.Duration
+	}{
+		"a live one": {machine: fixture.Machine(time.Minute), instance: fixture.Instance(), dueIn: time.Minute},
+		"a live one that has lost its instance": {machine: fixture.Machine(time.Minute),
+			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: time.Minute},
+		"a live Node that has lost its instance": {machine: node(fixture.Machine(time.Minute)),
+			want: planner.Machine{HasNode: true}, dueIn: time.Minute},
+		"chosen just now": {machine: chosen(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
+			want: planner.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: 10 * time.Second},
+		"chosen 9 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 9*time.Second), instance: fixture.Instance(),
+			want: planner.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: time.Second},
+		"chosen 10 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 10*time.Second), instance: fixture.Instance(),
+			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true}},
+		"chosen, not deleted, and without an instance": {machine: chosen(fixture.Machine(time.Minute), time.Minute),
+			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true, InstanceGone: true}},
+		"deleted by somebody else": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
+			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
+		"deleted a minute ago by somebody else": {machine: deleted(fixture.Machine(time.Hour), time.Minute), instance: fixture.Instance(),
+			want: planner.Machine{Leaving: true, Unfit: true, Expired: true}},
+		"deleted, and its instance is going": {machine: deleted(fixture.Machine(time.Minute), 0), instance: going,
+			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
+		"deleted, and its instance is gone": {machine: deleted(fixture.Machine(time.Minute), 0),
+			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
+		"deleted, a Node, and the provider lists it": {machine: deleted(node(fixture.Machine(time.Minute)), 0), instance: fixture.Instance(), listed: listed,
+			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
+		"deleted, a Node, and the provider lists others": {machine: deleted(node(fixture.Machine(time.Minute)), 0), instance: fixture.Instance(), listed: listed[:1],
+			want: planner.Machine{Leaving: true, HasNode: true, InstanceGone: true}, dueIn: 10 * time.Second},
+		"deleted, booting, and the provider lists others": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(), listed: listed[:1],
+			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
+		"deleted, a Node, without a provider ID so far": {machine: deleted(unknown, 0), instance: fixture.Instance(), listed: listed,
+			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
+		"chosen, a Node, and the provider lists others": {machine: chosen(node(fixture.Machine(time.Minute)), time.Minute), instance: fixture.Instance(), listed: listed[:1],
+			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, HasNode: true, MarkSeen: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)}
+			if tc.instance != nil {
+				objects = append(objects, tc.instance)
+			}
+			machine, pool := fixture.OfPool(tc.machine), scalable.New(fixture.MachinePool(nil))
+			pool.API().(*clusterv1.MachinePool).Spec.ProviderIDList = tc.listed
+			snap := &Snapshot{Now: fixture.Noon, Resource: pool, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
+			if err := snap.loadPool(t.Context(), fixture.Clusters(objects...)); err != nil {
+				t.Fatal(err)
+			}
+			tc.want.Name, tc.want.Created, tc.want.ProviderID = "m", machine.CreationTimestamp.Time, machine.Spec.ProviderID
+			if diff := cmp.Diff([]planner.Machine{tc.want}, snap.state().Machines); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := snap.DueIn(); got != tc.dueIn {
+				t.Errorf("due in %s, want %s", got, tc.dueIn)
+			}
+		})
+	}
+}
+
+// When the pool itself goes, nothing is made in place of a Machine that goes, and
+// replicas are not written any more: there is nothing to wait for.
+func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
+	going := scalable.New(fixture.MachinePool(nil))
+	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
+	infrastructure := fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)
+	infrastructure.SetFinalizers([]string{"x"})
+	infrastructure.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
+	for name, tc := range map[string]struct {
+		resource *scalable.Resource
+		objects  []client.Object
+	}{
+		"being deleted":                    {resource: going},
+		"gone":                             {},
+		"its infrastructure being deleted": {resource: scalable.New(fixture.MachinePool(nil)), objects: []client.Object{infrastructure, fixture.Instance(), scalable.New(fixture.MachinePool(nil)).API()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaving, live := fixture.OfPool(fixture.Machine(time.Minute)), fixture.OfPool(fixture.Machine(time.Minute))
+			live.Name = "live"
+			leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			leaving.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.TerminateHookAnnotation: ""}
+			snap := &Snapshot{Now: fixture.Noon, Resource: tc.resource, Settings: durations, instanceGone: map[string]bool{},
+				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": live}}
+			if err := snap.loadPool(t.Context(), fixture.Clusters(tc.objects...)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"m"}, planner.Decide(snap.state()).Deletable); diff != "" {
+				t.Errorf("let go (-want +got):\n%s", diff)
+			}
+			if snap.instanceGone["live"] && len(tc.objects) == 0 {
+				t.Error("a live Machine counts as gone")
+			}
+			if diff := cmp.Diff(planner.Scaling(planner.Pool{Unready: true, ReplicasSeen: len(tc.objects) > 0}), snap.scaling); diff != "" {
+				t.Errorf("scaling (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

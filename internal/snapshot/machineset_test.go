@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+func scalingUp(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet {
+	conditions.Set(set, metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: message})
+	return set
+}
+
+func TestObserveMachineSets(t *testing.T) {
+	behind, going := fixture.MachineSet("a", "general", 2), fixture.MachineSet("b", "general", 2)
+	behind.Status.ObservedGeneration = 2
+	going.DeletionTimestamp, going.Finalizers, going.Status.ObservedGeneration = new(metav1.NewTime(fixture.Noon)), []string{"x"}, 1
+	for name, tc := range map[string]struct {
+		sets    []*clusterv1.MachineSet
+		want    planner.MachineSet
+		problem string
+	}{
+		"none":                      {},
+		"one":                       {sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 2)}, want: planner.MachineSet{Replicas: 2}},
+		"one that is behind":        {sets: []*clusterv1.MachineSet{behind}, want: planner.MachineSet{Replicas: 2, Behind: true}},
+		"two, one of them behind":   {sets: []*clusterv1.MachineSet{behind, fixture.MachineSet("b", "general", 1)}, want: planner.MachineSet{Replicas: 3, Behind: true}},
+		"one that is being deleted": {sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 1), going}, want: planner.MachineSet{Replicas: 1}},
+		"that of another":           {sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "other", 2)}},
+		"one that cannot scale": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 2), "version skew preflight check failed")},
+			want: planner.MachineSet{Replicas: 2}, problem: ": ScalingUp: version skew preflight check failed"},
+		"the first of two problems": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 1), "one"), scalingUp(fixture.MachineSet("b", "general", 1), "two")},
+			want: planner.MachineSet{Replicas: 2}, problem: ": ScalingUp: one"},
+		"one that says nothing": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 2), "")}, want: planner.MachineSet{Replicas: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			for _, set := range tc.sets {
+				objects = append(objects, set)
+			}
+			snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations}
+			if err := snap.loadMachineSets(t.Context(), fixture.Clusters(objects...)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
+				t.Errorf("scaling (-want +got):\n%s", diff)
+			}
+			if snap.scalingProblem != tc.problem {
+				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
+			}
+		})
+	}
+}
+
+// What keeps a MachineSet from making Machines is what a claim says that has waited for
+// too long.
+func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
+	snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(&clusterv1.MachineDeployment{})}
+	set := scalingUp(fixture.MachineSet("a", "general", 1), "version skew preflight check failed")
+	if err := snap.loadMachineSets(t.Context(), fixture.Clusters(set)); err != nil {
+		t.Fatal(err)
+	}
+	if got := snap.Failure(fixture.Claim(9 * time.Minute)); got != nil {
+		t.Errorf("in time: got %+v", got)
+	}
+	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
+	if got := snap.Failure(fixture.Claim(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+}

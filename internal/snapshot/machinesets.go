@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+
+	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// loadMachineSets reads how far the MachineSets are, and what keeps them from creating Machines.
+func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clusters) error {
+	sets, err := scalable.MachineSets(ctx, clusters, s.Name)
+	if err != nil {
+		return err
+	}
+	scaling := planner.MachineSet{}
+	for i := range sets {
+		if text := problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)); text != "" && s.scalingProblem == "" {
+			s.scalingProblem = text
+		}
+		if sets[i].DeletionTimestamp.IsZero() {
+			scaling.Replicas += lo.FromPtr(sets[i].Spec.Replicas)
+			scaling.Behind = scaling.Behind || sets[i].Status.ObservedGeneration < sets[i].Generation
+		}
+	}
+	if s.Resource == nil {
+		s.scaling = scaling
+		return nil
+	}
+	s.stall = stallOf(s.Resource.API().(*clusterv1.MachineDeployment), sets)
+	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, &sets[0])
+	if at, lowered := scalable.ReplicasLoweredAt(s.Resource); lowered {
+		probeAt := at.Add(s.times().Probe)
+		// A MachineSet that has not acted on the lower number may delete Machines for it when
+		// Cluster API works again.
+		acted := !scaling.Behind && scaling.Replicas <= s.Resource.Replicas()
+		scaling.Lowered, scaling.Probe = true, acted && !s.Now.Before(probeAt)
+		s.due = append(s.due, probeAt)
+	}
+	s.scaling = scaling
+	if several, ok := severalSets(sets, s); ok {
+		s.scaling, s.MachineSets = several, sets
+	}
+	return nil
+}
+
+// certainlyBlocked reports whether a MachineSet created none of the Machines that it lacks: it
+// has observed the MachineDeployment's replicas, counts no more Machines than the cache has,
+// and reports that it is blocked.
+func certainlyBlocked(snap *Snapshot, set *clusterv1.MachineSet) bool {
+	return set.DeletionTimestamp.IsZero() && blockedBy(set) != "" &&
+		set.Status.ObservedGeneration >= set.Generation &&
+		lo.FromPtr(set.Spec.Replicas) == snap.Resource.Replicas() &&
+		int(lo.FromPtr(set.Status.Replicas)) <= len(snap.Machines)
+}
+
+// severalSets returns the Scaling of a MachineDeployment that has Machines in an older
+// MachineSet, see link.MachineSets; false if it has one MachineSet, or the others are empty.
+func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSets, bool) {
+	if snap.Resource == nil {
+		return planner.MachineSets{}, false
+	}
+	deployment := snap.Resource.API().(*clusterv1.MachineDeployment)
+	scaling := planner.MachineSets{Of: map[string]string{}, Observed: scalable.IsObserved(deployment)}
+	for _, machine := range snap.Machines {
+		if owner := metav1.GetControllerOf(machine); owner != nil {
+			scaling.Of[machine.Name] = owner.Name
+		}
+	}
+	current := 0
+	for i := range sets {
+		set := planner.Set{
+			Name:     sets[i].Name,
+			Replicas: lo.FromPtr(sets[i].Spec.Replicas),
+			Current:  sets[i].Annotations[clusterv1.DisableMachineCreateAnnotation] != "true",
+			Behind:   sets[i].DeletionTimestamp.IsZero() && sets[i].Status.ObservedGeneration < sets[i].Generation,
+		}
+		current += lo.Ternary(set.Current, 1, 0)
+		scaling.Sets = append(scaling.Sets, set)
+	}
+	if current > 1 {
+		// The MachineDeployment controller is about to say which one is current.
+		for i := range scaling.Sets {
+			scaling.Sets[i].Current, scaling.Sets[i].Behind = false, true
+		}
+	}
+	// With another strategy, older MachineSets have no such mark, and are emptied.
+	onDelete := deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType
+	return scaling, onDelete && hasOlder(scaling, sets)
+}
+
+// hasOlder reports whether there are Machines in a MachineSet that is not the current one,
+// or is not known yet.
+func hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
+	if len(sets) == 0 {
+		return false // it is about to get its first one
+	}
+	if unknown := lo.SomeBy(lo.Values(scaling.Of), func(name string) bool {
+		return !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name })
+	}); unknown {
+		return true
+	}
+	used := lo.SliceToMap(lo.Values(scaling.Of), func(name string) (string, bool) { return name, true })
+	return lo.SomeBy(sets, func(set clusterv1.MachineSet) bool {
+		known, _ := lo.Find(scaling.Sets, func(known planner.Set) bool { return known.Name == set.Name })
+		return !known.Current && (known.Replicas > 0 || lo.FromPtr(set.Status.Replicas) > 0 || used[set.Name])
+	})
+}

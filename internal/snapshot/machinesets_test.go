@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// older returns a MachineSet that is not the current one of its MachineDeployment.
+func older(set *clusterv1.MachineSet) *clusterv1.MachineSet {
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, clusterv1.DisableMachineCreateAnnotation, "true")
+	return set
+}
+
+func onDelete() *clusterv1.MachineDeployment {
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", Generation: 2}}
+	deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+	deployment.Spec.Replicas = new(int32(3))
+	deployment.Status.ObservedGeneration = 2
+	return deployment
+}
+
+func TestSeveralMachineSets(t *testing.T) {
+	const name = "general"
+	type sets []*clusterv1.MachineSet
+	rolling := onDelete()
+	rolling.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
+	unseen := onDelete()
+	unseen.Generation = 3
+	for scenario, tc := range map[string]struct {
+		deployment *clusterv1.MachineDeployment
+		sets       sets
+		machines   []*clusterv1.Machine
+		want       []planner.Set // nil if one equation is enough
+		unseen     bool
+	}{
+		"none":                                 {deployment: onDelete()},
+		"one":                                  {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}},
+		"an older one that is empty":           {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}},
+		"an older one, with another strategy":  {deployment: rolling, sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 2)}},
+		"an older one with replicas":           {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
+		"an older one that has still Machines": {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 1)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, want: []planner.Set{{Name: "a"}, {Name: "b", Replicas: 1, Current: true}}},
+		"one that is not known yet":            {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}, want: []planner.Set{{Name: "a", Replicas: 2, Current: true}}},
+		"two, of which none is said to be old": {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 0)}, want: []planner.Set{{Name: "a", Replicas: 2, Behind: true}, {Name: "b", Behind: true}}},
+		"not acted on by the MachineDeployment controller": {deployment: unseen, sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, unseen: true,
+			want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			var objects []client.Object
+			for _, set := range tc.sets {
+				objects = append(objects, set)
+			}
+			snap := &Snapshot{Name: name, Now: fixture.Noon, Settings: durations, Resource: scalable.New(tc.deployment), Machines: map[string]*clusterv1.Machine{}}
+			for _, machine := range tc.machines {
+				snap.Machines[machine.Name] = machine
+			}
+			if err := snap.loadMachineSets(t.Context(), fixture.Clusters(objects...)); err != nil {
+				t.Fatal(err)
+			}
+			several, ok := snap.scaling.(planner.MachineSets)
+			if ok != (tc.want != nil) {
+				t.Fatalf("got %+v", snap.scaling)
+			}
+			if diff := cmp.Diff(tc.want, several.Sets); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if ok && several.Observed == tc.unseen {
+				t.Errorf("observed: %t", several.Observed)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// MachineStall returns why nothing works on a Machine that has no provider ID; nil if
+// something does. A controller that has acted on an object leaves a status or a finalizer.
+func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *Stall {
+	if lifecycle.HasNode(machine) || machine.Spec.ProviderID != "" || lifecycle.IsLeaving(machine) {
+		return nil
+	}
+	name := client.ObjectKeyFromObject(machine)
+	if len(machine.Status.Conditions) == 0 {
+		return noProgress("Cluster API has not acted on Machine %s: check that its controllers run", name)
+	}
+	if ref := machine.Spec.Bootstrap.ConfigRef; ref.IsDefined() && !conditions.IsTrue(machine, clusterv1.MachineBootstrapConfigReadyCondition) {
+		if config, err := reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err == nil && untouched(config) {
+			return noProgress("the bootstrap provider has not acted on %s %s of Machine %s: check that it runs", ref.Kind, ref.Name, name)
+		}
+	}
+	instance, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
+	switch {
+	case err != nil:
+		return nil // launchTimeout covers whatever cannot be read
+	case untouched(instance):
+		return noProgress("the infrastructure provider has not acted on %s %s of Machine %s: check that it runs", instance.GetKind(), instance.GetName(), name)
+	case scalable.IsProvisioned(instance) && hasProviderID(instance):
+		return noProgress("Cluster API has not noticed that %s %s of Machine %s is provisioned: check that its controllers run", instance.GetKind(), instance.GetName(), name)
+	}
+	return nil
+}
+
+// untouched reports whether no controller has acted on an object yet.
+func untouched(object *unstructured.Unstructured) bool {
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	return len(status) == 0 && len(object.GetFinalizers()) == 0
+}
+
+func hasProviderID(instance *unstructured.Unstructured) bool {
+	id, _, err := unstructured.NestedString(instance.Object, "spec", "providerID")
+	return err == nil && id != ""
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/settings"
+)
+
+// Snapshot is one scalable resource with its claims and Machines, as the caches
+// have them.
+type Snapshot struct {
+	// Name of the resource.
+	Name string
+	// Now is the time of the decision.
+	Now time.Time
+	// ClusterDeleting reports whether the Cluster is being deleted: then no Machines are asked for.
+	ClusterDeleting bool
+	// Suspended reports whether the operator decides nothing about the resource, because Cluster
+	// API rolls it out or another controller sets its replicas. Machines are deleted without the
+	// operator then: their claims end, and its hooks must not hold them.
+	Suspended bool
+	// Resource is nil if there is none of that name.
+	Resource *scalable.Resource
+	// Template that the resource is generated from; nil if it is gone.
+	Template *v1alpha1.KarpenterMachineTemplate
+	// Settings of the template.
+	Settings settings.Settings
+	// Claims that name the resource.
+	Claims []karpv1.NodeClaim
+	// Machines of the resource by name.
+	Machines map[string]*clusterv1.Machine
+	// Plan is what is to be done.
+	Plan planner.Plan
+
+	// exceeding has the claims that are over a limit and have no Machine: they get none.
+	exceeding sets.Set[types.UID]
+	// failed has the Machines that have failed for good.
+	failed map[string]*failure.Failure
+	// unregistered has the Machines whose Node has joined and waits for Karpenter, before
+	// they were linked: they can still serve any claim.
+	unregistered map[string]bool
+	// instanceGone has the Machines whose instance is gone or, if they are leaving, going.
+	instanceGone map[string]bool
+	// machineStalls has the Machines that nothing works on.
+	machineStalls map[string]*Stall
+	// stall is why no Machines are created for the resource; nil if they are.
+	stall *Stall
+
+	// What the resource's kind has observed: how replicas become Machines, what keeps
+	// them from that, why no claim can be served, and when time alone changes something.
+	scaling planner.Scaling
+	// MachineSets are those of the resource, if several have Machines.
+	MachineSets    []clusterv1.MachineSet
+	scalingProblem string
+	unusable       string
+	due            []time.Time
+
+	timings operator.Timings
+}
+
+// times returns the timings of the operator.
+func (s *Snapshot) times() operator.Timings {
+	return cmp.Or(s.timings, operator.ProductionTimings())
+}
+
+// Newest returns the Machines of a scalable resource, each in the latest version that is
+// known, given those of the cache.
+type Newest func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
+
+// Load reads a scalable resource from the caches and decides what is to be
+// done now. It returns nil if nothing may be: the Cluster or the resource is
+// paused, the Cluster does not exist, or the resource was neither generated nor adopted
+// by this operator, whatever claim names it.
+//
+// newest replaces Machines that the caller knows in a later version than the cache; nil
+// if it knows none.
+func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest) (*Snapshot, error) {
+	management := clusters.Management.GetClient()
+	cluster := &clusterv1.Cluster{}
+	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
+		return nil, client.IgnoreNotFound(fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err))
+	}
+	if lo.FromPtr(cluster.Spec.Paused) {
+		return nil, nil
+	}
+	snap := &Snapshot{Name: name, Now: now, timings: clusters.Timings, ClusterDeleting: !cluster.DeletionTimestamp.IsZero()}
+	resource, err := scalable.Get(ctx, clusters, name)
+	if err != nil {
+		return nil, err
+	}
+	if resource != nil {
+		if _, generated := resource.GetLabels()[v1alpha1.TemplateLabel]; !generated {
+			return nil, nil
+		}
+		if resource.Paused() && (!snap.ClusterDeleting || annotations.HasPaused(resource)) {
+			return nil, nil
+		}
+		if snap.Suspended, err = resource.Suspended(ctx, clusters); err != nil {
+			return nil, err
+		}
+		snap.Resource = resource
+	}
+	if err := snap.read(ctx, clusters, newest); err != nil {
+		return nil, err
+	}
+	if err := snap.readLimits(ctx, clusters, catalog); err != nil {
+		return nil, err
+	}
+	snap.decide()
+	return snap, nil
+}
+
+// read reads what belongs to the resource.
+func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest) error {
+	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
+	claims := &karpv1.NodeClaimList{}
+	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}); err != nil {
+		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
+	}
+	s.Claims = claims.Items
+	machines, err := s.listMachines(ctx, management, newest)
+	if err != nil {
+		return err
+	}
+	s.Machines, s.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
+	s.unregistered, s.instanceGone, s.machineStalls = map[string]bool{}, map[string]bool{}, map[string]*Stall{}
+	for i := range machines {
+		machine := &machines[i]
+		if s.Resource != nil && scalable.KindOfMachine(machine) != s.Resource.Kind() {
+			continue // of another resource of that name
+		}
+		s.Machines[machine.Name] = machine
+		if failed := FailureOf(ctx, clusters, machine); failed != nil {
+			s.failed[machine.Name] = failed
+		}
+		fresh, err := isUnregistered(ctx, workload, machine, s.Resource)
+		if err != nil {
+			return err
+		}
+		s.unregistered[machine.Name] = fresh
+	}
+	if s.Template, err = clusters.Template(ctx, s.templateName()); err != nil {
+		return err
+	}
+	s.Settings = settings.Of(s.Template)
+	for name, machine := range s.Machines {
+		if !s.Now.Before(startedAt(machine).Add(s.progressTimeout())) {
+			s.machineStalls[name] = MachineStall(ctx, clusters, machine)
+		}
+	}
+	if s.Resource == nil {
+		s.stall = noProgress("no %s %s exists yet: see the events of the NodeClaim", s.kind().Name(), s.Name)
+	} else if s.unusable, err = scalable.Unusable(ctx, clusters, s.Resource); err != nil {
+		return err
+	}
+	if s.kind().Name() == v1alpha1.ScalableResourceKindMachinePool {
+		return s.loadPool(ctx, clusters)
+	}
+	return s.loadMachineSets(ctx, clusters)
+}
+
+// listMachines returns the Machines of the resource, each in the latest version that is known.
+func (s *Snapshot) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
+	machines := &clusterv1.MachineList{}
+	options := []client.ListOption{client.MatchingFields{operator.ResourceField: s.Name}}
+	if s.Resource == nil {
+		// The label is there also if the resource is gone, and its Machines are still going.
+		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
+	}
+	if err := management.List(ctx, machines, options...); err != nil {
+		return nil, fmt.Errorf("listing the Machines of scalable resource %s: %w", s.Name, err)
+	}
+	if newest == nil {
+		return machines.Items, nil
+	}
+	return newest(ctx, s.Name, machines.Items)
+}
+
+// kind returns the kind of the resource, also if there is none yet.
+func (s *Snapshot) kind() scalable.Kind {
+	switch {
+	case s.Resource != nil:
+		return s.Resource.Kind()
+	case s.Template != nil:
+		return scalable.KindOf(s.Template.Spec.ScalableResource)
+	default:
+		return scalable.Kinds()[0]
+	}
+}
+
+// templateName returns the name of the resource's template, also if there is only
+// a claim yet, or only a Machine left.
+func (s *Snapshot) templateName() string {
+	if s.Resource != nil {
+		return s.Resource.GetLabels()[v1alpha1.TemplateLabel]
+	}
+	if len(s.Claims) > 0 {
+		return lo.FromPtr(s.Claims[0].Spec.NodeClassRef).Name
+	}
+	for _, machine := range s.Machines {
+		if name := machine.Labels[v1alpha1.TemplateLabel]; name != "" {
+			return name
+		}
+	}
+	return ""
+}

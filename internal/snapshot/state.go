@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// state returns what the decision is made from.
+func (s *Snapshot) state() planner.State {
+	state := planner.State{Scaling: s.scaling}
+	if s.Resource != nil {
+		state.Replicas = s.Resource.Replicas()
+		state.UnmanagedUntil, state.Unmanaged = scalable.Adoption(s.Resource)
+	}
+	for i := range s.Claims {
+		claim := &s.Claims[i]
+		state.Claims = append(state.Claims, planner.Claim{
+			UID:          claim.UID,
+			Name:         claim.Name,
+			Created:      claim.CreationTimestamp.Time,
+			ProviderID:   claim.Status.ProviderID,
+			NeedsMachine: s.needsMachine(claim),
+			Leaving:      !claim.DeletionTimestamp.IsZero(),
+		})
+	}
+	for _, machine := range s.Machines {
+		state.Machines = append(state.Machines, planner.Machine{
+			Name:         machine.Name,
+			Created:      machine.CreationTimestamp.Time,
+			Claim:        lifecycle.ClaimUID(machine),
+			ProviderID:   machine.Spec.ProviderID,
+			Leaving:      lifecycle.IsLeaving(machine) || s.IsLost(machine),
+			HasNode:      s.mayHavePods(machine),
+			Unfit:        s.unfit(machine),
+			Expired:      s.expired(machine),
+			WasLinked:    lifecycle.HasSpareTime(machine),
+			Marked:       lifecycle.IsMarked(machine),
+			Hooked:       lifecycle.HoldsInstance(machine),
+			MarkSeen:     lifecycle.IsMarked(machine) && !s.Now.Before(lifecycle.LeavingSince(machine, s.Now).Add(s.times().Settle)),
+			InstanceGone: s.instanceGone[machine.Name],
+		})
+	}
+	return state
+}
+
+// decide makes the plan. While the Cluster is being deleted, replicas are never raised.
+// Nothing is planned for a resource that is left alone.
+func (s *Snapshot) decide() {
+	state := s.state()
+	if s.Suspended {
+		s.Plan = planner.Plan{Replicas: state.Replicas}
+		return
+	}
+	s.Plan = planner.Decide(state)
+	if s.ClusterDeleting {
+		s.Plan.Replicas = min(s.Plan.Replicas, state.Replicas)
+	}
+}
+
+// expired tells whether a Machine without a link has been kept for long enough. One
+// that has a Node, of whatever claim, is marked first, so that nothing is concluded
+// from its age.
+func (s *Snapshot) expired(machine *clusterv1.Machine) bool {
+	if s.mayHavePods(machine) && !lifecycle.HasSpareTime(machine) {
+		return false
+	}
+	return !s.Now.Before(lifecycle.SpareSince(machine).Add(s.Settings.SpareTTL))
+}
+
+// isUnregistered tells whether a Machine without a link has a Node that Karpenter has not
+// registered yet, so that no Pod can be on it. Nodes of an adopted resource may join
+// without Karpenter's taint: there it is enough that no claim ever had the Node.
+func isUnregistered(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
+	if !lifecycle.HasNode(machine) || lifecycle.ClaimUID(machine) != "" {
+		return false, nil
+	}
+	node := &corev1.Node{}
+	if err := workload.Get(ctx, types.NamespacedName{Name: machine.Status.NodeRef.Name}, node); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting Node %s: %w", machine.Status.NodeRef.Name, err))
+	}
+	if _, registered := node.Labels[karpv1.NodeRegisteredLabelKey]; !registered && resource != nil && scalable.Adopted(resource) {
+		return true, nil
+	}
+	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
+}
+
+// mayHavePods tells whether a Machine has become a Node that Pods may be on.
+func (s *Snapshot) mayHavePods(machine *clusterv1.Machine) bool {
+	return lifecycle.HasNode(machine) && !s.unregistered[machine.Name]
+}
+
+// IsLost tells whether a Machine has lost its instance, will never become a Node, and is
+// as good as leaving.
+func (s *Snapshot) IsLost(machine *clusterv1.Machine) bool {
+	return !lifecycle.IsLeaving(machine) && s.instanceGone[machine.Name]
+}

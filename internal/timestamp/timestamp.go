@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package timestamp reads and writes times in annotations, in the form of RFC 3339.
+package timestamp
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// skew is by how much the clocks of two operators may differ.
+const skew = 10 * time.Second
+
+// Format returns a time as annotations have it, in UTC and whole seconds.
+func Format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Of returns the time in an annotation of an object. It returns false if the annotation is
+// absent or is not a time.
+func Of(object metav1.Object, annotation string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, object.GetAnnotations()[annotation])
+	return t, err == nil
+}
+
+// Corrections returns those of the annotations that have no time, or one in the future, with
+// the present time. A user has edited them, or the previous leader had another clock: what is
+// timed by them would take longer by as much, or would never end.
+func Corrections(annotations map[string]string, keys []string, now time.Time) map[string]string {
+	corrections := map[string]string{}
+	for _, key := range keys {
+		value, ok := annotations[key]
+		if at, err := time.Parse(time.RFC3339, value); ok && (err != nil || at.After(now.Add(skew))) {
+			corrections[key] = Format(now)
+		}
+	}
+	return corrections
+}
