@@ -17,10 +17,10 @@ type Options struct {
 	// Core are Karpenter's own settings.
 	Core coreoptions.Options
 
-	// ClusterName and ClusterNamespace name the Cluster whose machines Karpenter
-	// makes. It is a setting of the operator and not of a template, so that whoever
-	// writes templates cannot reach another Cluster's machines. Both may be empty
-	// if exactly one Cluster is visible.
+	// ClusterName and ClusterNamespace name the Cluster for which Karpenter creates
+	// machines. This is a setting of the operator and not of a template, so that users who
+	// write templates cannot reach the machines of another Cluster. Both can be empty if
+	// exactly one Cluster is visible.
 	ClusterName      string
 	ClusterNamespace string
 
@@ -32,23 +32,23 @@ type Options struct {
 	// for all addresses.
 	BindAddress string
 
-	// PrintVersion asks for the version instead of a running operator.
+	// PrintVersion prints the versions instead of running the operator.
 	PrintVersion bool
 }
 
 // ParseOptions reads the options from arguments and environment variables.
-// Asked for help, it prints that and ends the process, as Karpenter does.
+// With -h, it prints the help and ends the process, as Karpenter does.
 func ParseOptions(args ...string) (*Options, error) {
 	o := &Options{}
 	fs := &coreoptions.FlagSet{FlagSet: flag.NewFlagSet("karpenter-capi", flag.ContinueOnError)}
 	o.Core.AddFlags(fs)
-	fs.StringVar(&o.ClusterName, "cluster-name", env.WithDefaultString("CLUSTER_NAME", ""), "The name of the Cluster whose machines Karpenter makes. When unset, the only Cluster that is visible.")
-	fs.StringVar(&o.ClusterNamespace, "cluster-namespace", env.WithDefaultString("CLUSTER_NAMESPACE", ""), "The namespace of the Cluster in the management cluster. When unset, any.")
-	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. When unset, the workload cluster is the management cluster.")
-	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address that the metrics and health probe endpoints listen on. When unset, all addresses.")
-	// Cluster API asks every manager for this flag (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
-	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, by its name in Cluster API's contract for clusterctl.")
-	fs.BoolVar(&o.PrintVersion, "version", false, "Print the version of the operator, and of what it is made of, and exit.")
+	fs.StringVar(&o.ClusterName, "cluster-name", env.WithDefaultString("CLUSTER_NAME", ""), "The name of the Cluster for which Karpenter creates machines. If unset, the only Cluster that is visible.")
+	fs.StringVar(&o.ClusterNamespace, "cluster-namespace", env.WithDefaultString("CLUSTER_NAMESPACE", ""), "The namespace of the Cluster in the management cluster. If unset, any namespace.")
+	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the workload cluster is the management cluster.")
+	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
+	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
+	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, under the name from Cluster API's contract for clusterctl.")
+	fs.BoolVar(&o.PrintVersion, "version", false, "Print the versions of the operator, Karpenter, Cluster API and Go, and exit.")
 	// Core exits on -h and otherwise parses and checks its own flags with ours.
 	if err := o.Core.Parse(fs, args...); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
 	}
-	// As Karpenter's charts do, the Deployment tells where it is.
+	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))
 	return o, nil
 }
