@@ -32,7 +32,7 @@ type Options struct {
 	// for all addresses.
 	BindAddress string
 
-	// PrintVersion prints the versions instead of running the operator.
+	// PrintVersion reports whether to print the versions instead of running the operator.
 	PrintVersion bool
 }
 
