@@ -25,10 +25,10 @@ func (s *story) diagnosis(ctx context.Context) string {
 		kind string
 		look func(context.Context) ([]string, error)
 	}{
-		{"KarpenterMachineTemplates that are not ready", s.unreadyTemplates},
-		{"Pods that do not run", s.waitingPods},
-		{"NodeClaims that are not ready", s.unreadyClaims},
-		{"Machines that do not run", s.unreadyMachines},
+		{"KarpenterMachineTemplates that are not Ready", s.unreadyTemplates},
+		{"Pods that are not Running", s.waitingPods},
+		{"NodeClaims that are not Ready", s.unreadyClaims},
+		{"Machines that are not Running", s.unreadyMachines},
 	} {
 		found, err := part.look(ctx)
 		switch {
@@ -42,7 +42,7 @@ func (s *story) diagnosis(ctx context.Context) string {
 		}
 	}
 	if text.Len() == 0 {
-		return "Nothing that is there is in a bad state."
+		return "All objects that exist are in a good state."
 	}
 	return strings.TrimSpace(text.String())
 }

@@ -31,7 +31,7 @@ func main() {
 	kind, act := kinds.MachineDeployment, run
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.Var(&kind, "kind", kinds.Usage)
-	flags.BoolFunc("print", "only print the manifests", func(string) error {
+	flags.BoolFunc("print", "print the manifests and exit", func(string) error {
 		act = func(_ context.Context, kind kinds.Kind) error { return printManifests(os.Stdout, kind) }
 		return nil
 	})
@@ -83,12 +83,12 @@ var looksOf = map[kinds.Kind]string{
 
 func lookAround(on *stack.Stack, kind kinds.Kind) {
 	fmt.Printf(`
-The stack is still up. To look around, from the root of the repository:
+The stack is still running. To look around, run in the root of the repository:
   export KUBECONFIG=%s PATH=$PWD/bin:$PATH
   demo -kind %s -print | kubectl apply -f -
   kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes
   kubectl get %s,machines -A
-The logs are in %s. To take it down:
+The logs are in %s. To stop the stack:
   %s
 
 `, on.Kubeconfig(), kind, looksOf[kind], on.LogDir(), downCommand(on.Dir()))

@@ -25,7 +25,7 @@ func (s *story) showResources(ctx context.Context) error {
 	_, _ = fmt.Fprintf(table, "      %s\tinstance type\tzone\tcapacity type\tmachines\tinfrastructure\n", s.kind)
 	for _, r := range resources {
 		if r.Kind != s.kind {
-			return fmt.Errorf("%s %s was made, and all should be %ss", r.Kind, r.Name, s.kind)
+			return fmt.Errorf("%s %s was created, but all resources should be %ss", r.Kind, r.Name, s.kind)
 		}
 		_, _ = fmt.Fprintf(table, "      %s\t%s\t%s\t%s\t%d\t%s\n", r.Name, r.Labels[v1alpha1.InstanceTypeLabel],
 			r.Labels[v1alpha1.ZoneLabel], r.Labels[v1alpha1.CapacityTypeLabel], r.Replicas, r.Infrastructure)

@@ -45,9 +45,9 @@ func (s *story) tell(ctx context.Context) error {
 		text string
 		do   func(context.Context) error
 	}{
-		{"one base and a template with 9 instance types, 3 zones, on demand and spot; and a NodePool", s.offer},
-		{fmt.Sprintf("%d pods: spread over zones, spot only, much memory", manyPods), s.scaleOut},
-		{fmt.Sprintf("scale to %d pods: Karpenter consolidates", fewPods), s.scaleIn},
+		{"create one base template, a KarpenterMachineTemplate with 9 instance types in 3 zones, on demand and spot, and a NodePool", s.offer},
+		{fmt.Sprintf("create %d Pods: spread over zones, only on spot, or with much memory", manyPods), s.scaleOut},
+		{fmt.Sprintf("scale to %d Pods: Karpenter consolidates the nodes", fewPods), s.scaleIn},
 		{"delete everything", s.deleteAll},
 	} {
 		s.progress.step(step.text)
@@ -77,7 +77,7 @@ func (s *story) scaleOut(ctx context.Context) error {
 	if err := s.create(ctx, "4-deployments.yaml"); err != nil {
 		return err
 	}
-	if err := s.until(ctx, fmt.Sprintf("%d pods to run", manyPods), runWithin, func(context.Context) (bool, error) {
+	if err := s.until(ctx, fmt.Sprintf("%d Pods to run", manyPods), runWithin, func(context.Context) (bool, error) {
 		return s.now.running == manyPods && s.now.pods == manyPods, nil
 	}); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *story) scaleIn(ctx context.Context) error {
 		}
 	}
 	// A third of the pods fits on half of the nodes, whatever Karpenter chooses.
-	if err := s.until(ctx, fmt.Sprintf("%d pods to run on half of the %d nodes or fewer", fewPods, before), consolidateWithin, func(context.Context) (bool, error) {
+	if err := s.until(ctx, fmt.Sprintf("%d Pods to run on half of the %d Nodes or fewer", fewPods, before), consolidateWithin, func(context.Context) (bool, error) {
 		return s.now.running == fewPods && s.now.pods == fewPods && s.now.nodes <= before/2 && s.now.machines == s.now.nodes && s.now.claims == s.now.nodes, nil
 	}); err != nil {
 		return err
@@ -112,10 +112,10 @@ func (s *story) scaleIn(ctx context.Context) error {
 		return err
 	}
 	if s.most.resources < 3 || s.most.resources >= s.most.nodes {
-		return fmt.Errorf("each %s serves many claims, so there should be at least 3, and fewer than nodes; found %d for %d nodes", s.kind, s.most.resources, s.most.nodes)
+		return fmt.Errorf("expected at least 3 %s objects and fewer than Nodes, because each one serves many NodeClaims; found %d for %d Nodes", s.kind, s.most.resources, s.most.nodes)
 	}
 	if s.most.templates == 0 || s.most.templates > s.most.resources {
-		return fmt.Errorf("each %s has a generated template, maybe with others; found %d for %d", s.kind, s.most.templates, s.most.resources)
+		return fmt.Errorf("each %s should have a generated template, which it can share; found %d templates for %d", s.kind, s.most.templates, s.most.resources)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *story) deleteAll(ctx context.Context) error {
 		}
 	}
 	nothing := func() bool { return s.now.claims+s.now.nodes+s.now.machines+s.now.replicas+s.now.pods == 0 }
-	if err := s.until(ctx, "no Pod, claim, Node, Machine or replica to be left", goneWithin, func(context.Context) (bool, error) {
+	if err := s.until(ctx, "no Pod, NodeClaim, Node, Machine or replica to be left", goneWithin, func(context.Context) (bool, error) {
 		return nothing(), nil
 	}); err != nil {
 		return err
