@@ -8,16 +8,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:MinProperties=1
 type Discovery struct {
-	// infrastructureTemplates finds infrastructure machine templates. Each is an
-	// instance type by its status.capacity and status.nodeInfo, or by the
-	// scale-from-zero annotations, which win; generated scalable resources use it as
-	// it is.
+	// infrastructureTemplates finds infrastructure machine templates. Each template is
+	// one instance type, described by its status.capacity and status.nodeInfo, or by the
+	// scale-from-zero annotations, which take precedence. Generated scalable resources
+	// use the template without changes.
+	// Default: none.
 	// +optional
 	InfrastructureTemplates *InfrastructureTemplateDiscovery `json:"infrastructureTemplates,omitempty"`
 
-	// machineDeployments finds MachineDeployments that exist already. Each is one
-	// offering, by the scale-from-zero annotations. The Machines it has stay as they
-	// are; Machines for NodeClaims are added to it and removed again.
+	// machineDeployments finds existing MachineDeployments. Each one is one offering,
+	// described by the scale-from-zero annotations. Its existing Machines stay as they
+	// are. The operator adds Machines for NodeClaims and removes them again.
+	// Default: none.
 	// +optional
 	MachineDeployments *MachineDeploymentDiscovery `json:"machineDeployments,omitempty"`
 }
@@ -36,17 +38,18 @@ type InfrastructureTemplateDiscovery struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// selector chooses templates by their labels; {} chooses all but those that this
-	// operator has generated. Templates with the cluster.x-k8s.io/cluster-name label of
-	// another Cluster are never chosen. Example: {matchLabels: {karpenter: "true"}}.
+	// selector selects templates by their labels. {} selects all templates except those
+	// that this operator has generated. Templates with the cluster.x-k8s.io/cluster-name
+	// label of another Cluster are never selected. Example: {matchLabels: {karpenter:
+	// "true"}}.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`
 }
 
 // MachineDeploymentDiscovery finds MachineDeployments.
 type MachineDeploymentDiscovery struct {
-	// selector chooses MachineDeployments of the served Cluster by their labels; {}
-	// chooses all but those that this operator has generated.
+	// selector selects MachineDeployments of the served Cluster by their labels. {}
+	// selects all MachineDeployments except those that this operator has generated.
 	// Example: {matchLabels: {karpenter: "true"}}.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the KarpenterMachineTemplate, Karpenter's NodeClass
-// for Cluster API, and every label and annotation this operator reads or writes.
+// Package v1alpha1 contains the KarpenterMachineTemplate, which is Karpenter's NodeClass
+// for Cluster API, and every label and annotation that this operator reads or writes.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.cluster.x-k8s.io
@@ -17,7 +17,7 @@ import (
 // Group is the API group of this package, and the prefix of its labels and annotations.
 const Group = "karpenter.cluster.x-k8s.io"
 
-// Kind is the kind of the one resource of this package.
+// Kind is the kind of the only resource of this package.
 const Kind = "KarpenterMachineTemplate"
 
 // GroupVersion is the group and version of this package.

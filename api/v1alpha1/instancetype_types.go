@@ -12,7 +12,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="'cpu' in self.capacity && 'memory' in self.capacity",message="capacity must have cpu and memory",fieldPath=".capacity"
 type InstanceType struct {
-	// name of the instance type; nodes carry it as the label
+	// name of the instance type. Nodes have it in the label
 	// node.kubernetes.io/instance-type. Example: m5.large.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -20,41 +20,44 @@ type InstanceType struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
 
-	// capacity is all that such a machine has, as its node reports it in
-	// status.capacity: cpu and memory at least, and what else it has, in Kubernetes
-	// quantities. pods is what Karpenter counts with, and is not given to the kubelet: if
-	// it is not 110, set the same number as kubelet.maxPods or in the bootstrap
-	// configuration. kubelet.maxPods wins over it. Without both it is 110.
+	// capacity is everything that such a machine has, as its Node reports it in
+	// status.capacity: at least cpu and memory, and all other resources, in Kubernetes
+	// quantities. Karpenter plans with pods, but the operator does not pass pods to the
+	// kubelet: if it is not 110, set the same number in kubelet.maxPods or in the
+	// bootstrap configuration. kubelet.maxPods takes precedence over pods. If neither is
+	// set, it is 110.
 	// Example: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi, nvidia.com/gpu: "1"}.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	Capacity map[corev1.ResourceName]resource.Quantity `json:"capacity"`
 
-	// labels that nodes of this type carry beside instance type, zone and capacity
-	// type. NodePools and Pods can require them. kubernetes.io/arch defaults to amd64
-	// and kubernetes.io/os to linux. The operator itself adds
+	// labels that Nodes of this type have, in addition to instance type, zone and
+	// capacity type. NodePools and Pods can require them. kubernetes.io/arch defaults to
+	// amd64 and kubernetes.io/os to linux. The operator itself adds
 	// karpenter.cluster.x-k8s.io/instance-cpu (in cores), instance-memory (in MiB) and
-	// instance-gpu-count from the capacity; instance-family and instance-gpu-name of
-	// that domain can be given here. Example: {kubernetes.io/arch: arm64,
-	// topology.kubernetes.io/region: us-east-1, karpenter.cluster.x-k8s.io/instance-family: m7g}.
+	// instance-gpu-count from the capacity. You can set instance-family and
+	// instance-gpu-name of that domain here. Example: {kubernetes.io/arch: arm64,
+	// topology.kubernetes.io/region: us-east-1,
+	// karpenter.cluster.x-k8s.io/instance-family: m7g}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels in the domain karpenter.sh are set by Karpenter"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="kubernetes.io/hostname, node.kubernetes.io/instance-type and topology.kubernetes.io/zone are set from the Node, the name and the offering"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-gpu-name'])",message="labels in the domain karpenter.cluster.x-k8s.io are set by this operator, but for instance-family and instance-gpu-name"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels must not be in the domain karpenter.sh: Karpenter sets them"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="labels must not contain kubernetes.io/hostname, node.kubernetes.io/instance-type or topology.kubernetes.io/zone: the Node, the name and the offering set them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-gpu-name'])",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-family or instance-gpu-name: the operator sets all others"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// infrastructureRef names the infrastructure machine template of this instance
-	// type, in the served Cluster's namespace. It is used as it is: patches change
-	// only template.spec.infrastructureRef.
+	// infrastructureRef names the infrastructure machine template of this instance type,
+	// in the served Cluster's namespace. The operator uses it without changes: patches
+	// change only template.spec.infrastructureRef.
 	// Default: template.spec.infrastructureRef.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: VSphereMachineTemplate, name: large}.
 	// +optional
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
 
-	// offerings are the ways to buy this type: at most one for each pair of zone
-	// and capacity type, at least 1 and at most 64 in all.
+	// offerings are the ways to buy this type: 1 to 64 offerings, and at most one for
+	// each pair of zone and capacity type.
+	// Example: [{zone: us-east-1a, price: "0.096"}].
 	// +required
 	// +listType=map
 	// +listMapKey=zone
@@ -70,17 +73,16 @@ type InstanceType struct {
 // +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 type LabelValue string
 
-// CapacityType is the way a machine is paid for, in Karpenter's words.
+// CapacityType is the way a machine is paid for, in Karpenter's terms.
 //
 // +kubebuilder:validation:Enum=on-demand;spot;reserved
 type CapacityType string
 
 // Offering is one way to buy an instance type.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set for capacityType reserved, and for no other",fieldPath=".reservation"
+// +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set if and only if capacityType is reserved",fieldPath=".reservation"
 type Offering struct {
-	// zone is where the machines are; nodes carry it as the label
-	// topology.kubernetes.io/zone.
+	// zone of the machines. Nodes have it in the label topology.kubernetes.io/zone.
 	// Default: none, for infrastructure without zones. Example: us-east-1a.
 	// +optional
 	// +kubebuilder:default=""
@@ -88,52 +90,54 @@ type Offering struct {
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	Zone string `json:"zone"`
 
-	// failureDomain is the Cluster's failure domain that the machines are made in,
-	// where it has another name than the zone that nodes report, as on Azure.
+	// failureDomain is the Cluster's failure domain in which the machines are created.
+	// Set it if its name differs from the zone that Nodes report, as on Azure.
 	// Default: the zone. Example: "1", with zone eastus-1.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	FailureDomain string `json:"failureDomain,omitempty"`
 
-	// capacityType is on-demand, the default, spot or reserved.
+	// capacityType is how the machines are paid for: on-demand, spot or reserved.
+	// Default: on-demand. Example: spot.
 	// +optional
 	// +kubebuilder:default=on-demand
 	CapacityType CapacityType `json:"capacityType,omitempty"`
 
-	// price of one machine for one hour, a decimal number that is not negative, in
-	// a currency that is the same for all offerings of the cluster. Karpenter takes
-	// the cheapest offering that fits. Example: "0.096".
+	// price of one machine for one hour: a decimal number that is not negative, in the
+	// currency of all offerings of the cluster. Karpenter takes the cheapest offering
+	// that fits. Example: "0.096".
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
 	Price string `json:"price"`
 
-	// maxMachines is how many Machines of this offering NodeClaims may have. At the
-	// limit the offering is unavailable. Default: no limit. Example: 50.
+	// maxMachines is how many Machines of this offering NodeClaims can have. At the
+	// limit, the offering is unavailable. Default: no limit. Example: 50.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxMachines *int32 `json:"maxMachines,omitempty"`
 
-	// reservation is the capacity that was bought in advance, for capacityType
-	// reserved and for no other. Karpenter uses it before any other offering.
+	// reservation is the capacity that was bought in advance. Set it for capacityType
+	// reserved, and for no other. Karpenter uses it before any other offering.
+	// Default: none. Example: {id: cr-0a1b2c3d4e5f67890, count: 8}.
 	// +optional
 	Reservation *Reservation `json:"reservation,omitempty"`
 }
 
 // Reservation is capacity that was bought in advance.
 type Reservation struct {
-	// id of the reservation, which patches can give to the infrastructure. Nodes
-	// carry it as the label karpenter.cluster.x-k8s.io/reservation-id. Offerings with
-	// the same id share one count. Example: cr-0a1b2c3d4e5f67890.
+	// id of the reservation. Patches can pass it to the infrastructure. Nodes have it in
+	// the label karpenter.cluster.x-k8s.io/reservation-id. Offerings with the same id
+	// share one count. Example: cr-0a1b2c3d4e5f67890.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	ID string `json:"id"`
 
-	// count is how many machines were reserved. Example: 8.
+	// count is how many machines are reserved. Example: 8.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`

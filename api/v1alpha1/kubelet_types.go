@@ -7,40 +7,42 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// KubeletConfiguration is the part of the kubelet's configuration that decides
-// how much of a node's capacity Pods can use. The fields have the names and the
-// meaning of kubelet.config.k8s.io/v1beta1.
+// KubeletConfiguration is the part of the kubelet's configuration that decides how much
+// of a node's capacity Pods can use. The fields have the names and the meaning of
+// kubelet.config.k8s.io/v1beta1.
 type KubeletConfiguration struct {
-	// maxPods is the number of Pods that can run on one node, whatever capacity.pods of
-	// its instance type says. Default: the kubelet's own, which is 110 unless its bootstrap
-	// configuration says otherwise; Karpenter then counts with capacity.pods. Example: 58.
+	// maxPods is the number of Pods that can run on one node. It takes precedence over
+	// capacity.pods of the instance type. Default: the kubelet's own, which is 110 unless
+	// its bootstrap configuration sets another number; Karpenter then plans with
+	// capacity.pods. Example: 58.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
 	MaxPods *int32 `json:"maxPods,omitempty"`
 
-	// systemReserved is kept for the operating system's daemons.
+	// systemReserved is reserved for the daemons of the operating system, in Kubernetes
+	// quantities.
 	// Default: nothing. Example: {cpu: 100m, memory: 200Mi}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=4
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="systemReserved knows cpu, memory, ephemeral-storage and pid"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="systemReserved must contain only cpu, memory, ephemeral-storage and pid"
 	SystemReserved map[corev1.ResourceName]resource.Quantity `json:"systemReserved,omitempty"`
 
-	// kubeReserved is kept for Kubernetes' own daemons.
+	// kubeReserved is reserved for the daemons of Kubernetes, in Kubernetes quantities.
 	// Default: nothing. Example: {cpu: 80m, memory: 600Mi}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=4
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="kubeReserved must contain only cpu, memory, ephemeral-storage and pid"
 	KubeReserved map[corev1.ResourceName]resource.Quantity `json:"kubeReserved,omitempty"`
 
-	// evictionHard are the thresholds below which the kubelet evicts Pods, as a
-	// quantity or a percentage of the capacity. As for the kubelet itself, when
-	// this is set, signals it does not name have no threshold.
+	// evictionHard sets the thresholds below which the kubelet evicts Pods, as a quantity
+	// or a percentage of the capacity. As with the kubelet itself, if you set this field,
+	// signals that you do not name have no threshold.
 	// Default: {memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15%}.
 	// Example: {memory.available: 5%}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=8
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'containerfs.available', 'containerfs.inodesFree', 'pid.available'])",message="unknown eviction signal; the kubelet knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree and pid.available"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'containerfs.available', 'containerfs.inodesFree', 'pid.available'])",message="evictionHard must contain only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree and pid.available"
 	EvictionHard map[string]EvictionThreshold `json:"evictionHard,omitempty"`
 }
 

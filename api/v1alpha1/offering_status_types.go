@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LimitedOffering tells how much of an offering's limit is used.
+// LimitedOffering shows how much of an offering's limit is used.
 type LimitedOffering struct {
 	// instanceType of the offering.
 	// +required
@@ -24,33 +24,34 @@ type LimitedOffering struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
-	// nodeClaims is the number of NodeClaims of this offering; for a reservation, of
-	// all offerings with its id.
+	// nodeClaims is the number of NodeClaims of this offering. For a reservation, it is
+	// the number for all offerings with its id.
 	// +required
 	NodeClaims int32 `json:"nodeClaims"`
 
-	// limit is how many there may be.
+	// limit is how many NodeClaims there can be.
 	// +required
 	Limit int32 `json:"limit"`
 }
 
-// InvalidOfferings are offerings that cannot be made for the same reason.
+// InvalidOfferings are offerings that cannot be created for the same reason.
 type InvalidOfferings struct {
 	// reason is PatchesFailed or TemplatesRejected.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message says what to correct, cut to 512 bytes.
+	// message describes what to correct, cut to 512 bytes.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message"`
 
-	// count is how many offerings these are.
+	// count is the number of these offerings.
 	// +required
 	Count int32 `json:"count"`
 
-	// examples are some of them, each with its instance type, zone and capacity type.
+	// examples are some of these offerings, each with its instance type, zone and
+	// capacity type.
 	// Example: m5.large/us-east-1a/spot.
 	// +required
 	// +listType=atomic
@@ -59,38 +60,39 @@ type InvalidOfferings struct {
 	Examples []string `json:"examples"`
 }
 
-// ObservedCapacity is what Nodes of one instance type report. Of several Nodes, it is the
-// least that at least four of five have, within 5 percent: with fewer than five Nodes the
-// least of all. It follows the Nodes that exist. When none exists, it stays as it was, if
-// more than one Node has reported it.
+// ObservedCapacity is what Nodes of one instance type report. It is the smallest reported
+// value, without values that are more than 5 percent below what at least four of five
+// Nodes have. With fewer than five Nodes, it is the smallest reported value. It follows
+// the Nodes that exist. When none exists any more, it stays as it was if more than one
+// Node has reported it.
 type ObservedCapacity struct {
 	// instanceType of the Nodes.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	InstanceType string `json:"instanceType"`
 
-	// revision is the hash of the part of the template's spec that the Nodes were
-	// made from. What was learned of another revision is forgotten.
+	// revision is the hash of the part of the template's spec from which the Nodes were
+	// created. What was learned from another revision is discarded.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Revision string `json:"revision"`
 
-	// nodes is how many Nodes have reported this: 1, or 2 for two and more. It is 0 once
-	// the only one no longer exists. Karpenter then plans with the declared capacity, until
-	// a second Node reports the same.
+	// nodes is how many Nodes have reported this: 1, or 2 for two and more. It is 0 when
+	// the only one no longer exists. Karpenter then plans with the declared capacity,
+	// until a second Node reports the same.
 	// +optional
 	Nodes int32 `json:"nodes"`
 
-	// capacity in the Nodes' status.
+	// capacity is what the Nodes report in status.capacity.
 	// +required
 	Capacity corev1.ResourceList `json:"capacity"`
 
-	// allocatable in the Nodes' status.
+	// allocatable is what the Nodes report in status.allocatable.
 	// +required
 	Allocatable corev1.ResourceList `json:"allocatable"`
 }
 
-// UnavailableOffering tells why an offering is not to be had, and for how long.
+// UnavailableOffering shows why an offering is unavailable, and until when.
 type UnavailableOffering struct {
 	// instanceType of the offering.
 	// +required
@@ -107,23 +109,24 @@ type UnavailableOffering struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
-	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed or LaunchTimeout.
+	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed, LaunchTimeout or
+	// ScalableResourceUnusable.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message is what the infrastructure said, cut to 256 bytes. It is left out where
+	// message is what the infrastructure reported, cut to 256 bytes. It is left out if
 	// very many offerings are unavailable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
-	// failures is how many times in a row it failed; each doubles the time for which
-	// it is left alone, from 3 minutes to at most 30.
+	// failures is how many times in a row the offering has failed. Each failure doubles
+	// the time for which it is unavailable, from 3 minutes to at most 30 minutes.
 	// +required
 	Failures int32 `json:"failures"`
 
-	// until is when it can be chosen again.
+	// until is when Karpenter can choose the offering again.
 	// +required
 	Until metav1.Time `json:"until"`
 }
