@@ -87,6 +87,12 @@ verify: ## Regenerate, check everything, and fail on any difference in generated
 	@$(MAKE) vet lint verify-format verify-tidy verify-headers verify-leftovers
 	@$(MAKE) verify-generated
 
+# Not part of verify: it needs the network, and a vulnerability that is published must not fail an unrelated change.
+.PHONY: vulncheck
+vulncheck: bin/govulncheck ## Look for known vulnerabilities (needs vuln.go.dev; runs nightly, not in verify).
+	@echo "==> govulncheck"
+	@bin/govulncheck -tags e2e,install ./...
+
 .PHONY: presubmit
 presubmit: ## Run what every change must pass: verify and test.
 	@$(MAKE) verify

@@ -66,6 +66,12 @@ bin/golangci-lint: $(call module,dev)
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 	@touch $@
 
+# Not in TOOLS: only `make vulncheck` runs it.
+bin/govulncheck: $(call module,govulncheck)
+	@echo "==> building govulncheck $(call version,govulncheck,golang.org/x/vuln) (about 1 minute, once)"
+	$(call go-build,govulncheck,-ldflags '-s -w' -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck)
+	@touch $@
+
 # As in helm's own releases: without its version a chart that asks for it is refused, and the Kubernetes version is what
 # templates see when no cluster is asked.
 helm-ldflags = -s -w \
