@@ -34,6 +34,12 @@ verify-leftovers:
 		echo "Finish these, or open an issue for them." >&2; exit 1; \
 	fi
 
+# LANGUAGE_FLAGS=-summary counts the phrases of each top-level folder.
+.PHONY: verify-language
+verify-language:
+	@echo "==> language"
+	@go run ./hack/language $(LANGUAGE_FLAGS) $(NOT_GENERATED)
+
 .PHONY: verify-generated
 verify-generated:
 	@echo "==> generated files"
