@@ -203,9 +203,12 @@ tools: $(TOOLS) $(CRDS) ## Build all tools of hack/tools into bin/, and put the 
 
 ##@ Local stack
 
+# Flags of `stack up`, such as --separate; bin/stack up -h lists them.
+STACK_FLAGS ?=
+
 .PHONY: stack-up
-stack-up: stack-binaries bin/stack ## Start a control plane, Cluster API, simulated machines and the operator.
-	@bin/stack up
+stack-up: stack-binaries bin/stack ## Start a local stack with the operator, or without it (STACK_FLAGS=--without-operator).
+	@bin/stack up $(STACK_FLAGS)
 
 .PHONY: stack-down
 stack-down: bin/stack ## Stop it.
