@@ -57,7 +57,7 @@ func (MachineSets) lowering(State) bool { return false }
 
 // replicas returns the sum of what the MachineSets should have. It is not lowered below what
 // they have: the MachineDeployment controller would choose which of them loses a Machine.
-func (s MachineSets) replicas(state State, isNew int) int32 {
+func (s MachineSets) replicas(state State, isNew int) (int32, Reason) {
 	want, has, hasCurrent := 0, 0, false
 	targets := s.targets(state, isNew)
 	for _, set := range s.Sets {
@@ -70,11 +70,17 @@ func (s MachineSets) replicas(state State, isNew int) int32 {
 	}
 	switch current := int(state.Replicas); {
 	case want >= current:
-		return int32(want)
-	case has >= current || !s.mayLower(state):
-		return state.Replicas
+		return int32(want), ""
+	case has >= current:
+		return state.Replicas, StillCounted
+	case s.behind(state):
+		return state.Replicas, MachineSetBehind
+	case !s.complete(state):
+		return state.Replicas, RequestedNotCreated
 	default:
-		return int32(max(want, has))
+		// The MachineDeployment controller knows what its MachineSets have, and has no reason to
+		// create a Machine until it sees the lower replicas.
+		return int32(max(want, has)), ""
 	}
 }
 
@@ -100,10 +106,6 @@ func (s MachineSets) targets(state State, isNew int) map[string]int32 {
 	return targets
 }
 
-// mayLower reports whether the MachineDeployment controller knows what its MachineSets
-// have, and has no reason to create a Machine until it sees the lower replicas.
-func (s MachineSets) mayLower(state State) bool { return !s.behind(state) && s.complete(state) }
-
 // complete reports whether the MachineDeployment controller does not find that there are
 // too few Machines.
 func (s MachineSets) complete(state State) bool {
@@ -114,20 +116,26 @@ func (s MachineSets) complete(state State) bool {
 	return sum >= int(state.Replicas)
 }
 
-// deletable reports whether neither the MachineSet of a chosen Machine nor the MachineDeployment
-// controller creates another one when it is deleted.
-func (s MachineSets) deletable(chosen Machine, state State, _ int) bool {
-	if s.behind(state) || !s.Observed {
-		return false
+// keeps returns a reason unless neither the MachineSet of a marked Machine nor the
+// MachineDeployment controller creates another one when it is deleted.
+func (s MachineSets) keeps(marked Machine, state State, _ int) Reason {
+	switch {
+	case s.behind(state):
+		return MachineSetBehind
+	case !s.Observed:
+		return DeploymentBehind
 	}
 	sum := 0
 	for _, set := range s.Sets {
 		sum += int(set.Replicas)
-		if set.Name == s.Of[chosen.Name] && int(set.Replicas) > s.machinesOf(set, state).live {
-			return false
+		if set.Name == s.Of[marked.Name] && int(set.Replicas) > s.machinesOf(set, state).live {
+			return StillCounted
 		}
 	}
-	return int(state.Replicas) <= sum
+	if int(state.Replicas) > sum {
+		return StillCounted
+	}
+	return ""
 }
 
 // behind reports whether a MachineSet has not acted on its replicas, or is not known yet,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -100,6 +101,9 @@ type Plan struct {
 	Sets map[string]int32
 	// Deletable are Machines that were chosen, and can be deleted now.
 	Deletable []string
+	// Reasons are why replicas, Machines and claims stay as they are for now, by name: "replicas",
+	// "Machine NAME" or "NodeClaim NAME".
+	Reasons map[string]Reason
 	// Served maps each claim that has a live Machine, with Links done, to its name.
 	Served map[types.UID]string
 }
@@ -116,8 +120,8 @@ func Decide(state State) Plan {
 	if scaling == nil {
 		scaling = MachineSet{}
 	}
-	own := unmanagedOf(state, claims, machines)
-	plan, spare := classify(claims, machines, own)
+	unmanaged := unmanagedOf(state, claims, machines)
+	plan, spare := classify(claims, machines, unmanaged)
 
 	waiting, hold := 0, scaling.lowering(state)
 	for _, claim := range claims {
@@ -127,9 +131,11 @@ func Decide(state State) Plan {
 		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.HasNode })
 		if next < 0 {
 			waiting++
+			plan.because("NodeClaim "+claim.Name, NoSpareMachine)
 			continue
 		}
 		if hold {
+			plan.because("NodeClaim "+claim.Name, LoweringInProgress)
 			// The claim keeps its place: no Machine is created for it meanwhile.
 			plan.Spares = append(plan.Spares, spare[next].Name)
 		} else {
@@ -142,9 +148,13 @@ func Decide(state State) Plan {
 	// only be replaced.
 	appeared := scaling.appeared(state) && !hold
 	for _, machine := range spare {
-		if machine.Expired && appeared {
+		switch {
+		case machine.Expired && appeared:
 			plan.Marks = append(plan.Marks, machine.Name)
-		} else {
+		case machine.Expired:
+			plan.because("Machine "+machine.Name, lo.Ternary(hold, LoweringInProgress, RequestedNotCreated))
+			fallthrough
+		default:
 			plan.Spares = append(plan.Spares, machine.Name)
 		}
 	}
@@ -154,18 +164,36 @@ func Decide(state State) Plan {
 	// One that is to be released is as good as spare for a claim that still waits.
 	waiting = max(0, waiting-len(plan.Unlinks))
 	// Unmanaged Machines that are gone or going come again, as for a claim that waits.
-	waiting += max(0, int(state.Unmanaged)-len(own))
-	plan.Replicas = scaling.replicas(state, waiting)
+	waiting += max(0, int(state.Unmanaged)-len(unmanaged))
+	var why Reason
+	plan.Replicas, why = scaling.replicas(state, waiting)
+	plan.because("replicas", why)
 	if sets, several := scaling.(MachineSets); several {
 		plan.Sets = sets.targets(state, waiting)
 	}
 	for _, machine := range machines {
-		if machine.Marked && scaling.deletable(machine, state, waiting) {
+		if !machine.Marked {
+			continue
+		}
+		if why := scaling.keeps(machine, state, waiting); why != "" {
+			plan.because("Machine "+machine.Name, why)
+		} else {
 			plan.Deletable = append(plan.Deletable, machine.Name)
 		}
 	}
-	plan.Unmanaged = own
+	plan.Unmanaged = unmanaged
 	return plan
+}
+
+// because notes why something stays as it is; an empty reason means that it does not.
+func (plan *Plan) because(subject string, why Reason) {
+	if why == "" {
+		return
+	}
+	if plan.Reasons == nil {
+		plan.Reasons = map[string]Reason{}
+	}
+	plan.Reasons[subject] = why
 }
 
 // unmanagedOf returns, of an adopted resource, the Machines that are not for claims: all

@@ -10,10 +10,11 @@ type Scaling interface {
 	// appeared tells whether all Machines that were asked for are there.
 	appeared(State) bool
 	// replicas returns what replicas are to be, for a number of Machines that are new.
-	replicas(state State, isNew int) int32
-	// deletable tells whether whoever acts on the replicas can do no harm any more when a
-	// chosen Machine is deleted.
-	deletable(chosen Machine, state State, isNew int) bool
+	// If others are wanted, it also returns why they are not set yet.
+	replicas(state State, isNew int) (int32, Reason)
+	// keeps returns why a marked Machine must exist for now. It is empty if whoever acts on the
+	// replicas can do no harm any more when the Machine is deleted.
+	keeps(marked Machine, state State, isNew int) Reason
 	// lowering reports whether a lower number is on its way that can make the resource
 	// delete Machines that this operator did not mark. No Machine is linked then.
 	lowering(State) bool
@@ -41,40 +42,55 @@ func (MachineSet) appeared(state State) bool { return int(state.Replicas) <= len
 
 // replicas is the equation of the package's document, with its rules for lowering. While the
 // MachineSet is blocked, leaving Machines delay nothing, so they do not count.
-func (s MachineSet) replicas(state State, isNew int) int32 {
+func (s MachineSet) replicas(state State, isNew int) (int32, Reason) {
 	if s.lowering(state) && onlySpare(state) {
-		return state.Replicas
+		return state.Replicas, LoweringInProgress
 	}
 	want := countLive(state.Machines) + isNew
 	if isNew > 0 && !s.Blocked && (!s.Lowered || s.Probe) {
 		want = len(state.Machines) + isNew
 	}
-	if want < int(state.Replicas) && !s.mayLower(state, want) {
-		return state.Replicas
+	if want < int(state.Replicas) {
+		if why := s.cannotLower(state, want); why != "" {
+			return state.Replicas, why
+		}
 	}
-	return int32(want)
+	return int32(want), ""
 }
 
-// mayLower reports whether lower replicas delete no Machine but leaving ones. Those that
+// cannotLower returns why lower replicas could delete a Machine that is not leaving. Those that
 // were asked for have appeared, or were certainly never created. A blocked MachineSet can
 // be unblocked before the lower number reaches it. Then it creates what it lacks, and
 // deletes as many Machines as the number was lowered by: first the leaving ones, and then
 // Machines without a Node, whether they serve a claim or not.
-func (s MachineSet) mayLower(state State, want int) bool {
-	if s.appeared(state) || !s.Blocked {
-		return s.appeared(state)
+func (s MachineSet) cannotLower(state State, want int) Reason {
+	switch {
+	case s.appeared(state):
+		return ""
+	case !s.Blocked:
+		return RequestedNotCreated
 	}
 	live := countLive(state.Machines)
 	booting := slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.Leaving && !m.HasNode })
-	return int(state.Replicas)-want <= len(state.Machines)-live || !booting
+	if booting && int(state.Replicas)-want > len(state.Machines)-live {
+		return OthersCouldBeDeleted
+	}
+	return ""
 }
 
-// deletable reports whether neither the MachineSets have, nor the MachineDeployment has or will
-// get, more replicas than there are live Machines and claims that wait. What a MachineSet
-// creates when a leaving Machine is gone is then what a claim waits for.
-func (s MachineSet) deletable(_ Machine, state State, isNew int) bool {
+// keeps returns a reason unless neither the MachineSets have, nor the MachineDeployment has or
+// will get, more replicas than there are live Machines and claims that wait. What a MachineSet
+// creates when a leaving Machine is deleted is then what a claim waits for.
+func (s MachineSet) keeps(_ Machine, state State, isNew int) Reason {
 	needed := countLive(state.Machines) + isNew
-	return !s.Behind && int(max(s.Replicas, state.Replicas, s.replicas(state, isNew))) <= needed
+	planned, _ := s.replicas(state, isNew)
+	switch {
+	case s.Behind:
+		return MachineSetBehind
+	case int(max(s.Replicas, state.Replicas, planned)) > needed:
+		return StillCounted
+	}
+	return ""
 }
 
 // lowering reports whether the MachineSet still has to act on replicas that were lowered
@@ -165,19 +181,22 @@ func (Pool) appeared(state State) bool {
 	return int(state.Replicas) <= t.live+t.held
 }
 
-func (p Pool) replicas(state State, isNew int) int32 {
+func (p Pool) replicas(state State, isNew int) (int32, Reason) {
 	want := p.wanted(state, isNew)
-	// Those that are let go at the same time would be made once more.
-	if t := termsOf(state.Machines); isNew > 0 && !p.letsGo(state, isNew) {
+	// Machines that become deletable at the same time would be created again.
+	if t := termsOf(state.Machines); isNew > 0 && !p.seesWanted(state, isNew) {
 		want += t.held - t.kept
 	}
-	// Lowered no more often than chosen Machines are let go: each change begins their
-	// wait anew.
 	switch current := int(state.Replicas); {
-	case want > current && p.Unready, want < current && (!p.ReplicasSeen || !p.appeared(state)):
-		return state.Replicas
+	case want > current && p.Unready:
+		return state.Replicas, InfrastructureNotReady
+	case want < current && !p.ReplicasSeen:
+		// Each change starts the settle time of marked Machines again, so there is one at a time.
+		return state.Replicas, ReplicasNotSeen
+	case want < current && !p.appeared(state):
+		return state.Replicas, RequestedNotCreated
 	default:
-		return int32(want)
+		return int32(want), ""
 	}
 }
 
@@ -187,14 +206,24 @@ func (Pool) wanted(state State, isNew int) int {
 	return t.live + t.unheld + t.kept + isNew
 }
 
-// deletable tells whether the provider must have seen the replicas without the chosen
+// keeps returns a reason until the provider must have seen the replicas without the marked
 // Machine, or can do nothing about it any more.
-func (p Pool) deletable(chosen Machine, state State, isNew int) bool {
-	return chosen.InstanceGone || !chosen.Hooked || chosen.MarkSeen && p.letsGo(state, isNew)
+func (p Pool) keeps(marked Machine, state State, isNew int) Reason {
+	switch {
+	case marked.InstanceGone || !marked.Hooked:
+		return ""
+	case !marked.MarkSeen:
+		return MarkNotSeen
+	case !p.ReplicasSeen:
+		return ReplicasNotSeen
+	case !p.seesWanted(state, isNew):
+		return StillCounted
+	}
+	return ""
 }
 
-// letsGo tells whether the provider must have seen replicas without the Machines that
+// seesWanted reports whether the provider must have seen replicas without the Machines that
 // need not be kept.
-func (p Pool) letsGo(state State, isNew int) bool {
+func (p Pool) seesWanted(state State, isNew int) bool {
 	return p.ReplicasSeen && int(state.Replicas) <= p.wanted(state, isNew)
 }

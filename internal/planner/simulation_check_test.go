@@ -5,7 +5,7 @@ package planner
 import "k8s.io/apimachinery/pkg/types"
 
 // serves reports whether a live claim keeps the Machine.
-func (w *world) serves(m simMachine) bool {
+func (w *simulation) serves(m simMachine) bool {
 	c := w.claim(m.Claim)
 	if c == nil && m.Claim == "" && m.HasNode { // a user has removed the link
 		c = find(w.now.claims, func(c simClaim) bool { return c.ProviderID == m.ProviderID })
@@ -29,7 +29,7 @@ func (w *world) serves(m simMachine) bool {
 func isOwn(m simMachine) bool { return !m.Created.After(adopted) }
 
 // check checks what must hold at every moment.
-func (w *world) check() {
+func (w *simulation) check() {
 	claimOf, machineOf := map[string]types.UID{}, map[types.UID]string{}
 	for _, c := range w.now.claims {
 		if other, shared := claimOf[c.ProviderID]; shared {
@@ -52,7 +52,7 @@ func (w *world) check() {
 }
 
 // checkSettled checks what must hold when all has settled: nothing is missing or left over.
-func (w *world) checkSettled() {
+func (w *simulation) checkSettled() {
 	for _, c := range w.now.claims {
 		m := find(w.now.machines, func(m simMachine) bool { return m.Claim == c.UID })
 		if m == nil || m.leaving() || m.ProviderID != c.ProviderID || !c.registered || c.Leaving {

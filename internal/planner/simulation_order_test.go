@@ -27,13 +27,13 @@ func TestSimulationInOrder(t *testing.T) {
 	scale("all go", 0, func() { w.deleteClaims(9) })
 }
 
-func (w *world) createClaims(count int) {
+func (w *simulation) createClaims(count int) {
 	for range count {
 		w.createClaim()
 	}
 }
 
-func (w *world) deleteClaims(count int) {
+func (w *simulation) deleteClaims(count int) {
 	for i := range min(count, len(w.now.claims)) {
 		w.now.claims[i].Leaving = true
 	}

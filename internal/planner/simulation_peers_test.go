@@ -12,7 +12,7 @@ import (
 )
 
 // createClaim creates a claim. Names are used again, UIDs are not.
-func (w *world) createClaim() {
+func (w *simulation) createClaim() {
 	name := ""
 	for i := 0; name == "" || slices.ContainsFunc(w.now.claims, func(c simClaim) bool { return c.Name == name }); i++ {
 		name = fmt.Sprintf("c%d", i)
@@ -24,7 +24,7 @@ func (w *world) createClaim() {
 
 // liveClaims is what becomes of claims: they register when their Node joins, end without it,
 // and part with their Machine before they disappear.
-func (w *world) liveClaims() {
+func (w *simulation) liveClaims() {
 	for _, c := range slices.Clone(w.now.claims) {
 		now, linked := w.claim(c.UID), func(m simMachine) bool { return m.Claim == c.UID }
 		node := find(w.now.machines, func(m simMachine) bool { return m.joined && m.ProviderID == c.ProviderID })
@@ -49,7 +49,7 @@ func (w *world) liveClaims() {
 
 // deploy is the MachineDeployment controller. It sets the replicas of MachineSets that may have
 // changed since its caches saw them.
-func (w *world) deploy() {
+func (w *simulation) deploy() {
 	v := w.view(w.provider)
 	is := func(s simSet) bool { return s.template == v.md.template }
 	if !slices.ContainsFunc(v.sets, is) {
@@ -84,7 +84,7 @@ func (w *world) deploy() {
 }
 
 // scaleSets is the MachineSet controller. It waits until its caches have what it has done.
-func (w *world) scaleSets() {
+func (w *simulation) scaleSets() {
 	for _, s := range w.view(w.provider).sets {
 		if !w.laggingMachineSet {
 			w.provider.machines = max(w.provider.machines, s.decidedFrom)
@@ -120,12 +120,12 @@ func (w *world) scaleSets() {
 }
 
 // newName returns a random name, so that names do not show the order of creation.
-func (w *world) newName() string {
+func (w *simulation) newName() string {
 	w.made++
 	return fmt.Sprintf("m%c%d", 'a'+rune(w.random.Intn(4)), w.made)
 }
 
-func (w *world) create(name, set string, drain bool) {
+func (w *simulation) create(name, set string, drain bool) {
 	m := simMachine{Machine: Machine{Name: name, Created: w.time()}, set: set, drain: drain, spareSince: w.step, created: w.latest() + 1}
 	w.now.machines = append(w.now.machines, m)
 }
@@ -135,7 +135,7 @@ func (w *world) create(name, set string, drain bool) {
 //
 // One loss is known: when a Machine that leaves disappears while a lower number is on its way, the
 // MachineSet creates another in its place, and deletes one too many.
-func (w *world) remove(name string, replicas int32, countedFrom int) {
+func (w *simulation) remove(name string, replicas int32, countedFrom int) {
 	m := w.machine(name)
 	if m == nil || m.deleting {
 		return
@@ -157,7 +157,7 @@ func (w *world) remove(name string, replicas int32, countedFrom int) {
 
 // provide is the provider of a pool, and makeMachines the MachinePool controller, which creates
 // a Machine for each instance.
-func (w *world) provide() {
+func (w *simulation) provide() {
 	v := w.view(w.provider)
 	var instances []model.Instance
 	for _, i := range w.instances {
@@ -173,7 +173,7 @@ func (w *world) provide() {
 	}
 }
 
-func (w *world) makeMachines() {
+func (w *simulation) makeMachines() {
 	for i := range w.instances {
 		if instance := &w.instances[i]; !instance.machine && !instance.going {
 			instance.machine = true
@@ -184,7 +184,7 @@ func (w *world) makeMachines() {
 
 // boot brings a Machine one step closer to its Node, also one that is being deleted. With several
 // MachineSets, the caches of Cluster API are never as old as that takes.
-func (w *world) boot(m *simMachine) {
+func (w *simulation) boot(m *simMachine) {
 	switch {
 	case m.Unfit || w.templates && m.created > min(w.provider.md, w.provider.sets):
 	case m.ProviderID == "":
@@ -197,7 +197,7 @@ func (w *world) boot(m *simMachine) {
 }
 
 // terminate brings a Machine that is being deleted one step closer to its end, unless a hook blocks it.
-func (w *world) terminate(m *simMachine) {
+func (w *simulation) terminate(m *simMachine) {
 	if !m.deleting || m.Hooked || w.pool == nil && m.drain && m.HasNode {
 		return
 	}

@@ -24,7 +24,7 @@ type decision struct {
 
 // decide makes a plan from what the operator's caches have. The decisions for the reconciler
 // are pending until they are applied, in any order. It is done with those of its last plan.
-func (w *world) decide(by reconciler) {
+func (w *simulation) decide(by reconciler) {
 	w.actor = "plan"
 	w.pending = slices.DeleteFunc(w.pending, func(d decision) bool { return d.by == by })
 	if w.blocks && !w.laggingLinks {
@@ -51,7 +51,7 @@ func (w *world) decide(by reconciler) {
 	w.random.Shuffle(len(decided), func(i, j int) { decided[i], decided[j] = decided[j], decided[i] })
 }
 
-func (w *world) addLinks(plan Plan, v snapshot, add func(text, name string, apply func() bool)) {
+func (w *simulation) addLinks(plan Plan, v snapshot, add func(text, name string, apply func() bool)) {
 	for _, l := range plan.Links {
 		add("link", l.Machine, func() bool { return w.link(l, v) })
 	}
@@ -61,7 +61,7 @@ func (w *world) addLinks(plan Plan, v snapshot, add func(text, name string, appl
 	}
 }
 
-func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
+func (w *simulation) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
 	for _, name := range plan.Unlinks {
 		add("release", name, func() bool { return w.release(name, v) })
 	}
@@ -90,7 +90,7 @@ func (w *world) addScaling(plan Plan, c caches, v snapshot, add func(text, name 
 
 // applyOne applies a pending decision. A plan that was made from what there is contains
 // nothing that must not be done.
-func (w *world) applyOne(i int) {
+func (w *simulation) applyOne(i int) {
 	d := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
 	w.actor = d.text
@@ -101,7 +101,7 @@ func (w *world) applyOne(i int) {
 }
 
 // checkOrder checks that claims get Machines in the order of their creation, both oldest first.
-func (w *world) checkOrder(state State, plan Plan) {
+func (w *simulation) checkOrder(state State, plan Plan) {
 	var last Claim
 	var lastMachine Machine
 	for _, l := range plan.Links {
@@ -122,7 +122,7 @@ func (w *world) checkOrder(state State, plan Plan) {
 }
 
 // asSeen returns a Machine if it is as it was seen, and nil if it is not.
-func (w *world) asSeen(name string, v snapshot) *simMachine {
+func (w *simulation) asSeen(name string, v snapshot) *simMachine {
 	seen := find(v.machines, func(m simMachine) bool { return m.Name == name })
 	if m := w.machine(name); m != nil && *m == *seen {
 		return m
@@ -130,7 +130,7 @@ func (w *world) asSeen(name string, v snapshot) *simMachine {
 	return nil
 }
 
-func (w *world) link(l Link, v snapshot) bool {
+func (w *simulation) link(l Link, v snapshot) bool {
 	m, c := w.asSeen(l.Machine, v), w.claim(l.Claim.UID)
 	hasOther := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == l.Claim.UID && !m.leaving() })
 	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && !w.laggingLinks && w.now.md != v.md {
@@ -143,7 +143,7 @@ func (w *world) link(l Link, v snapshot) bool {
 	return true
 }
 
-func (w *world) release(name string, v snapshot) bool {
+func (w *simulation) release(name string, v snapshot) bool {
 	m := w.asSeen(name, v)
 	if m == nil || w.serves(*m) {
 		return false
@@ -156,7 +156,7 @@ func (w *world) release(name string, v snapshot) bool {
 }
 
 // mark marks a Machine for deletion.
-func (w *world) mark(name string, v snapshot) bool {
+func (w *simulation) mark(name string, v snapshot) bool {
 	m := w.asSeen(name, v)
 	if m == nil || w.serves(*m) {
 		return false
@@ -168,7 +168,7 @@ func (w *world) mark(name string, v snapshot) bool {
 	return true
 }
 
-func (w *world) hold(seen simMachine) bool {
+func (w *simulation) hold(seen simMachine) bool {
 	m := w.machine(seen.Name)
 	if m == nil || *m != seen {
 		return false
@@ -179,7 +179,7 @@ func (w *world) hold(seen simMachine) bool {
 }
 
 // letGo deletes a marked Machine, and removes its hooks.
-func (w *world) letGo(name string, v snapshot) bool {
+func (w *simulation) letGo(name string, v snapshot) bool {
 	if w.now.md.replicas != v.md.replicas || w.now.md.since != v.md.since {
 		return false
 	}
@@ -197,7 +197,7 @@ func (w *world) letGo(name string, v snapshot) bool {
 
 // isUncounted reports whether replicas count no Machine that leaves, so that nothing is created
 // in the place of one that disappears.
-func (w *world) isUncounted() bool {
+func (w *simulation) isUncounted() bool {
 	needed, sets := w.own, int32(0)
 	for _, m := range w.now.machines {
 		if !m.leaving() {
@@ -217,7 +217,7 @@ func (w *world) isUncounted() bool {
 	return int(max(sets, w.now.md.replicas)) <= needed
 }
 
-func (w *world) scale(replicas int32, c caches, v snapshot) bool {
+func (w *simulation) scale(replicas int32, c caches, v snapshot) bool {
 	set, _ := w.scaling(v).(MachineSet)
 	md, lowered := &w.now.md, set.Blocked && replicas < v.md.replicas
 	linked := func(m simMachine) bool {
@@ -242,7 +242,7 @@ func (w *world) scale(replicas int32, c caches, v snapshot) bool {
 }
 
 // isPassedOn reports whether those who act on replicas have them.
-func (w *world) isPassedOn() bool {
+func (w *simulation) isPassedOn() bool {
 	sum := int32(0)
 	for _, s := range w.now.sets {
 		sum += s.replicas
@@ -253,7 +253,7 @@ func (w *world) isPassedOn() bool {
 // scaleSet sets the replicas of one of several MachineSets, when Cluster API does not set them
 // itself. A higher number comes after those of the MachineDeployment, of which all together never
 // get more by that.
-func (w *world) scaleSet(seen simSet, target, replicas int32) bool {
+func (w *simulation) scaleSet(seen simSet, target, replicas int32) bool {
 	set, sum := w.set(seen.name), int32(0)
 	for _, s := range w.now.sets {
 		sum += s.replicas
@@ -267,7 +267,7 @@ func (w *world) scaleSet(seen simSet, target, replicas int32) bool {
 
 // identify gives a claim the provider ID of the Machine that serves it, as soon as the link is
 // written if that is new.
-func (w *world) identify(seen simClaim, serves string, isNew bool, v snapshot) bool {
+func (w *simulation) identify(seen simClaim, serves string, isNew bool, v snapshot) bool {
 	c, m := w.claim(seen.UID), find(v.machines, func(m simMachine) bool { return m.Name == serves })
 	id := ProvisionalID(seen.UID)
 	switch {

@@ -16,25 +16,25 @@ import (
 // actors are those that act on what their caches have.
 var actors = []struct {
 	name string
-	act  func(*world)
+	act  func(*simulation)
 }{
-	{"claims", (*world).liveClaims},
-	{"operator", (*world).operate},
-	{"replicas", func(w *world) {
+	{"claims", (*simulation).liveClaims},
+	{"operator", (*simulation).operate},
+	{"replicas", func(w *simulation) {
 		if w.pool != nil {
 			w.makeMachines()
 		} else {
 			w.deploy()
 		}
 	}},
-	{"machines", func(w *world) {
+	{"machines", func(w *simulation) {
 		if w.pool != nil {
 			w.provide()
 		} else {
 			w.scaleSets()
 		}
 	}},
-	{"infrastructure", func(w *world) {
+	{"infrastructure", func(w *simulation) {
 		for i := len(w.now.machines) - 1; i >= 0; i-- {
 			w.boot(&w.now.machines[i])
 			w.terminate(&w.now.machines[i])
@@ -43,7 +43,7 @@ var actors = []struct {
 }
 
 // operate lets both reconcilers apply a whole plan.
-func (w *world) operate() {
+func (w *simulation) operate() {
 	for _, by := range []reconciler{scaler, linker} {
 		w.refresh(&w.operator)
 		w.decide(by)
@@ -54,7 +54,7 @@ func (w *world) operate() {
 }
 
 // round lets all act once on caches that are up to date.
-func (w *world) round() {
+func (w *simulation) round() {
 	for _, actor := range actors {
 		w.refresh(&w.operator)
 		w.refresh(&w.provider)
@@ -67,7 +67,7 @@ func (w *world) round() {
 }
 
 // settle runs rounds until for a while nothing is written.
-func (w *world) settle() {
+func (w *simulation) settle() {
 	const long = 10 // more than spareSteps and probeSteps
 	w.blocked = false
 	quiet := 0
@@ -87,7 +87,7 @@ func (w *world) settle() {
 }
 
 // chaos lets all act in random order, on caches that are more or less old.
-func (w *world) chaos() {
+func (w *simulation) chaos() {
 	steps, maxClaims, fresh := w.step+40+w.random.Intn(200), 1+w.random.Intn(5+len(w.now.claims)), w.random.Intn(100)
 	for w.step < steps && w.failure == "" {
 		w.step++
@@ -98,7 +98,7 @@ func (w *world) chaos() {
 }
 
 // randomStep is one step, and fresh is in how many percent of them caches are up to date.
-func (w *world) randomStep(maxClaims, fresh int) {
+func (w *simulation) randomStep(maxClaims, fresh int) {
 	update := func(c *caches) {
 		if w.random.Intn(100) < fresh {
 			w.refresh(c)
@@ -129,7 +129,7 @@ func (w *world) randomStep(maxClaims, fresh int) {
 }
 
 // disturb is what users and the infrastructure do to one object.
-func (w *world) disturb(choice, maxClaims int) {
+func (w *simulation) disturb(choice, maxClaims int) {
 	w.actor = "user"
 	switch {
 	case choice < 5 && len(w.now.claims) < maxClaims:
@@ -168,7 +168,7 @@ func (w *world) disturb(choice, maxClaims int) {
 // isComplete reports whether Cluster API knows of all Machines that were asked for. Users change
 // the template only then: while a MachineSet lacks Machines, Cluster API lowers its replicas to
 // the number in its status, which may be old, and deletes what it has just created.
-func (w *world) isComplete() bool {
+func (w *simulation) isComplete() bool {
 	sets := w.view(w.provider).sets
 	for _, s := range sets {
 		count := int32(0)
@@ -185,7 +185,7 @@ func (w *world) isComplete() bool {
 }
 
 // simulate runs one interleaving, then lets everything settle.
-func simulate(seed int64, opts options, trace bool) *world {
+func simulate(seed int64, opts options, trace bool) *simulation {
 	w := newWorld(seed, opts)
 	w.trace = trace
 	if opts.templates { // it begins with Machines in two MachineSets
@@ -247,7 +247,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // TestSimulationCounts counts the serving Machines that a MachineSet or a provider deletes in a
-// world that is less kind. All else that must hold holds.
+// simulation that is less kind. All else that must hold holds.
 func TestSimulationCounts(t *testing.T) {
 	rotation.Tell(t)
 	for name, opts := range map[string]options{

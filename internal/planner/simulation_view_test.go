@@ -5,7 +5,7 @@ package planner
 import "slices"
 
 // state returns what is decided from.
-func (w *world) state(v snapshot) State {
+func (w *simulation) state(v snapshot) State {
 	state := State{Replicas: v.md.replicas, Unmanaged: int32(w.own), Scaling: w.scaling(v)}
 	if w.own > 0 {
 		state.UnmanagedUntil = adopted
@@ -24,7 +24,7 @@ func (w *world) state(v snapshot) State {
 
 // scaling returns how replicas become Machines. A wait of a pool is over when the provider has
 // seen what it is for: replicas here, and in providerKnows that a Machine is marked.
-func (w *world) scaling(v snapshot) Scaling {
+func (w *simulation) scaling(v snapshot) Scaling {
 	if w.pool != nil {
 		return Pool{ReplicasSeen: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
 	}
@@ -60,7 +60,7 @@ func (w *world) scaling(v snapshot) Scaling {
 }
 
 // providerKnows reports whether the provider has seen that a Machine is marked.
-func (w *world) providerKnows(name string) bool {
+func (w *simulation) providerKnows(name string) bool {
 	marked := func(machines []simMachine) bool {
 		return slices.ContainsFunc(machines, func(m simMachine) bool { return m.Name == name && m.Marked })
 	}

@@ -62,12 +62,13 @@ func (s *Snapshot) decide() {
 	state := s.state()
 	if s.Suspended {
 		s.Plan = planner.Plan{Replicas: state.Replicas}
-		return
+	} else {
+		s.Plan = planner.Decide(state)
 	}
-	s.Plan = planner.Decide(state)
 	if s.ClusterDeleting {
 		s.Plan.Replicas = min(s.Plan.Replicas, state.Replicas)
 	}
+	s.addReasons()
 }
 
 // expired tells whether a Machine without a link has been kept for long enough. One

@@ -54,6 +54,8 @@ type Reconciler struct {
 	// raised is when the replicas of a resource were last raised, for the pace only:
 	// nothing else is decided from it.
 	raised sync.Map
+	// reasons are those that were last logged for a resource.
+	reasons sync.Map
 }
 
 // raise is one write that raised replicas, and the pace that it set.
@@ -92,6 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
+	r.logReasons(ctx, snap)
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteSuspended(ctx, snap)
 	}

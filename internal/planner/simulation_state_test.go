@@ -111,7 +111,7 @@ func (s snapshot) equal(other snapshot) bool {
 // caches have a version of each kind of object.
 type caches struct{ claims, machines, md, sets int }
 
-// options of a world.
+// options of a simulation.
 type options struct {
 	// pool is how the provider of a MachinePool behaves; nil for a MachineDeployment.
 	pool *model.PoolProvider
@@ -125,7 +125,7 @@ type options struct {
 	// caches lack the first link.
 	forgets bool
 
-	// The rest makes a world in which a Machine of a live claim can be deleted. That is counted.
+	// The rest makes a simulation in which a Machine of a live claim can be deleted. That is counted.
 
 	// laggingMachineSet lets the MachineSet see Machines that are older than those which its
 	// replicas were decided from.
@@ -146,8 +146,8 @@ const (
 	probeSteps = 30 // until replicas count leaving Machines again
 )
 
-// world is everything there is in one simulation.
-type world struct {
+// simulation is everything there is in one simulation.
+type simulation struct {
 	options
 	random *rand.Rand
 
@@ -169,8 +169,8 @@ type world struct {
 	log        []string // what happened
 }
 
-func newWorld(seed int64, opts options) *world {
-	w := &world{options: opts, random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}}
+func newWorld(seed int64, opts options) *simulation {
+	w := &simulation{options: opts, random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}}
 	w.now.md.template = 1
 	if w.now.md.replicas = int32(opts.own); opts.pool == nil {
 		w.now.sets = []simSet{{name: "s1", template: 1, replicas: int32(opts.own), current: true}}
@@ -184,11 +184,11 @@ func newWorld(seed int64, opts options) *world {
 	return w
 }
 
-func (w *world) time() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
-func (w *world) latest() int     { return len(w.history) - 1 }
+func (w *simulation) time() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
+func (w *simulation) latest() int     { return len(w.history) - 1 }
 
 // wrote ends the step of an actor. What it has changed is a new version.
-func (w *world) wrote() {
+func (w *simulation) wrote() {
 	before := w.history[w.latest()]
 	if w.now.equal(before) {
 		return
@@ -203,7 +203,7 @@ func (w *world) wrote() {
 }
 
 // logChanges writes into the log which objects have changed.
-func logChanges[T comparable](w *world, before, after []T) {
+func logChanges[T comparable](w *simulation, before, after []T) {
 	for _, object := range before {
 		if !slices.Contains(after, object) {
 			w.tracef("- %+v", object)
@@ -216,14 +216,14 @@ func logChanges[T comparable](w *world, before, after []T) {
 	}
 }
 
-func (w *world) tracef(format string, args ...any) {
+func (w *simulation) tracef(format string, args ...any) {
 	if w.trace {
 		w.log = append(w.log, fmt.Sprintf("%3d %s ", w.step, w.actor)+fmt.Sprintf(format, args...))
 	}
 }
 
 // fail records the first broken invariant.
-func (w *world) fail(format string, args ...any) {
+func (w *simulation) fail(format string, args ...any) {
 	if w.failure == "" {
 		w.failure = fmt.Sprintf("step %d, %s: ", w.step, w.actor) + fmt.Sprintf(format, args...)
 		w.tracef("BROKEN: %s", w.failure)
@@ -231,17 +231,17 @@ func (w *world) fail(format string, args ...any) {
 }
 
 // view returns what caches have.
-func (w *world) view(c caches) snapshot {
+func (w *simulation) view(c caches) snapshot {
 	return snapshot{w.history[c.claims].claims, w.history[c.machines].machines, w.history[c.md].md, w.history[c.sets].sets}
 }
 
 // catchUp lets caches of one kind of object become newer, or not.
-func (w *world) catchUp(c *caches) {
+func (w *simulation) catchUp(c *caches) {
 	at := []*int{&c.claims, &c.machines, &c.md, &c.sets}[w.random.Intn(4)]
 	*at += w.random.Intn(len(w.history) - *at)
 }
 
-func (w *world) refresh(c *caches) { *c = caches{w.latest(), w.latest(), w.latest(), w.latest()} }
+func (w *simulation) refresh(c *caches) { *c = caches{w.latest(), w.latest(), w.latest(), w.latest()} }
 
 func find[T any](objects []T, is func(T) bool) *T {
 	if i := slices.IndexFunc(objects, is); i >= 0 {
@@ -250,14 +250,14 @@ func find[T any](objects []T, is func(T) bool) *T {
 	return nil
 }
 
-func (w *world) claim(uid types.UID) *simClaim {
+func (w *simulation) claim(uid types.UID) *simClaim {
 	return find(w.now.claims, func(c simClaim) bool { return c.UID == uid })
 }
 
-func (w *world) machine(name string) *simMachine {
+func (w *simulation) machine(name string) *simMachine {
 	return find(w.now.machines, func(m simMachine) bool { return m.Name == name })
 }
 
-func (w *world) set(name string) *simSet {
+func (w *simulation) set(name string) *simSet {
 	return find(w.now.sets, func(s simSet) bool { return s.name == name })
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+)
+
+// logReasons logs, at debug level and once per change, why the plan of a resource does not do
+// something yet.
+func (r *Reconciler) logReasons(ctx context.Context, snap *snapshot.Snapshot) {
+	var before map[string]planner.Reason
+	if last, ok := r.reasons.Load(snap.Name); ok {
+		before = last.(map[string]planner.Reason)
+	}
+	if maps.Equal(before, snap.Plan.Reasons) {
+		return
+	}
+	if len(snap.Plan.Reasons) == 0 {
+		r.reasons.Delete(snap.Name)
+		return
+	}
+	r.reasons.Store(snap.Name, maps.Clone(snap.Plan.Reasons))
+	for _, subject := range slices.Sorted(maps.Keys(snap.Plan.Reasons)) {
+		if why := snap.Plan.Reasons[subject]; why != before[subject] {
+			log.FromContext(ctx).V(1).Info("waiting", "resource", snap.Name, "what", subject, "because", string(why))
+		}
+	}
+}
