@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
@@ -80,6 +81,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
+		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),

@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // Launch is what a claim gets from a template in its present state: the scalable resource
@@ -90,4 +91,15 @@ func LaunchOfClaim(ctx context.Context, clusters *operator.Clusters, known *cata
 // those of an earlier one.
 func (l *Launch) Annotate(annotations map[string]string) map[string]string {
 	return lo.Assign(lo.OmitByKeys(annotations, launchAnnotations), l.annotations)
+}
+
+// Current returns what a template generates for the offering of a scalable resource in its present
+// state. It returns nil if that is another resource or nothing; conditions of the template report
+// what is wrong with it.
+func Current(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *Generated {
+	launch, err := LaunchOf(ctx, clusters, known, template, scalable.OfferingOf(resource))
+	if err != nil || launch.Resource != resource.GetName() {
+		return nil
+	}
+	return launch.Generated
 }

@@ -41,9 +41,9 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state        State
 		wantLinks    links
-		wantUnlinks []string
+		wantUnlinks  []string
 		wantSpares   []string
-		wantMarks []string
+		wantMarks    []string
 		wantReplicas int32
 	}{
 		"nothing": {},
@@ -84,7 +84,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a deleted claim's place goes to the next": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).serves("a")}},
-			wantUnlinks: []string{"m"}, // and then it is spare
+			wantUnlinks:  []string{"m"}, // and then it is spare
 			wantReplicas: 1,
 		},
 		"a released Machine goes to the next, expired or not": {
@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a Machine that has failed is given to nobody": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).unfit()}},
-			wantMarks: []string{"m"},
+			wantMarks:    []string{"m"},
 			wantReplicas: 2, // live 1, until it is seen to leave, + new 1
 		},
 		"a Machine that has failed stays as long as its claim does": {
@@ -103,13 +103,13 @@ func TestDecide(t *testing.T) {
 		},
 		"a Machine that has failed and whose claim is gone goes": {
 			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
-			wantMarks: []string{"m"},
+			wantMarks:    []string{"m"},
 			wantReplicas: 1, // until m is seen to leave
 		},
 		"a Node that nobody knows is given to nobody, and goes in the end": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).node("real://m"), machine("n", 1).node("real://n").expired()}},
 			wantSpares:   []string{"m"},
-			wantMarks: []string{"n"},
+			wantMarks:    []string{"n"},
 			wantReplicas: 3, // live 2 + new 1
 		},
 		"a Machine that was released by a claim that is going is not linked to it again": {
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a Machine that was a Node serves no second claim": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).serves("a").node("real://m")}},
-			wantMarks: []string{"m"},
+			wantMarks:    []string{"m"},
 			wantReplicas: 2, // live 1, until it is seen to leave, + new 1
 		},
 		"a Machine nobody waits for is spare": {
@@ -130,18 +130,18 @@ func TestDecide(t *testing.T) {
 		},
 		"a Machine nobody has waited for goes": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 2).expired()}},
-			wantMarks: []string{"n"},
+			wantMarks:    []string{"n"},
 			wantReplicas: 2, // until n is seen to leave
 		},
 		"of two Machines for one claim the older stays": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("n", 2).serves("a"), machine("m", 1).serves("a")}},
-			wantUnlinks: []string{"n"},
+			wantUnlinks:  []string{"n"},
 			wantReplicas: 2,
 		},
 		"of two Machines for one claim the one it knows stays": {
 			state: State{Replicas: 2, Claims: []Claim{claim("a", 0).registered("real://n")},
 				Machines: []Machine{machine("n", 2).serves("a").node("real://n"), machine("m", 1).serves("a")}},
-			wantUnlinks: []string{"m"},
+			wantUnlinks:  []string{"m"},
 			wantReplicas: 2,
 		},
 		"a link that a user removed is restored": {

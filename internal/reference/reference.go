@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // contracts are the versions of Cluster API's contract that it understands,
@@ -79,4 +80,10 @@ func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVe
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return external.GetObjectFromContractVersionedRef(ctx, management, ref, namespace)
+}
+
+// ContractChanged lets through changes of a CustomResourceDefinition that can change how a
+// reference is resolved.
+func ContractChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }

@@ -30,8 +30,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // unwatched is a controller that watches nothing: the tests reconcile.
@@ -104,7 +104,7 @@ func newCell(objects ...client.Object) *cell {
 	both := clusterOf{client: c.Client}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
-	c.watches = &watches{controller: unwatched{}}
+	c.kinds = enqueue.NewKinds(unwatched{}, nil)
 	return c
 }
 
@@ -132,7 +132,7 @@ func (c *cell) reconcile(t *testing.T, name string) (*v1alpha1.KarpenterMachineT
 	return stored, failed
 }
 
-// What can be found out is written, whatever else fails, and copies are kept.
+// What can be found out is written, whatever else fails.
 func TestOneFailureHidesNothingElse(t *testing.T) {
 	broken := errors.New("etcdserver: leader changed")
 	for name, tc := range map[string]struct {
@@ -141,7 +141,6 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 		unknown string
 	}{
 		"the Cluster cannot be read": {unknown: v1alpha1.ConditionClusterReady, fails: func(_ string, object any, _ string) error {
-			// keepCopies reads it, too, later.
 			if _, is := object.(*clusterv1.Cluster); is {
 				return broken
 			}
@@ -161,10 +160,7 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			unused := named(infrastructureKind, "unused")
-			unused.SetLabels(scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "served"}, "general"))
-			c := newCell(newTemplate(), unused)
-			c.watches.known = map[schema.GroupVersionKind]bool{infrastructureKind: true}
+			c := newCell(newTemplate())
 			c.fails = tc.fails
 			stored, err := c.reconcile(t, "general")
 			if err == nil || !strings.Contains(err.Error(), broken.Error()) {
@@ -181,13 +177,6 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 			if stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
 				t.Error("the template is Ready, and not all is known")
 			}
-			if tc.unknown == v1alpha1.ConditionClusterReady {
-				return // copies are not touched while it is unknown whether the Cluster is paused
-			}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(unused), unused); client.IgnoreNotFound(err) != nil || err == nil {
-				t.Errorf("getting the unused copy: %v, want that it is deleted", err)
-			}
-
 			if stored, err = c.reconcile(t, "general"); err != nil || !stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
 				t.Errorf("when nothing fails any more: got %v and %+v", err, stored.Status.Conditions)
 			}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -78,7 +79,7 @@ func (r *Reconciler) unusable(ctx context.Context, template *v1alpha1.KarpenterM
 		if err != nil {
 			return "", err
 		}
-		if why != "" && r.generated(ctx, template, resource) != nil {
+		if why != "" && generate.Current(ctx, r.clusters, r.catalog, template, resource) != nil {
 			return why, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 )
 
 // setInstanceTypesReady brings the catalogue up to date, counts what is on offer, and
@@ -26,7 +27,7 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 		return 0, err
 	}
 	for _, kind := range kinds {
-		if err := r.watches.add(kind, later(r.ofReferenced)); err != nil {
+		if err := r.kinds.Watch(kind, enqueue.Later(r.templates.OfReferenced)); err != nil {
 			return 0, err
 		}
 	}

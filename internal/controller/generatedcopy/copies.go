@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetemplate
+package generatedcopy
 
 import (
 	"cmp"
@@ -61,7 +61,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 	grace := lo.Ternary(template == nil, unusedForGone, unusedFor)
 	var next time.Duration
 	var errs []error
-	for _, kind := range r.watches.kinds() {
+	for _, kind := range r.kinds.List() {
 		copies := &unstructured.UnstructuredList{}
 		copies.SetGroupVersionKind(kind)
 		if err := management.List(ctx, copies, client.MatchingLabels(scalable.GeneratedLabels(r.clusters.Cluster, name)), client.UnsafeDisableDeepCopy); err != nil {
@@ -194,7 +194,7 @@ func (r *Reconciler) recreate(ctx context.Context, template *v1alpha1.KarpenterM
 	}
 	var errs []error
 	for _, users := range missing {
-		generated := r.generated(ctx, template, users[0])
+		generated := generate.Current(ctx, r.clusters, r.catalog, template, users[0])
 		if generated == nil {
 			continue
 		}
@@ -207,15 +207,4 @@ func (r *Reconciler) recreate(ctx context.Context, template *v1alpha1.KarpenterM
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// generated returns what a template generates for a scalable resource now; nil if it does
-// not, or what it generates is another resource. The conditions report what is wrong with
-// a template.
-func (r *Reconciler) generated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *generate.Generated {
-	launch, err := generate.LaunchOf(ctx, r.clusters, r.catalog, template, scalable.OfferingOf(resource))
-	if err != nil || launch.Resource != resource.GetName() {
-		return nil
-	}
-	return launch.Generated
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetemplate
+package generatedcopy
 
 import (
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // What nothing refers to goes, but never what was made for a Machine, which has the
@@ -57,8 +58,8 @@ func TestKeepCopies(t *testing.T) {
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, nil, clocktesting.NewFakeClock(now))
-			r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(now))
+			r.kinds = enqueue.NewKinds(nil, nil, kind)
 			if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
 				t.Fatal(err)
 			}
@@ -87,8 +88,8 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, pool,
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 	// Without a catalogue, to make it again would panic.
-	r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, nil, clocktesting.NewFakeClock(time.Now()))
-	r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
+	r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+	r.kinds = enqueue.NewKinds(nil, nil, kind)
 	if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,8 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 			deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "copy"}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, deployment,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: clusterOf{client: management}}, nil, nil, clocktesting.NewFakeClock(time.Now()))
-			r.watches = &watches{known: map[schema.GroupVersionKind]bool{kind: true}}
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r.kinds = enqueue.NewKinds(nil, nil, kind)
 			if _, err := r.keepCopies(t.Context(), "general", nil); err != nil {
 				t.Fatal(err)
 			}
@@ -135,37 +136,6 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 			got := lo.Map(after.GetOwnerReferences(), func(owner metav1.OwnerReference, _ int) string { return owner.Name })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("owners (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// Events of generated objects concern the template that they were generated for, and
-// those of other Clusters none. Any template can refer to what was not generated.
-func TestTemplatesOfReferencedObjects(t *testing.T) {
-	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
-	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
-		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "batch"}},
-		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}).Build()
-	r := NewReconciler(&operator.Clusters{Cluster: served, Workload: clusterOf{client: workload}}, nil, nil, clocktesting.NewFakeClock(time.Now()))
-	neighbour := types.NamespacedName{Namespace: served.Namespace, Name: "neighbour"}
-	for name, tc := range map[string]struct {
-		labels                map[string]string
-		referenced, generated []string
-	}{
-		"generated":                     {labels: scalable.GeneratedLabels(served, "general"), referenced: []string{"general"}, generated: []string{"general"}},
-		"generated for another Cluster": {labels: scalable.GeneratedLabels(neighbour, "general")},
-		"a base":                        {referenced: []string{"batch", "general"}},
-		"a base with a Cluster's name":  {labels: map[string]string{clusterv1.ClusterNameLabel: neighbour.Name}, referenced: []string{"batch", "general"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			object := &unstructured.Unstructured{}
-			object.SetLabels(tc.labels)
-			if diff := cmp.Diff(tc.referenced, r.ofReferenced(t.Context(), object), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("of a kind that templates refer to (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.generated, r.ofGenerated(t.Context(), object), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("of a kind that is generated (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enqueue
+
+import (
+	"context"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// templateWindow collects changes of NodeClaims and of generated objects, which are frequent
+// during a scale-out, into one reconcile of their template.
+const templateWindow = time.Second
+
+// Templates maps objects of both clusters to the names of KarpenterMachineTemplates.
+type Templates struct {
+	clusters *operator.Clusters
+}
+
+// NewTemplates returns the mapping for the served Cluster.
+func NewTemplates(clusters *operator.Clusters) *Templates { return &Templates{clusters: clusters} }
+
+// All returns all templates. There are few of them.
+func (t *Templates) All(ctx context.Context, _ client.Object) []string {
+	return t.names(ctx, func(*v1alpha1.KarpenterMachineTemplate) bool { return true })
+}
+
+// names returns the names of those templates.
+func (t *Templates) names(ctx context.Context, which func(*v1alpha1.KarpenterMachineTemplate) bool) []string {
+	templates := &v1alpha1.KarpenterMachineTemplateList{}
+	if err := t.clusters.Workload.GetClient().List(ctx, templates, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "listing KarpenterMachineTemplates")
+		return nil
+	}
+	return lo.FilterMap(templates.Items, func(template v1alpha1.KarpenterMachineTemplate, i int) (string, bool) {
+		return template.Name, which(&templates.Items[i])
+	})
+}
+
+// OfGenerated returns the template that an object was generated for. It returns none if the
+// object was not generated, or belongs to another Cluster.
+func (t *Templates) OfGenerated(_ context.Context, object client.Object) []string {
+	return lo.Compact([]string{scalable.TemplateOf(object, t.clusters.Cluster)})
+}
+
+// OfReferenced returns, for an object of a kind that templates refer to, the template that it was
+// generated for. Any template can refer to an object that was not generated. A generated object of
+// another Cluster is of no template here.
+func (t *Templates) OfReferenced(ctx context.Context, object client.Object) []string {
+	if _, generated := object.GetLabels()[v1alpha1.TemplateLabel]; generated {
+		return t.OfGenerated(ctx, object)
+	}
+	return t.All(ctx, object)
+}
+
+// OfResource returns the template that a scalable resource was generated from. For any other
+// MachineDeployment or MachinePool it returns the templates that discover such.
+func (t *Templates) OfResource(ctx context.Context, object client.Object) []string {
+	name := object.GetLabels()[v1alpha1.TemplateLabel]
+	if name != "" && !scalable.Adopted(object) {
+		return []string{name}
+	}
+	return t.names(ctx, func(template *v1alpha1.KarpenterMachineTemplate) bool {
+		return template.Name == name || template.Spec.Discovery != nil && template.Spec.Discovery.MachineDeployments != nil
+	})
+}
+
+// OfClaim returns the template of a NodeClaim.
+func (t *Templates) OfClaim(_ context.Context, object client.Object) []string {
+	claim, isClaim := object.(*karpv1.NodeClaim)
+	if !isClaim || claim.Spec.NodeClassRef == nil || claim.Spec.NodeClassRef.Kind != v1alpha1.Kind {
+		return nil
+	}
+	return []string{claim.Spec.NodeClassRef.Name}
+}
+
+// Now enqueues the templates of an object at once.
+func Now(templates func(context.Context, client.Object) []string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		return lo.Map(templates(ctx, object), func(name string, _ int) reconcile.Request { return request(name) })
+	})
+}
+
+// Later enqueues the templates of an object at the end of templateWindow.
+func Later(templates func(context.Context, client.Object) []string) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, q queue, object client.Object) {
+		for _, name := range templates(ctx, object) {
+			q.AddAfter(request(name), templateWindow)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generatedcopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+const (
+	// concurrency is the number of templates whose copies are maintained at once.
+	concurrency = 10
+	// timeout bounds a reconcile. The first list of a kind does not end while the operator may not
+	// read its objects.
+	timeout = time.Minute
+)
+
+// Reconciler maintains the copies of all templates of the served Cluster.
+type Reconciler struct {
+	clusters  *operator.Clusters
+	catalog   *catalog.Catalog
+	clock     clock.PassiveClock
+	templates *enqueue.Templates
+	kinds     *enqueue.Kinds
+}
+
+// NewReconciler returns the reconciler for the served Cluster.
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock, templates: enqueue.NewTemplates(clusters)}
+}
+
+// Register adds the reconciler to a manager.
+func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+	management := r.clusters.Management.GetCache()
+	b := ctrl.NewControllerManagedBy(mgr).Named("capi.generatedcopy").
+		// The status of a template has nothing that copies depend on.
+		For(&v1alpha1.KarpenterMachineTemplate{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	for _, kind := range scalable.Kinds() {
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.OfResource)))
+	}
+	c, err := b.
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
+		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
+		Build(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of generated copies: %w", err)
+	}
+	r.kinds = enqueue.NewKinds(c, management)
+	return nil
+}
+
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+// Reconcile maintains the copies of the template of the given name.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	template, err := r.clusters.Template(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	watched := r.watch(ctx, request.Name, template)
+	again, err := r.keepCopies(ctx, request.Name, template)
+	return reconcile.Result{RequeueAfter: again}, errors.Join(watched, err)
+}
+
+// watch watches the kinds that a template and its scalable resources refer to, and those of what
+// is generated from them. A reference that cannot be resolved is a condition of the template.
+func (r *Reconciler) watch(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) error {
+	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: name})
+	if err != nil {
+		return fmt.Errorf("KarpenterMachineTemplate %s: %w", name, err)
+	}
+	var refs []clusterv1.ContractVersionedObjectReference
+	for _, resource := range resources {
+		refs = append(refs, resource.References()...)
+	}
+	made := func(base schema.GroupVersionKind) schema.GroupVersionKind { return base }
+	if template != nil {
+		refs = append(refs, references(template)...)
+		made = scalable.KindOf(template.Spec.ScalableResource).MadeOf
+	}
+	kinds := lo.FilterMap(refs, func(ref clusterv1.ContractVersionedObjectReference, _ int) (schema.GroupKind, bool) {
+		return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.IsDefined()
+	})
+	var errs []error
+	for _, kind := range lo.Uniq(kinds) {
+		gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), kind)
+		if unusable := reference.Unusable(""); errors.As(err, &unusable) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, r.kinds.Watch(gvk, enqueue.Later(r.templates.OfReferenced)), r.kinds.Watch(made(gvk), enqueue.Later(r.templates.OfGenerated)))
+	}
+	return errors.Join(errs...)
+}
+
+// references returns what a template refers to; some may be empty.
+func references(template *v1alpha1.KarpenterMachineTemplate) []clusterv1.ContractVersionedObjectReference {
+	spec := template.Spec.Template.Spec
+	refs := []clusterv1.ContractVersionedObjectReference{spec.Bootstrap.ConfigRef, lo.FromPtr(spec.InfrastructureRef)}
+	for _, instanceType := range template.Spec.InstanceTypes {
+		refs = append(refs, lo.FromPtr(instanceType.InfrastructureRef))
+	}
+	return refs
+}
