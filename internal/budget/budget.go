@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget keeps the status of a KarpenterMachineTemplate small enough to be
-// written, whatever happens in a cluster.
+// Package budget limits the size of the status of a KarpenterMachineTemplate, so that it
+// can always be written.
 //
-// etcd refuses objects above 1.5 MiB. A template of 800 instance types with 6 offerings
-// each, which a user applies on the server side, needs 1.3 MB of that for its spec and
-// the managed fields of its spec. So the status gets a fixed number of bytes, and each
-// of its lists a share. The lists are atomic, because the managed fields of other lists
-// take as much as the lists. What finds no room in a list still has its effect: the
-// reconcilers do not depend on it, or the Catalog has it in memory.
+// etcd rejects objects above 1.5 MiB. A template of 800 instance types with 6 offerings
+// each, which a user writes by server-side apply, needs 1.3 MB of that for its spec and
+// the managed fields of its spec. Therefore the status has a fixed number of bytes, and
+// each of its lists has a share. The lists are atomic, because the managed fields of
+// other lists are as large as the lists. An item that does not fit into a list still has
+// its effect: the reconcilers do not depend on the list, or the Catalog has the item in
+// memory.
 //
-// Bytes are those of the JSON that the API server stores.
+// Sizes are in bytes of the JSON that the API server stores.
 package budget
 
 import (
@@ -20,37 +21,37 @@ import (
 	"github.com/samber/lo"
 )
 
-// Status is the size of the largest status.
+// Status is the maximum size of the status.
 const Status = conditions*Message + Unavailable + Invalid + Observed + Limited + Resources + rest
 
-// What one message in the status may have.
+// The maximum sizes of messages in the status.
 const (
-	// Message is that of a condition.
+	// Message is the maximum for a condition.
 	Message = 3 << 10
-	// Mark is that of an unavailable offering.
+	// Mark is the maximum for an unavailable offering.
 	Mark = 256
-	// Group is that of invalid offerings.
+	// Group is the maximum for a group of invalid offerings.
 	Group = 512
 )
 
 // The shares of the lists.
 const (
-	// Unavailable is that of status.unavailableOfferings.
+	// Unavailable is the share of status.unavailableOfferings.
 	Unavailable = 80 << 10
-	// Invalid is that of status.invalidOfferings.
+	// Invalid is the share of status.invalidOfferings.
 	Invalid = 16 << 10
-	// Observed is that of status.observedCapacity.
+	// Observed is the share of status.observedCapacity.
 	Observed = 48 << 10
-	// Limited is that of status.limitedOfferings.
+	// Limited is the share of status.limitedOfferings.
 	Limited = 24 << 10
-	// Resources is that of status.scalableResources.
+	// Resources is the share of status.scalableResources.
 	Resources = 24 << 10
 )
 
 const (
-	// conditions is more than the number of conditions.
+	// conditions is greater than the number of conditions.
 	conditions = 12
-	// rest is for numbers, the names of fields, and managed fields.
+	// rest is the share of numbers, the names of fields, and managed fields.
 	rest = 6 << 10
 )
 
@@ -60,7 +61,7 @@ func Size(value any) int {
 	return len(lo.Must(json.Marshal(value)))
 }
 
-// Text returns the beginning of a text, of at most size bytes, without what is no UTF-8.
+// Text returns the beginning of a text, at most size bytes, without invalid UTF-8.
 func Text(text string, size int) string {
 	text = strings.ToValidUTF8(text, "")
 	if quoted(text) <= size {
@@ -74,10 +75,10 @@ func Text(text string, size int) string {
 	return text
 }
 
-// quoted is the size of a text without its quotes.
+// quoted returns the size of a text without its quotes.
 func quoted(text string) int { return Size(text) - 2 }
 
-// Fit returns how many of the first items together have at most size bytes as a list.
+// Fit returns how many of the first items fit into a list of at most size bytes.
 func Fit[T any](items []T, size int) int {
 	size -= 2 // brackets
 	for i := range items {

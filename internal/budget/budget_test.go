@@ -20,7 +20,7 @@ func TestText(t *testing.T) {
 		"no room":                   {text: "none left", size: 0, want: ""},
 		"several bytes a character": {text: "äöü", size: 5, want: "äö"},
 		"escaped in JSON":           {text: `a "b" <c>`, size: 8, want: `a "b" `},
-		"no UTF-8":                  {text: "a\xffb", size: 6, want: "ab"},
+		"invalid UTF-8":             {text: "a\xffb", size: 6, want: "ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Text(tc.text, tc.size); got != tc.want {
@@ -30,7 +30,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A text is never longer than its size, never cut within a character, and not shorter than it must be.
+// A text never exceeds the size, is never cut within a character, and is not shorter than necessary.
 func TestTextUsesItsSize(t *testing.T) {
 	check := func(text string, size uint8) bool {
 		text = strings.ToValidUTF8(text, "")
@@ -46,7 +46,7 @@ func TestTextUsesItsSize(t *testing.T) {
 	}
 }
 
-// As many items fit as their JSON has room for.
+// Fit returns the largest number of items whose JSON has at most the size.
 func TestFit(t *testing.T) {
 	check := func(items []string, size uint8) bool {
 		count := Fit(items, int(size))
@@ -57,7 +57,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A status fits beside a spec with managed fields of 1.3 MB.
+// The largest status fits into an object whose spec and managed fields have 1.3 MB.
 func TestStatusFits(t *testing.T) {
 	const etcd, spec = 3 << 19, 1_310_000
 	if left := etcd - spec - Status; left < 0 {
