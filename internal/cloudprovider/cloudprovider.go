@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloudprovider is Karpenter's CloudProvider for Cluster API. It takes
-// decisions and writes next to nothing: Create chooses an offering and returns
-// what Karpenter core then persists on the NodeClaim, and only what is persisted
-// there has effects, through the reconcilers of internal/controller. So a crash
-// before core has persisted the decision costs nothing. The one method that
-// writes is Delete, which lets the claim's Machine go.
+// Package cloudprovider is Karpenter's CloudProvider for Cluster API. Create chooses
+// an offering and writes nothing: Karpenter core persists what it returns on the
+// NodeClaim, and the reconcilers of internal/controller act on that. A crash before
+// core has persisted the decision has no effect. Delete is the only method that
+// writes: it unlinks the Machine of the claim or marks it for deletion.
 package cloudprovider
 
 import (
@@ -37,20 +36,19 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// unhealthyToleration is for how long a Node may be not Ready before Karpenter
-// replaces it, when its NodeRepair feature gate is on.
+// unhealthyToleration is how long a Node can be not Ready before Karpenter replaces it,
+// if the feature gate NodeRepair is on.
 const unhealthyToleration = 30 * time.Minute
 
 var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
 
-// Every node of Cluster API starts with a taint that Cluster API removes once it
-// knows which Machine the node is. Karpenter is not to think that Pods must
-// tolerate it.
+// Every Node of Cluster API starts with a taint that Cluster API removes when it
+// knows the Machine of the Node. Karpenter must not require that Pods tolerate it.
 func init() {
 	scheduling.KnownEphemeralTaints = append(scheduling.KnownEphemeralTaints, clusterv1.NodeUninitializedTaint)
 }
 
-// CloudProvider implements Karpenter's interface of that name.
+// CloudProvider implements Karpenter's interface CloudProvider.
 type CloudProvider struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
@@ -63,20 +61,20 @@ func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.Pass
 	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock}
 }
 
-// WithOverlays makes Create count with the prices and capacities of NodeOverlays, as
-// core's scheduler does while its feature gate NodeOverlay is on.
+// WithOverlays makes Create use the prices and capacities of NodeOverlays, like core's
+// scheduler while its feature gate NodeOverlay is on.
 func (c *CloudProvider) WithOverlays(overlays *nodeoverlay.InstanceTypeStore) *CloudProvider {
 	c.overlays = overlays
 	return c
 }
 
-// Create decides with which offering a claim is launched. It reads from caches
-// only and writes nothing. The claim it returns carries all labels, capacity and
-// allocatable of its future node, the name of its scalable resource, and a
+// Create chooses the offering with which a claim is launched. It reads only from
+// caches and writes nothing. The claim that it returns has the labels, capacity and
+// allocatable of its future Node, the name of its scalable resource, and a
 // provisional provider ID.
 //
-// It returns InsufficientCapacityError if nothing fits, NodeClassNotReadyError if
-// the template is missing or not Ready.
+// It returns InsufficientCapacityError if nothing fits, and NodeClassNotReadyError if
+// the template does not exist or is not Ready.
 func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
 	template, err := c.template(ctx, claim.Spec.NodeClassRef)
 	if err != nil {
@@ -86,9 +84,9 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	case ready.IsFalse():
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s is not ready: %s", template.Name, ready.Message))
 	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation || !c.catalog.Examined(template):
-		// What it offers now was not checked yet.
-		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s was not reconciled yet", template.Name),
-			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s was not reconciled yet", template.Name))
+		// The offerings of this generation are not examined yet.
+		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s is not reconciled yet", template.Name),
+			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s is not reconciled yet", template.Name))
 	}
 	instanceTypes, err := c.instanceTypes(ctx, template, claim)
 	if err != nil {
@@ -114,8 +112,8 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	return created, nil
 }
 
-// instanceTypes returns what a claim can be launched with, as core's scheduler has
-// it: with the NodeOverlays of the claim's NodePool.
+// instanceTypes returns the instance types for a claim as core's scheduler has them:
+// with the NodeOverlays of the claim's NodePool.
 func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) ([]*cloudprovider.InstanceType, error) {
 	instanceTypes, err := c.catalog.InstanceTypesFor(ctx, template, keysOf(claim.Spec.Requirements), c.clock.Now())
 	pool := claim.Labels[karpv1.NodePoolLabelKey]
@@ -129,7 +127,7 @@ func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.Ka
 	return instanceTypes, nil
 }
 
-// Get returns the claim of a provider ID, of a Machine's or a provisional one.
+// Get returns the claim with a provider ID, which is that of a Machine or a provisional one.
 func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
 	if providerID == "" {
 		return nil, cloudprovider.NewNodeClaimNotFoundError(errors.New("no provider ID given"))
@@ -144,13 +142,13 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 		return nil, err
 	}
 	if len(machines) > 0 {
-		// A claim that has moved has two for a while: one that goes counts only if
-		// there is no other.
+		// A claim that was relaunched can have two Machines. One that is leaving counts
+		// only if there is no other.
 		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !lifecycle.IsLeaving(&machine) })
 		return fromMachine(lo.Ternary(found, &stays, &machines[0])), nil
 	}
 	if provisional {
-		// The Machine is still to come: what is known is on the claim itself.
+		// The claim has no Machine yet, so the claim itself has all that is known.
 		claims := &karpv1.NodeClaimList{}
 		if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: providerID}); err != nil {
 			return nil, fmt.Errorf("listing NodeClaims with provider ID %s: %w", providerID, err)
@@ -171,8 +169,8 @@ func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	return lo.Map(machines, func(_ clusterv1.Machine, i int) *karpv1.NodeClaim { return fromMachine(&machines[i]) }), nil
 }
 
-// GetInstanceTypes returns what the NodePool's template offers. The values are
-// shared: core does not modify them, and nobody else may.
+// GetInstanceTypes returns the instance types of the NodePool's template. The values
+// are shared: core does not modify them, and no caller may.
 func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	template, err := c.template(ctx, nodePool.Spec.Template.Spec.NodeClassRef)
 	if err != nil {
@@ -182,7 +180,7 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 	return c.catalog.InstanceTypesFor(ctx, template, labels, c.clock.Now())
 }
 
-// IsDrifted returns no reason: templates are compared with claims later on.
+// IsDrifted returns no reason: this version does not compare claims with templates.
 func (c *CloudProvider) IsDrifted(context.Context, *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
 	return "", nil
 }
@@ -192,10 +190,10 @@ func (c *CloudProvider) Reboot(context.Context, *karpv1.NodeClaim, string) error
 	return cloudprovider.NewNodeRebootNotImplementedError()
 }
 
-// RepairPolicies returns when a Node counts as broken: not Ready, or not heard
-// of, for 30 minutes. It is then replaced without a drain, for its kubelet would
-// not end any Pod. Exactly one policy, that without a reason, is the default
-// (karpenter: pkg/controllers/node/health/policy.go).
+// RepairPolicies returns when a Node counts as broken: when it has been NotReady or
+// Unknown for 30 minutes. Karpenter then replaces it without a drain, because its
+// kubelet would not end any Pod. Exactly one policy, the one without a reason, is the
+// default (karpenter: pkg/controllers/node/health/policy.go).
 func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{{
 		ConditionType:          corev1.NodeReady,
@@ -218,7 +216,7 @@ func (c *CloudProvider) Name() string {
 	return "cluster-api"
 }
 
-// GetSupportedNodeClasses returns the one kind of NodeClass.
+// GetSupportedNodeClasses returns the only kind of NodeClass.
 func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&v1alpha1.KarpenterMachineTemplate{}}
 }
@@ -227,7 +225,7 @@ func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string
 	return lo.Map(requirements, func(r karpv1.NodeSelectorRequirementWithMinValues, _ int) string { return r.Key })
 }
 
-// template returns the template of a NodeClass reference.
+// template returns the template that a NodeClass reference names.
 func (c *CloudProvider) template(ctx context.Context, ref *karpv1.NodeClassReference) (*v1alpha1.KarpenterMachineTemplate, error) {
 	if ref == nil || ref.Group != v1alpha1.Group || ref.Kind != v1alpha1.Kind {
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("nodeClassRef must name a %s of group %s, found %+v", v1alpha1.Kind, v1alpha1.Group, ref))

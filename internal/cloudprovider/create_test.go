@@ -37,8 +37,8 @@ type clusterOf struct {
 
 func (c clusterOf) GetClient() client.Client { return c.client }
 
-// newProvider returns a provider over a template that is Ready, with a small and a
-// large type on demand, and other objects.
+// newProvider returns a provider for a template that is Ready, with a small and a large
+// type on demand, and for other objects.
 func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...client.Object) (*CloudProvider, client.Client) {
 	capacity := func(cpu string) map[corev1.ResourceName]resource.Quantity {
 		return map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("16Gi")}
@@ -79,7 +79,7 @@ func object(apiVersion, kind, namespace, name string, labels map[string]string) 
 
 var nodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}
 
-// waiting returns a claim of NodePool pool that is not launched.
+// waiting returns a claim of the NodePool named pool that is not launched.
 func waiting() *karpv1.NodeClaim {
 	c := claim("1", "1Gi")
 	c.Labels = map[string]string{karpv1.NodePoolLabelKey: "pool"}
@@ -125,9 +125,9 @@ func TestCreateKeepsToLimits(t *testing.T) {
 		"below the limit":       {change: limit(2), claims: []client.Object{launched("x", "small")}, want: "small"},
 		"at the limit":          {change: limit(1), claims: []client.Object{launched("x", "small")}, want: "large"},
 		"of another offering":   {change: limit(1), claims: []client.Object{launched("x", "large")}, want: "small"},
-		"the claim is no other": {change: limit(1), claims: []client.Object{func() client.Object { c := launched("pool-x", "small"); c.UID = "1234"; return c }()}, want: "small"},
-		"the template's limit":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) }, claims: []client.Object{launched("x", "large")}, wantError: "as many as maxMachines"},
-		"reserved goes first":   {change: reserve(2), claims: []client.Object{launched("x", "small")}, want: "large"},
+		"only the claim itself": {change: limit(1), claims: []client.Object{func() client.Object { c := launched("pool-x", "small"); c.UID = "1234"; return c }()}, want: "small"},
+		"the template's limit":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) }, claims: []client.Object{launched("x", "large")}, wantError: "have reached maxMachines"},
+		"reserved comes first":  {change: reserve(2), claims: []client.Object{launched("x", "small")}, want: "large"},
 		"a reservation used up": {change: reserve(1), claims: []client.Object{inReservation(launched("x", "large"))}, want: "small"},
 		"a reservation of none": {change: reserve(0), want: "small"},
 	} {
@@ -150,8 +150,8 @@ func TestCreateKeepsToLimits(t *testing.T) {
 	}
 }
 
-// What cannot be made is not launched, and nothing is before that is known: after a restart,
-// if something was not accepted, or when the template has changed.
+// An offering that was not accepted is not launched. Nothing is launched before the template
+// is examined: after a restart if an offering was not accepted, or when the template has changed.
 func TestCreateChoosesWhatWasAccepted(t *testing.T) {
 	var template *v1alpha1.KarpenterMachineTemplate
 	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) { template, t.Status.AcceptedHash = t, "" })
@@ -161,11 +161,11 @@ func TestCreateChoosesWhatWasAccepted(t *testing.T) {
 	provider.catalog.SetAccepted(template, sets.New(catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"}))
 	created, err := provider.Create(t.Context(), waiting())
 	if err != nil || created.Labels[typeLabel] != "large" {
-		t.Errorf("got %v and %v, want large: small costs less and cannot be made", created, err)
+		t.Errorf("got %v and %v, want large: small costs less, but was not accepted", created, err)
 	}
 }
 
-// reserve makes the large type one that is reserved.
+// reserve makes the capacity of the large type reserved.
 func reserve(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
 	return func(t *v1alpha1.KarpenterMachineTemplate) {
 		t.Spec.InstanceTypes[1].Offerings[0].CapacityType = "reserved"
@@ -173,7 +173,7 @@ func reserve(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
 	}
 }
 
-// A machine that is not from the only reservation of its type does not count against it.
+// A machine counts for the only reservation of its type only if its capacity type is reserved.
 func TestOnlyAReservedClaimHasTheReservation(t *testing.T) {
 	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
 		onDemand := &t.Spec.InstanceTypes[0].Offerings[0]
@@ -201,7 +201,7 @@ func inReservation(c *karpv1.NodeClaim) *karpv1.NodeClaim {
 	return c
 }
 
-// A label that only another template knows is what the NodePool says it is.
+// A label that only another template knows has the value that the NodePool sets.
 func TestCreateWithALabelOfAnotherTemplate(t *testing.T) {
 	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
 		other := t.DeepCopy()

@@ -22,18 +22,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// decision is the offering a claim is launched with.
+// decision is the offering with which a claim is launched.
 type decision struct {
 	instanceType *cloudprovider.InstanceType
 	offering     *cloudprovider.Offering
 	requirements scheduling.Requirements
 }
 
-// miss says why an instance type does not serve a claim.
+// miss is why an instance type cannot serve a claim.
 type miss struct {
-	// stage is how far it came: the higher, the closer.
+	// stage is the check that failed: the higher, the closer.
 	stage int
-	// lack is by what factor it falls short, within one stage: the lower, the closer.
+	// lack is the factor by which a resource falls short, within one stage: the lower, the closer.
 	lack   float64
 	reason error
 }
@@ -42,10 +42,10 @@ func (m miss) closerThan(other miss) bool {
 	return m.stage > other.stage || m.stage == other.stage && m.lack < other.lack
 }
 
-// decide returns the cheapest launchable offering that fits the claim, reserved
-// capacity before any other; of equal ones the first by instance type, zone and capacity type, so that the same claim
-// gets the same answer. Offerings that are full are left out. The error names the
-// closest miss and what it fails.
+// decide returns the cheapest launchable offering that fits the claim, reserved capacity
+// before any other. Of equal ones it returns the first by instance type, zone and capacity
+// type, so that the same claim gets the same answer. It leaves out full offerings. The
+// error names the instance type that comes closest, and the check that it fails.
 func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType, full func(catalog.Key) bool) (*decision, error) {
 	if len(instanceTypes) == 0 {
 		return nil, errors.New("it offers no instance types")
@@ -72,9 +72,9 @@ func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType
 	return best, nil
 }
 
-// requirementsOf returns the claim's requirements. Labels of the claim that name
-// an offering are among them: had an earlier decision been persisted in part
-// (core writes metadata and status one after the other), it is kept to.
+// requirementsOf returns the claim's requirements. They include labels of the claim that
+// name an offering: if core has persisted an earlier decision in part (it writes metadata
+// and status one after the other), that decision is kept.
 func requirementsOf(claim *karpv1.NodeClaim) scheduling.Requirements {
 	requirements := scheduling.NewNodeSelectorRequirementsWithMinValues(claim.Spec.Requirements...)
 	requirements.Add(scheduling.NewLabelRequirements(lo.PickByKeys(claim.Labels, []string{
@@ -85,9 +85,9 @@ func requirementsOf(claim *karpv1.NodeClaim) scheduling.Requirements {
 
 // fit returns the cheapest offering of an instance type for a claim, or why there is none.
 func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType, full func(catalog.Key) bool) (*cloudprovider.Offering, miss) {
-	// As core's own filter does: a label that only the instance type has is no
-	// demand on the claim (karpenter: pkg/controllers/provisioning/scheduling/
-	// nodeclaim.go, compatible).
+	// Like core's own filter: a label that only the instance type has is not required
+	// of the claim (karpenter: pkg/controllers/provisioning/scheduling/nodeclaim.go,
+	// compatible).
 	if err := instanceType.Requirements.Intersects(requirements); err != nil {
 		if !requirements.Get(corev1.LabelInstanceTypeStable).Has(instanceType.Name) {
 			return nil, miss{stage: 0, reason: fmt.Errorf("%s, which the claim does not allow: %w", instanceType.Name, err)}
@@ -108,11 +108,11 @@ func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instance
 	}
 	launchable := compatible.Launchable()
 	if len(launchable) == 0 {
-		return nil, miss{stage: 4, reason: fmt.Errorf("%s, whose offerings are unavailable for now", instanceType.Name)}
+		return nil, miss{stage: 4, reason: fmt.Errorf("%s, whose offerings are all unavailable", instanceType.Name)}
 	}
 	free := lo.Reject(launchable, func(o *cloudprovider.Offering, _ int) bool { return full(keyOf(instanceType, o)) })
 	if len(free) == 0 {
-		return nil, miss{stage: 5, reason: fmt.Errorf("%s, of which there are as many as maxMachines or its reservation allow", instanceType.Name)}
+		return nil, miss{stage: 5, reason: fmt.Errorf("%s, whose offerings have reached maxMachines or the count of their reservation", instanceType.Name)}
 	}
 	return slices.MinFunc(free, compareOfferings), miss{}
 }
@@ -125,7 +125,7 @@ func compareOfferings(a, b *cloudprovider.Offering) int {
 	return cmp.Or(compareCost(a, b), cmp.Compare(a.Zone(), b.Zone()), cmp.Compare(a.CapacityType(), b.CapacityType()))
 }
 
-// compareCost puts reserved capacity, which is paid for already, before all else.
+// compareCost orders by price, with reserved capacity first, because it is already paid for.
 func compareCost(a, b *cloudprovider.Offering) int {
 	rank := func(o *cloudprovider.Offering) int {
 		return lo.Ternary(o.CapacityType() == karpv1.CapacityTypeReserved, 0, 1)
@@ -139,9 +139,9 @@ func keyOf(instanceType *cloudprovider.InstanceType, offering *cloudprovider.Off
 	return catalog.Key{InstanceType: instanceType.Name, Zone: offering.Zone(), CapacityType: offering.CapacityType()}
 }
 
-// nodeClaim returns the claim as core is to persist it. It carries every label
-// that has but one possible value: without them each scheduling pass before the
-// node registers would take the claim for a poorer one and launch another.
+// nodeClaim returns the claim that core persists. It has every label with only one
+// possible value. Without one of them, each scheduling pass before the Node registers
+// would assume that the Node lacks the label, and launch another claim.
 func (d *decision) nodeClaim(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 	labels := map[string]string{}
 	for _, requirements := range []scheduling.Requirements{d.requirements, d.instanceType.Requirements, d.offering.Requirements} {
@@ -151,7 +151,7 @@ func (d *decision) nodeClaim(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 			}
 		}
 	}
-	// The type's only reservation is not that of its other offerings.
+	// An offering without a reservation does not get the label of the type's only one.
 	for key, requirement := range d.offering.Requirements {
 		if requirement.Operator() == corev1.NodeSelectorOpDoesNotExist {
 			delete(labels, key)

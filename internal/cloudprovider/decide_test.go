@@ -18,8 +18,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// instanceTypes are two sizes in two zones; the large one is cheaper as spot than
-// the small one on demand, and there is no large spot in zone b.
+// instanceTypes returns two sizes in two zones. The large one is cheaper as spot than
+// the small one on demand, and zone b has no large spot.
 func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
 	t.Helper()
 	capacity := func(cpu, memory string) map[corev1.ResourceName]resource.Quantity {
@@ -45,7 +45,7 @@ func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
 	return built
 }
 
-// claim asks for resources, and for labels to have one of the given values.
+// claim returns a claim that requests resources and requires labels with one of the given values.
 func claim(cpu, memory string, requirements ...string) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "pool-x", UID: "1234"}}
 	c.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("3")}
@@ -62,7 +62,7 @@ const (
 	typeLabel    = corev1.LabelInstanceTypeStable
 )
 
-// none is full.
+// none reports that no offering is full.
 func none(catalog.Key) bool { return false }
 
 func TestDecide(t *testing.T) {
@@ -114,18 +114,18 @@ func TestDecide(t *testing.T) {
 			claim:     claim("4", "1Gi", zone+"=b", capacityType+"=spot"),
 			wantError: []string{"the closest is large, which has no offering with zone topology.kubernetes.io/zone In [b] and capacity type karpenter.sh/capacity-type In [spot]"},
 		},
-		"an architecture there is not": {
+		"an architecture that does not exist": {
 			claim:     claim("1", "1Gi", corev1.LabelArchStable+"=arm64"),
 			wantError: []string{"does not meet the requirements", "kubernetes.io/arch", "arm64"},
 		},
-		"an instance type there is not": {
+		"an instance type that does not exist": {
 			claim:     claim("1", "1Gi", typeLabel+"=huge"),
 			wantError: []string{"which the claim does not allow", "huge"},
 		},
 		"all unavailable": {
 			claim:     claim("4", "1Gi", capacityType+"=spot"),
 			change:    func(types []*cloudprovider.InstanceType) { types[1].Offerings[2].Available = false },
-			wantError: []string{"the closest is large, whose offerings are unavailable for now"},
+			wantError: []string{"the closest is large, whose offerings are all unavailable"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,10 +175,10 @@ func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
 		}
 	}
 	if _, there := got.Labels[corev1.LabelWindowsBuild]; there {
-		t.Error("a label that the node does not have is on the claim")
+		t.Error("the claim has a label that the Node lacks")
 	}
 	if got.Annotations["kept"] != "yes" || got.Name != "pool-x" {
-		t.Errorf("what was there is lost: %+v", got.ObjectMeta)
+		t.Errorf("the claim's own metadata is lost: %+v", got.ObjectMeta)
 	}
 	if got.Status.ProviderID != "nodeclaim://1234" {
 		t.Errorf("got provider ID %s, want the provisional one of this claim", got.Status.ProviderID)
@@ -199,10 +199,10 @@ func TestRepairPolicies(t *testing.T) {
 			fallbacks++
 		}
 		if policy.Action != cloudprovider.ReplaceNode {
-			t.Errorf("policy for %s=%s asks for %s, which Cluster API cannot do", policy.ConditionType, policy.ConditionStatus, policy.Action)
+			t.Errorf("policy for %s=%s has action %s, which Cluster API does not support", policy.ConditionType, policy.ConditionStatus, policy.Action)
 		}
 	}
 	if fallbacks != 1 {
-		t.Errorf("got %d default policies; core wants exactly one", fallbacks)
+		t.Errorf("got %d default policies; core requires exactly one", fallbacks)
 	}
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// Delete lets the claim's Machine go, in whatever state it is, and returns
-// NodeClaimNotFoundError once the claim has none. Core calls it when the Node is
-// drained, or when there never was one, and then again every 5 seconds.
+// Delete unlinks the claim's Machine or marks it for deletion, in any of its states, and
+// returns NodeClaimNotFoundError when the claim has no Machine. Core calls it when the
+// Node is drained, or if there never was one, and then again every 5 seconds.
 //
-// A Machine that may still become a Node is not deleted but released: it is kept
-// for spareTTL, for the claim that Karpenter makes next for the same Pods. So is
-// a Machine that is still to come. A paused Cluster or resource is not touched:
-// the claim waits.
+// A Machine that can still become a Node is not marked but unlinked: it is spare for
+// spareTTL and can serve the next claim that Karpenter creates for the same Pods. So is
+// a Machine that is not created yet. While the Cluster or the resource is paused, nothing
+// is changed and the claim waits.
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	machines, err := c.machinesOf(ctx, claim)
 	if err != nil {
@@ -48,20 +48,21 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
 }
 
-// machinesOf returns the Machines of a claim: those that are linked to it, and the
-// one with its provider ID if a user has removed the link.
+// machinesOf returns the Machines of a claim: those that are linked to it, or the one
+// with its provider ID if a user has removed the link.
 func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([]clusterv1.Machine, error) {
 	cached := c.clusters.Management.GetClient()
 	machines, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
 	if err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	// A link that was written a moment ago may not be in the cache. Asked once for
-	// each claim that goes, before its finalizer may: nothing may be left that costs
-	// money.
+	// The cache can lack the newest link. Therefore this reads from the API server, once
+	// for each claim that is deleted and before its finalizer is removed: no machine that
+	// costs money may be left.
 	//
-	// The cache has the served Cluster's Machines only, and the API server all. NodeClaims
-	// of workload clusters that were restored from one backup can have the same UID.
+	// The cache has only the served Cluster's Machines, but the API server has all.
+	// NodeClaims of workload clusters that were restored from one backup can have the same
+	// UID.
 	machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
 		client.MatchingLabels{clusterv1.ClusterNameLabel: c.clusters.Cluster.Name}, lifecycle.LinkedTo(claim.UID))
 	if err != nil || len(machines) > 0 {
@@ -79,7 +80,7 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 	return machines, err
 }
 
-// markOrUnlink releases a Machine, and returns true, or chooses it to go.
+// markOrUnlink unlinks a Machine and returns true, or marks it for deletion.
 func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (released bool, err error) {
 	paused, err := scalable.MachineSuspended(ctx, c.clusters, machine)
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 	}
 	logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name)
 	if paused {
-		logger.Info("the NodeClaim waits, for its Machine is paused")
+		logger.Info("the NodeClaim waits because its Machine is paused")
 		return false, nil
 	}
 	management, now := c.clusters.Management.GetClient(), c.clock.Now()
@@ -104,12 +105,12 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 	if err := lifecycle.Unlink(ctx, management, machine, now); err != nil {
 		return false, err
 	}
-	logger.Info("released Machine, for the next NodeClaim")
+	logger.Info("unlinked Machine, which can serve another NodeClaim")
 	return true, nil
 }
 
-// canBeSpare tells whether the Machine of a claim that goes can serve another: no
-// Node has come of it, and one still may.
+// canBeSpare reports whether the Machine of a claim that is deleted can serve another
+// claim: it has no Node, and can still become one.
 func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
 	if lifecycle.HasNode(machine) || lifecycle.IsLeaving(machine) || snapshot.FailureOf(ctx, c.clusters, machine) != nil {
 		return false, nil
@@ -125,18 +126,18 @@ func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machi
 	return age < durations.LaunchTimeout || snapshot.MachineStall(ctx, c.clusters, machine) != nil, nil
 }
 
-// resetProviderID puts the claim's provisional ID back, so that it never shares the
-// Machine's with the next claim: two claims with one ID make Karpenter core fail
-// (pkg/controllers/state/cluster.go, cleanupNodeClaim). It asks the API server,
-// for core may have registered the Node a moment ago, and Pods may run on it: then
-// the Machine is not released, and an error says so.
+// resetProviderID sets the claim's provider ID to its provisional one, because Karpenter
+// core fails if the next claim has the same ID (pkg/controllers/state/cluster.go,
+// cleanupNodeClaim). It reads the claim from the API server: if core has registered the
+// Node after the cache was updated, Pods can run on it. Then it returns an error, and the
+// Machine stays linked.
 func (c *CloudProvider) resetProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {
 	live := &karpv1.NodeClaim{}
 	if err := c.clusters.Workload.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(claim), live); err != nil {
 		return fmt.Errorf("getting NodeClaim %s: %w", claim.Name, err)
 	}
 	if live.UID != claim.UID || live.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
-		return fmt.Errorf("NodeClaim %s has changed: this is tried again", claim.Name)
+		return fmt.Errorf("NodeClaim %s has changed since it was read, so its Machine stays linked until the next attempt", claim.Name)
 	}
 	if live.Status.ProviderID == planner.ProvisionalID(live.UID) {
 		return nil
@@ -144,7 +145,7 @@ func (c *CloudProvider) resetProviderID(ctx context.Context, claim *karpv1.NodeC
 	changed := live.DeepCopy()
 	changed.Status.ProviderID = planner.ProvisionalID(live.UID)
 	if err := c.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("putting the provisional ID of NodeClaim %s back: %w", claim.Name, err)
+		return fmt.Errorf("resetting the provider ID of NodeClaim %s: %w", claim.Name, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// behind is a cluster whose API server has what its cache has not.
+// behind is a cluster whose API server has objects that its cache lacks.
 type behind struct {
 	clusterOf
 	api client.Reader
@@ -34,8 +34,8 @@ func TestDeleteLeavesMachinesOfOtherClusters(t *testing.T) {
 		cluster string
 		left    bool
 	}{
-		"a link that the cache does not have yet": {cluster: "served", left: true},
-		"a Machine of another Cluster":            {cluster: "neighbour"},
+		"a link that the cache lacks":  {cluster: "served", left: true},
+		"a Machine of another Cluster": {cluster: "neighbour"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := launched("claim", "small")

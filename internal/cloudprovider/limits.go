@@ -12,9 +12,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// full returns which offerings may have no further claim. The template's status tells
-// that too, but a second late, and a burst of claims takes less. What is still too
-// much, since the cache is late as well, is settled oldest first.
+// full returns a function that reports whether an offering is at its limit. The template's
+// status also has this, but up to a second late, and a burst of claims takes less time.
+// The cache is late, too: if claims exceed a limit, the oldest keep the offering.
 func (c *CloudProvider) full(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) (func(catalog.Key) bool, error) {
 	limits, err := c.catalog.Limits(ctx, template)
 	if err != nil {

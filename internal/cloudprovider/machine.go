@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// fromMachine returns the claim that a Machine serves, as far as the Machine
-// tells: core identifies claims from here by provider ID.
+// fromMachine returns the claim that a Machine serves, with the fields that follow from
+// the Machine. Core identifies such claims by provider ID.
 func fromMachine(machine *clusterv1.Machine) *karpv1.NodeClaim {
 	offering := scalable.OfferingOf(machine)
 	claim := &karpv1.NodeClaim{
