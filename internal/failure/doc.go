@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failure tells from a Machine, and from the infrastructure provider's
-// own object, whether a machine cannot be had, and why: no capacity, no quota, or
-// anything else that ends for good.
+// Package failure finds out, from a Machine and from the infrastructure provider's own
+// object, whether a machine could not be launched, and why: insufficient capacity,
+// exceeded quota, or another failure that does not end by itself.
 //
-// It is pure. Whatever it does not know is not a failure: providers try again, and
-// the operator has a launch timeout for what never comes. docs/failures.md has
-// the same patterns for users; a test compares the two.
+// It is pure. A reason or message that it does not know is not a failure, because
+// providers retry, and the operator has a launch timeout for machines that never appear.
+// docs/failures.md has the same patterns for users, and a test compares the two.
 package failure

@@ -11,39 +11,39 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 )
 
-// Kind tells why a machine could not be had.
+// Kind is why a machine could not be launched.
 type Kind string
 
 const (
-	// InsufficientCapacity means that the infrastructure has no such machine there
-	// at the moment.
+	// InsufficientCapacity means that the infrastructure has no capacity for such a
+	// machine at the moment.
 	InsufficientCapacity Kind = "InsufficientCapacity"
-	// QuotaExceeded means that the account or project may not have another one.
+	// QuotaExceeded means that a quota of the account or project is exhausted.
 	QuotaExceeded Kind = "QuotaExceeded"
-	// MachineFailed means that the provider gave up for any other reason.
+	// MachineFailed means that the provider stopped retrying for another reason.
 	MachineFailed Kind = "MachineFailed"
 )
 
-// Failure is why a machine could not be had.
+// Failure is why a machine could not be launched.
 type Failure struct {
 	Kind Kind
-	// Message is what the infrastructure said: reason and message.
+	// Message is the reason and message that the infrastructure reports.
 	Message string
 }
 
-// Of returns why a Machine has failed for good; nil if it has not, or not yet.
+// Of returns why a Machine has failed; nil if it has not failed, or not yet.
 //
-// A Machine with a Node has not. Else it has if its provider gave up by the
-// terminal failure of the v1beta1 contract, or if it has no provider ID and its
-// InfrastructureReady condition, which mirrors Ready of the infrastructure's
-// object, says something that Classify knows.
+// A Machine with a Node has not failed. Any other Machine has failed if its provider
+// reports the terminal failure of the v1beta1 contract, or if the Machine has no provider
+// ID and Classify knows the reason or message of its condition InfrastructureReady, which
+// mirrors Ready of the infrastructure's object.
 func Of(machine *clusterv1.Machine) *Failure {
 	if machine.Status.NodeRef.IsDefined() {
 		return nil
 	}
 	ready := conditions.Get(machine, clusterv1.MachineInfrastructureReadyCondition)
-	// Cluster API copies a terminal failure and never takes it back, so it is out of
-	// date once the infrastructure is ready.
+	// Cluster API copies a terminal failure and never removes it, so it is out of date
+	// when the infrastructure is ready.
 	if failure := terminal(machine); failure != nil && (ready == nil || ready.Status != metav1.ConditionTrue) {
 		return failure
 	}
@@ -53,11 +53,11 @@ func Of(machine *clusterv1.Machine) *Failure {
 	return of(ready.Reason, ready.Message)
 }
 
-// OfInfrastructure returns why the machine behind an infrastructure provider's
-// object (AWSMachine, …) could not be had; nil if there is no reason to think so.
+// OfInfrastructure returns why the machine of an infrastructure provider's object, such
+// as an AWSMachine, could not be launched; nil if the object reports no failure.
 //
-// It looks at all conditions that are False. Some providers' Ready condition says
-// no more than "0 of 2 completed", so that Of has nothing to go by.
+// It reads all conditions that are False, because the condition Ready of some providers
+// has only a message such as "0 of 2 completed", which Of cannot classify.
 func OfInfrastructure(object *unstructured.Unstructured) *Failure {
 	if id, _, _ := unstructured.NestedString(object.Object, "spec", "providerID"); id != "" {
 		return nil
@@ -80,9 +80,9 @@ func OfInfrastructure(object *unstructured.Unstructured) *Failure {
 	return found
 }
 
-// terminal returns the failure of the v1beta1 contract, nil if there is none.
+// terminal returns the failure of the v1beta1 contract; nil if there is none.
 //
-//nolint:staticcheck // The fields are deprecated, and providers set them as long as they are there.
+//nolint:staticcheck // The fields are deprecated, and providers set them as long as they exist.
 func terminal(machine *clusterv1.Machine) *Failure {
 	if machine.Status.Deprecated == nil || machine.Status.Deprecated.V1Beta1 == nil {
 		return nil
@@ -103,7 +103,7 @@ func terminal(machine *clusterv1.Machine) *Failure {
 	return &Failure{Kind: MachineFailed, Message: join(reason, message)}
 }
 
-// of returns the failure that a reason and message mean, nil if they mean none.
+// of returns the failure that a reason and message mean; nil if they mean none.
 func of(reason, message string) *Failure {
 	kind, known := Classify(reason, message)
 	if !known {

@@ -53,17 +53,17 @@ func TestOf(t *testing.T) {
 			machine: ready("False", "QuotaExceeded", ""),
 			want:    &Failure{QuotaExceeded, "QuotaExceeded"},
 		},
-		"with a provider that gave up": {
+		"with a provider that stopped retrying": {
 			machine: ready("False", "NotReady", "* ServerCreated: Server creation failed with an irrecoverable error: invalid input (invalid_input)."),
 			want:    &Failure{MachineFailed, "NotReady: * ServerCreated: Server creation failed with an irrecoverable error: invalid input (invalid_input)."},
 		},
-		"without capacity, but launched":         {machine: and(ready("False", "Failed", noCapacity), hasProviderID)},
-		"without capacity, but with a Node":      {machine: and(ready("False", "Failed", noCapacity), hasNode)},
-		"without capacity, but ready":            {machine: ready("True", "Ready", noCapacity)},
-		"without capacity, in unknown state":     {machine: ready("Unknown", "InternalError", noCapacity)},
-		"waiting":                                {machine: ready("False", "NotReady", "AWSMachine status.initialization.provisioned is false")},
-		"with a failure that is tried again":     {machine: ready("False", "InstanceProvisionFailed", "0 of 2 completed")},
-		"whose infrastructure object is not yet": {machine: ready("False", clusterv1.MachineInfrastructureDoesNotExistReason, "AWSMachine does not exist")},
+		"without capacity, but launched":       {machine: and(ready("False", "Failed", noCapacity), hasProviderID)},
+		"without capacity, but with a Node":    {machine: and(ready("False", "Failed", noCapacity), hasNode)},
+		"without capacity, but ready":          {machine: ready("True", "Ready", noCapacity)},
+		"without capacity, in unknown state":   {machine: ready("Unknown", "InternalError", noCapacity)},
+		"waiting":                              {machine: ready("False", "NotReady", "AWSMachine status.initialization.provisioned is false")},
+		"with a failure that is retried":       {machine: ready("False", "InstanceProvisionFailed", "0 of 2 completed")},
+		"without an infrastructure object yet": {machine: ready("False", clusterv1.MachineInfrastructureDoesNotExistReason, "AWSMachine does not exist")},
 		"with a terminal failure": {
 			machine: terminal("CreateError", "Failure detected from referenced resource: disk not found"),
 			want:    &Failure{MachineFailed, "CreateError: Failure detected from referenced resource: disk not found"},
@@ -105,7 +105,7 @@ func TestOfInfrastructure(t *testing.T) {
 	object := func(providerID string, conditions ...any) map[string]any {
 		return map[string]any{"spec": map[string]any{"providerID": providerID}, "status": map[string]any{"conditions": conditions}}
 	}
-	// This is how cluster-api-provider-aws shows it: Ready does not say why.
+	// These are the conditions of cluster-api-provider-aws: Ready does not have the reason.
 	onAWS := []any{
 		condition("Ready", "False", "InstanceProvisionFailed", "0 of 2 completed"),
 		condition("InstanceReady", "False", "InstanceProvisionFailed", noCapacity),
@@ -114,12 +114,12 @@ func TestOfInfrastructure(t *testing.T) {
 		object map[string]any
 		want   *Failure
 	}{
-		"empty":                   {object: map[string]any{}},
-		"not what it should be":   {object: map[string]any{"status": map[string]any{"conditions": []any{"none"}}}},
-		"no capacity":             {object: object("", onAWS...), want: &Failure{InsufficientCapacity, "InstanceProvisionFailed: " + noCapacity}},
-		"no capacity, later more": {object: object("aws:///zone/i-1", onAWS...)},
-		"True conditions":         {object: object("", condition("InstanceReady", "True", "QuotaExceeded", ""))},
-		"waiting":                 {object: object("", condition("InstanceReady", "False", "WaitingForBootstrapData", ""))},
+		"empty":                {object: map[string]any{}},
+		"malformed":            {object: map[string]any{"status": map[string]any{"conditions": []any{"none"}}}},
+		"no capacity":          {object: object("", onAWS...), want: &Failure{InsufficientCapacity, "InstanceProvisionFailed: " + noCapacity}},
+		"no capacity at first": {object: object("aws:///zone/i-1", onAWS...)},
+		"True conditions":      {object: object("", condition("InstanceReady", "True", "QuotaExceeded", ""))},
+		"waiting":              {object: object("", condition("InstanceReady", "False", "WaitingForBootstrapData", ""))},
 		"capacity and quota, whichever is first": {
 			object: object("", onAWS[1], condition("Disk", "False", "DiskFailed", "VolumeLimit: QuotaExceeded")),
 			want:   &Failure{QuotaExceeded, "DiskFailed: VolumeLimit: QuotaExceeded"},

@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// order says which kind counts if several match: asking for more quota helps for
-// sure, waiting for capacity may.
+// order is the precedence of kinds if several match: a higher quota always helps, and
+// waiting for capacity can help.
 var order = []Kind{QuotaExceeded, InsufficientCapacity, MachineFailed}
 
-// pattern is words that an infrastructure uses for one kind of failure and for
-// nothing that passes by itself.
+// pattern has words that an infrastructure uses for one kind of failure, and for nothing
+// that ends by itself.
 type pattern struct {
 	kind  Kind
 	words string
 }
 
-// patterns are those of each provider, with the source of each.
+// patterns are the patterns of each provider, each with its source.
 var patterns = map[string][]pattern{
 	// cluster-api: api/deprecated/errors/consts.go, MachineStatusError.
 	"Cluster API": {
@@ -28,7 +28,7 @@ var patterns = map[string][]pattern{
 	},
 	// Codes of the EC2 API, as in aws/karpenter-provider-aws: pkg/errors/errors.go,
 	// aws/aws-parallelcluster-node: src/slurm_plugin/slurm_resources.py (which has
-	// "Unsupported" too; here its message, for the word is too common) and
+	// "Unsupported" too; here its message, because the word is too common) and
 	// gardener/machine-controller-manager-provider-aws: pkg/aws/errors/codes.go.
 	"AWS": {
 		{QuotaExceeded, "VcpuLimitExceeded"},
@@ -64,21 +64,20 @@ var patterns = map[string][]pattern{
 		{InsufficientCapacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"},
 	},
 	// hetznercloud/hcloud-go: hcloud/error.go; syself/cluster-api-provider-hetzner:
-	// pkg/services/hcloud/server/server.go, which stops after the last one.
+	// pkg/services/hcloud/server/server.go, which does not retry after the last one.
 	"Hetzner": {
 		{QuotaExceeded, "resource_limit_exceeded"},
 		{InsufficientCapacity, "resource_unavailable"},
 		{MachineFailed, "failed with an irrecoverable error"},
 	},
 	// kubernetes-sigs/cluster-api-provider-ibmcloud:
-	// internal/controllers/powervs/ibmpowervsmachine_controller.go, which does not
-	// ask again.
+	// internal/controllers/powervs/ibmpowervsmachine_controller.go, which does not retry.
 	"IBM Cloud": {
 		{MachineFailed, "InstanceErrored"},
 	},
 	// Linode API, as in pulumi/templates issue 184;
 	// linode/cluster-api-provider-linode: internal/controller/linodemachine_controller.go
-	// makes a terminal failure of status 400.
+	// reports status 400 as a terminal failure.
 	"Linode": {
 		{QuotaExceeded, "Account Limit reached"},
 	},
@@ -97,7 +96,7 @@ var patterns = map[string][]pattern{
 	// openstack/neutron-lib: neutron_lib/exceptions/__init__.py (OverQuota, for ports);
 	// kubernetes-sigs/cluster-api-provider-openstack:
 	// controllers/openstackmachine_controller.go for the last one: Nova never leaves
-	// that state, and the reason InstanceStateError is also used while it tries again.
+	// that state, and the reason InstanceStateError is also used while it retries.
 	"OpenStack": {
 		{QuotaExceeded, "Quota exceeded for cores"},
 		{QuotaExceeded, "Quota exceeded for instances"},
@@ -108,7 +107,7 @@ var patterns = map[string][]pattern{
 	},
 	// ionos-cloud/cluster-api-provider-proxmox:
 	// internal/service/scheduler/vmscheduler.go, InsufficientMemoryError; the provider
-	// does not try again (internal/controller/proxmoxmachine_controller.go, HasFailed).
+	// does not retry (internal/controller/proxmoxmachine_controller.go, HasFailed).
 	"Proxmox": {
 		{InsufficientCapacity, "available memory left"},
 	},
@@ -116,8 +115,8 @@ var patterns = map[string][]pattern{
 
 // Classify returns which kind of failure a reason and message mean, if any.
 //
-// They match a pattern if they contain its words, in any case, not as a part of
-// longer words.
+// They match a pattern if they contain its words, in upper or lower case, and not as part
+// of longer words.
 func Classify(reason, message string) (Kind, bool) {
 	reason, message = strings.ToLower(reason), strings.ToLower(message)
 	best := len(order)
@@ -137,8 +136,8 @@ func Classify(reason, message string) (Kind, bool) {
 
 func rank(kind Kind) int { return slices.Index(order, kind) }
 
-// containsWords tells whether text contains words that no letter, digit or
-// underscore continues on either side.
+// containsWords reports whether text contains words, with no letter, digit or underscore
+// directly before or after them.
 func containsWords(text, words string) bool {
 	for {
 		before, after, found := strings.Cut(text, words)

@@ -94,7 +94,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Users look up here what the operator looks for.
+// docs/failures.md lists all patterns for users.
 func TestPatternsAreDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../docs/failures.md")
 	if err != nil {
