@@ -31,25 +31,25 @@ const (
 	gpuTypeAnnotation   = scaleFromZero + "gpu-type"
 	labelsAnnotation    = scaleFromZero + "labels"
 	defaultGPU          = corev1.ResourceName("nvidia.com/gpu")
-	expectQuantity      = "a quantity of at least 0, as 4 or 16Gi"
+	expectQuantity      = "a quantity of at least 0, such as 4 or 16Gi"
 	expectWholeNumber   = "a whole number of at least 0"
-	expectPrice         = "a decimal number of at least 0, as 0.096"
-	expectLabels        = "labels as key=value,key=value"
-	expectZones         = "names of zones with commas between them, as us-east-1a,us-east-1b"
+	expectPrice         = "a decimal number of at least 0, such as 0.096"
+	expectLabels        = "labels in the form key=value,key=value"
+	expectZones         = "names of zones separated by commas, such as us-east-1a,us-east-1b"
 	expectCapacityTypes = karpv1.CapacityTypeOnDemand + " or " + karpv1.CapacityTypeSpot
-	expectResource      = "the name of a resource, as nvidia.com/gpu"
+	expectResource      = "the name of a resource, such as nvidia.com/gpu"
 )
 
-// wrongAnnotation says what is wrong with the value of an annotation.
+// wrongAnnotation returns the error for an annotation with an invalid value.
 func wrongAnnotation(key, expected, found string) error {
 	return fmt.Errorf("annotation %s: expected %s, found %q", key, expected, found)
 }
 
-// annotations are those of a discovered object.
+// annotations are the annotations of a discovered object.
 type annotations map[string]string
 
-// capacity returns what the annotations tell of a machine's capacity: only what
-// they name. gpu-type defaults to nvidia.com/gpu.
+// capacity returns the resources that the annotations set. gpu-type defaults to
+// nvidia.com/gpu.
 func (a annotations) capacity() (corev1.ResourceList, error) {
 	capacity := corev1.ResourceList{}
 	for _, named := range []struct {
@@ -105,7 +105,7 @@ func (a annotations) labels() (map[string]string, error) {
 	return given, nil
 }
 
-// zones returns the zones that the annotation names; none if it is not there.
+// zones returns the zones that the annotation names; none if it is not set.
 func (a annotations) zones() ([]string, error) {
 	var zones []string
 	for zone := range strings.SplitSeq(a[v1alpha1.DiscoveredZonesAnnotation], ",") {
@@ -131,7 +131,7 @@ func (a annotations) capacityType() (string, error) {
 	}
 }
 
-// price returns the price that the annotation names, else an estimate.
+// price returns the price that the annotation sets, or else an estimate.
 func (a annotations) price(capacity corev1.ResourceList) (float64, error) {
 	text, given := a[v1alpha1.DiscoveredPriceAnnotation]
 	if !given {
@@ -144,7 +144,7 @@ func (a annotations) price(capacity corev1.ResourceList) (float64, error) {
 	return price, nil
 }
 
-// count returns the whole number that an annotation gives; nil if it is not there.
+// count returns the whole number that an annotation sets; nil if it is not set.
 func (a annotations) count(key string) (*int32, error) {
 	text, given := a[key]
 	if !given {
@@ -157,8 +157,8 @@ func (a annotations) count(key string) (*int32, error) {
 	return new(int32(count)), nil
 }
 
-// nodeLabels returns of labels those that an instance type may give to its nodes:
-// the others are Karpenter's, the offering's, or derived from the capacity.
+// nodeLabels returns the labels that an instance type can give to its Nodes. The others
+// are set by Karpenter or by the offering, or follow from the capacity.
 func nodeLabels(given map[string]string) map[string]string {
 	return lo.OmitBy(given, func(key, _ string) bool {
 		domain := karpv1.GetLabelDomain(key)
@@ -168,7 +168,7 @@ func nodeLabels(given map[string]string) map[string]string {
 	})
 }
 
-// merged returns a map with the values of all; the last holds.
+// merged returns a map with the entries of all maps; the last value of a key wins.
 func merged[M ~map[K]V, K comparable, V any](all ...M) M {
 	result := M{}
 	for _, m := range all {

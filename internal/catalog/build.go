@@ -15,8 +15,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Build returns types in Karpenter's form, in the same order. It makes the labels
-// of the types known to Karpenter.
+// Build returns types in Karpenter's form, in the same order. It registers the labels of
+// the types with Karpenter.
 func Build(template *v1alpha1.KarpenterMachineTemplate, types []Type) ([]*cloudprovider.InstanceType, []Problem) {
 	b := newBuilder(template, types)
 	built := make([]*cloudprovider.InstanceType, 0, len(types))
@@ -32,12 +32,12 @@ func Build(template *v1alpha1.KarpenterMachineTemplate, types []Type) ([]*cloudp
 	return built, problems
 }
 
-// builder builds the instance types of one template. Requirements are never
-// modified, so equal ones are one value: there are some ten thousand of them.
+// builder builds the instance types of one template. It uses one value for equal
+// requirements, because there are about ten thousand of them and none is ever modified.
 type builder struct {
 	kubelet *v1alpha1.KubeletConfiguration
-	// keys are the label keys that every type speaks of: those it does not have do
-	// not exist on its nodes.
+	// keys are the label keys for which every type has a requirement: those that a type
+	// lacks do not exist on its Nodes.
 	keys         []string
 	observed     map[string]v1alpha1.ObservedCapacity
 	requirements map[[2]string]*scheduling.Requirement
@@ -82,7 +82,7 @@ func (b *builder) offering(o *Offering) *cloudprovider.Offering {
 	offering := &cloudprovider.Offering{
 		Requirements: b.offeringRequirements(o.Zone, o.CapacityType, lo.FromPtr(o.Reservation).ID),
 		Price:        o.Price,
-		// One that may have no Machines at all is never in use, so no status closes it.
+		// With maxMachines 0 an offering is never in use, so the overlay does not close it.
 		Available: !o.Paused && !o.Retired && (o.MaxMachines == nil || *o.MaxMachines > 0),
 	}
 	if o.Reservation != nil {
@@ -103,9 +103,9 @@ func (b *builder) offeringRequirements(zone, capacityType, reservation string) s
 	return b.offerings[key]
 }
 
-// requirementsOf returns what nodes of a type look like. Every label that Karpenter
-// knows is named, as cloudprovider.InstanceType asks for: a label that is not given
-// does not exist on the node, so that no Pod waits for it.
+// requirementsOf returns the labels of a type's Nodes as requirements. It names every
+// label that Karpenter knows, as cloudprovider.InstanceType requires: a label without a
+// value does not exist on the Node, so that no Pod waits for it.
 func (b *builder) requirementsOf(t *Type) scheduling.Requirements {
 	requirements := make(scheduling.Requirements, len(b.keys)+7)
 	for _, key := range b.keys {
@@ -119,7 +119,7 @@ func (b *builder) requirementsOf(t *Type) scheduling.Requirements {
 	return requirements
 }
 
-// addOfferings sets the requirements that say in which ways a type can be bought.
+// addOfferings sets the requirements that follow from the offerings of a type.
 func (b *builder) addOfferings(requirements scheduling.Requirements, t *Type) {
 	values := func(key string, of func(Offering) string) {
 		found := lo.Uniq(lo.Compact(lo.Map(t.Offerings, func(o Offering, _ int) string { return of(o) })))
@@ -138,8 +138,8 @@ func (b *builder) addOfferings(requirements scheduling.Requirements, t *Type) {
 	values(v1alpha1.ReservationIDLabel, func(o Offering) string { return lo.FromPtr(o.Reservation).ID })
 }
 
-// is returns the requirement that a label has a value; that it does not exist, if
-// the value is empty.
+// is returns the requirement that a label has a value or, if the value is empty, that
+// the label does not exist.
 func (b *builder) is(key, value string) *scheduling.Requirement {
 	if value == "" {
 		return b.not(key)
@@ -158,7 +158,7 @@ func (b *builder) not(key string) *scheduling.Requirement {
 	return b.absent[key]
 }
 
-// asObserved returns capacity and overhead as nodes of a type report them.
+// asObserved returns capacity and overhead as the Nodes of a type report them.
 func asObserved(capacity corev1.ResourceList, overhead *cloudprovider.InstanceTypeOverhead, observed v1alpha1.ObservedCapacity) (corev1.ResourceList, *cloudprovider.InstanceTypeOverhead) {
 	capacity, total := merged(capacity, observed.Capacity), overhead.Total()
 	for name, allocatable := range observed.Allocatable {
@@ -169,7 +169,7 @@ func asObserved(capacity corev1.ResourceList, overhead *cloudprovider.InstanceTy
 		rest := whole.DeepCopy()
 		rest.Sub(allocatable)
 		if name == corev1.ResourceMemory {
-			rest.Sub(hugepages(capacity)) // core takes them off again
+			rest.Sub(hugepages(capacity)) // core subtracts them, too
 		}
 		if rest.Sign() < 0 {
 			rest.Set(0)

@@ -51,8 +51,8 @@ func m5large() v1alpha1.InstanceType {
 	}
 }
 
-// build returns the instance types of a template without discovery, and the messages
-// of what cannot be offered.
+// build returns the instance types of a template without discovery, and the messages of
+// its problems.
 func build(template *v1alpha1.KarpenterMachineTemplate) ([]*cloudprovider.InstanceType, error) {
 	types, problems := Merge(template, nil)
 	built, more := Build(template, types)
@@ -112,7 +112,7 @@ func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
 			capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "4"),
 			want:     list("cpu", "2", "memory", "8092Mi", "nvidia.com/gpu", "4", "pods", "110"),
 		},
-		"hugepages are taken off memory": {
+		"hugepages are subtracted from memory": {
 			capacity: list("cpu", "2", "memory", "8Gi", "hugepages-2Mi", "1Gi"),
 			want:     list("cpu", "2", "memory", "7068Mi", "hugepages-2Mi", "1Gi", "pods", "110"),
 		},
@@ -201,13 +201,13 @@ func TestRequirements(t *testing.T) {
 	}{
 		"anything":             {requirements: scheduling.NewRequirements(), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
 		"spot in zone a":       {requirements: spotInA, wantType: true, wantPrices: []float64{0.035}},
-		"spot in zone b":       {requirements: spotInB, wantType: true}, // of the type, but in no one offering
+		"spot in zone b":       {requirements: spotInB, wantType: true}, // of the type, but of no single offering
 		"amd64 by default":     {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelArchStable: "amd64"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
 		"not arm64 by default": {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelArchStable: "arm64"}), wantPrices: []float64{0.096, 0.096, 0.035}},
 		"arm64": {change: func(it *v1alpha1.InstanceType) {
 			it.Labels = map[string]v1alpha1.LabelValue{corev1.LabelArchStable: "arm64"}
 		}, requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelArchStable: "arm64"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
-		"a region it has not": {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyRegion: "r"}), wantPrices: []float64{0.096, 0.096, 0.035}},
+		"a region it lacks": {requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyRegion: "r"}), wantPrices: []float64{0.096, 0.096, 0.035}},
 		"a region it has": {change: func(it *v1alpha1.InstanceType) {
 			it.Labels = map[string]v1alpha1.LabelValue{corev1.LabelTopologyRegion: "r"}
 		}, requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyRegion: "r"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
@@ -257,7 +257,7 @@ func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
 		}
 		built, err := build(input)
 		if err != nil {
-			return len(built) == 0 // refused, and said so
+			return len(built) == 0 // rejected with an error
 		}
 		for name, quantity := range built[0].Allocatable() {
 			if capacity := built[0].Capacity[name]; quantity.Sign() < 0 || quantity.Cmp(capacity) > 0 {

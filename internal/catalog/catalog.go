@@ -22,13 +22,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// readTimeout ends a read that waits for a kind's objects to be listed, which does
-// not happen while the operator may not read them.
+// readTimeout limits a read that waits for the objects of a kind. The cache never has
+// them while the operator lacks the right to read them.
 const readTimeout = 30 * time.Second
 
-// Catalog remembers the instance types of each template. Several goroutines can use
-// it at once. It holds nothing that cannot be computed again from what the caches
-// have, but for marks that could not be written: see Mark.
+// Catalog keeps the instance types of each template. Several goroutines can use it at
+// once. Everything in it can be computed again from the caches, except for marks that
+// could not be written: see Mark.
 type Catalog struct {
 	clusters *operator.Clusters
 
@@ -41,13 +41,12 @@ func New(clusters *operator.Clusters) *Catalog {
 	return &Catalog{clusters: clusters, entries: map[string]*entry{}}
 }
 
-// InstanceTypes returns the instance types of a template, without the offerings that
-// cannot be chosen now, and with those that NodeClaims still have, which cannot be
-// chosen either. The same values are returned until something changes; they must not
-// be modified.
+// InstanceTypes returns the instance types of a template. Offerings that cannot be chosen
+// now are not available, nor are those that only NodeClaims still have. It returns the
+// same values until something changes; callers must not modify them.
 //
-// What is wrong with the template or what it discovers is on its conditions, and what
-// is right is returned all the same. An error says that the caches could not be read.
+// Conditions of the template report the instance types that are invalid; this returns the
+// others. It returns an error if the caches could not be read.
 func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, now time.Time) ([]*cloudprovider.InstanceType, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -57,8 +56,8 @@ func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.Karpente
 	return e.instanceTypes(template, now), nil
 }
 
-// CountAvailable returns how many offerings of a template can be chosen now, with the
-// status that it has, which need not be stored yet.
+// CountAvailable returns how many offerings of a template can be chosen now. It uses the
+// status of the template as it is given, even if that is not stored yet.
 func (c *Catalog) CountAvailable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, now time.Time) (int, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -70,9 +69,9 @@ func (c *Catalog) CountAvailable(ctx context.Context, template *v1alpha1.Karpent
 	}), nil
 }
 
-// InstanceTypesFor returns the instance types for a NodePool or NodeClaim that speaks
-// of the given labels. Of labels that only other templates give to nodes, it says
-// itself what they are: the instance types then do not say that there are none.
+// InstanceTypesFor returns the instance types for a NodePool or NodeClaim that sets the
+// given labels. If only other templates give such a label to Nodes, its value is the one
+// that the NodePool or NodeClaim sets, and the instance types have no requirement for it.
 func (c *Catalog) InstanceTypesFor(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, labels []string, now time.Time) ([]*cloudprovider.InstanceType, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -95,9 +94,9 @@ func (c *Catalog) InstanceTypesFor(ctx context.Context, template *v1alpha1.Karpe
 	return e.variants[key], nil
 }
 
-// NodeLabels returns the labels that a template's instance type gives to its nodes,
-// and the keys of all labels that the types of this template give beside the
-// well-known ones. It returns false if the template has no such type.
+// NodeLabels returns the labels that a template's instance type gives to its Nodes, and
+// the keys of all labels that the types of this template give, without the well-known
+// ones. It returns false if the template has no such type.
 func (c *Catalog) NodeLabels(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, instanceType string) (map[string]string, sets.Set[string], bool, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -111,7 +110,7 @@ func (c *Catalog) NodeLabels(ctx context.Context, template *v1alpha1.KarpenterMa
 	return e.types[at].Labels, e.own, true, nil
 }
 
-// Types returns what a template offers, and what it cannot offer and why.
+// Types returns the instance types that a template offers, and why it cannot offer others.
 func (c *Catalog) Types(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]Type, []Problem, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -121,8 +120,8 @@ func (c *Catalog) Types(ctx context.Context, template *v1alpha1.KarpenterMachine
 	return e.types, e.problems, nil
 }
 
-// Find returns one offering of a template. The error says that the template does not
-// offer it, or that the caches could not be read.
+// Find returns one offering of a template. The error is NotOffered if the template does
+// not have the offering, and another one if the caches could not be read.
 func (c *Catalog) Find(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key Key) (*Type, *Offering, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -137,7 +136,7 @@ func (c *Catalog) Find(ctx context.Context, template *v1alpha1.KarpenterMachineT
 	return nil, nil, NotOffered{Template: template.Name, Key: key}
 }
 
-// NotOffered says that a template has no such offering.
+// NotOffered is the error for an offering that a template does not have.
 type NotOffered struct {
 	Template string
 	Key      Key
@@ -148,13 +147,13 @@ func (e NotOffered) Error() string {
 	return fmt.Sprintf("KarpenterMachineTemplate %s has no offering %s", e.Template, e.Key)
 }
 
-// IsNotOffered tells whether an error says that a template has no such offering.
+// IsNotOffered reports whether an error is NotOffered.
 func IsNotOffered(err error) bool {
 	notOffered := NotOffered{}
 	return errors.As(err, &notOffered)
 }
 
-// Limits returns how many NodeClaims a template and its offerings may have.
+// Limits returns how many NodeClaims a template and its offerings can have.
 func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (Limits, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -164,13 +163,13 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 	return e.limits, nil
 }
 
-// Refresh reads what a template discovers, and its NodeClaims, anew from the caches.
-// It returns the kinds of infrastructure templates whose changes call for another
-// Refresh. If the caches cannot be read, what is known stays.
+// Refresh reads the NodeClaims of a template, and the objects that it discovers, again
+// from the caches. It returns the kinds of infrastructure templates whose changes require
+// another Refresh. If the caches cannot be read, the entry of the template stays.
 func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupVersionKind, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	// Nobody waits meanwhile: what is known stays to be had.
+	// The entry is not locked while this reads, so that other goroutines can use it.
 	in, kinds, err := read(ctx, c.clusters, template)
 	if err != nil {
 		return nil, err
@@ -184,16 +183,16 @@ func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachi
 	return kinds, nil
 }
 
-// Forget drops what is remembered of a template that is gone.
+// Forget removes the entry of a template that no longer exists.
 func (c *Catalog) Forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, name)
 }
 
-// entry returns the entry of a template, locked. For one that is not known as it is
-// now, it reads the caches, so that an operator that has just started, or has just
-// heard of a change, knows all types in use.
+// entry returns the entry of a template, locked. It reads the caches if the entry is not
+// of the current generation, so that all types in use are known directly after a start or
+// a change.
 func (c *Catalog) entry(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*entry, error) {
 	e := c.lock(template)
 	if !e.isOf(template) {
@@ -222,7 +221,7 @@ func (c *Catalog) lock(template *v1alpha1.KarpenterMachineTemplate) *entry {
 	return e
 }
 
-// entry is what is remembered of one template.
+// entry is what the Catalog keeps of one template.
 type entry struct {
 	mu sync.Mutex
 
@@ -238,29 +237,29 @@ type entry struct {
 	// own are the custom label keys of the types.
 	own sets.Set[string]
 
-	// all are the instance types, made with custom and observed.
+	// all are the instance types, built with custom and observed.
 	all      []*cloudprovider.InstanceType
 	custom   *customLabels
 	observed []v1alpha1.ObservedCapacity
 
-	// offered are the instance types with the overlay of a resourceVersion, from
+	// offered are the instance types with the overlay for a resourceVersion, valid from
 	// since to until.
 	offered         []*cloudprovider.InstanceType
 	overlay         overlay
 	resourceVersion string
 	since, until    time.Time
-	// variants are offered without what they say of some labels.
+	// variants are the instance types of offered without requirements for some labels.
 	variants map[string][]*cloudprovider.InstanceType
 
 	memory memory
 }
 
-// isOf tells whether the entry is that of a template as it is now.
+// isOf reports whether the entry is of the template in its current generation.
 func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate) bool {
 	return e.built && e.uid == template.UID && e.generation == template.Generation
 }
 
-// rebuild makes all anew.
+// rebuild computes the whole entry again.
 func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in inputs) {
 	e.built, e.uid, e.generation, e.inputs = true, template.UID, template.Generation, in
 	merged, problems := Merge(template, in.Discovered)
@@ -273,16 +272,16 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in inputs) 
 	e.build(template)
 }
 
-// build makes the instance types of types that are known.
+// build builds the instance types from the types of the entry.
 func (e *entry) build(template *v1alpha1.KarpenterMachineTemplate) {
 	register(e.types)
 	e.custom, e.observed = custom.Load(), observedNow(template)
-	// What cannot be built was refused before, as a problem.
+	// Types that cannot be built were left out before, as problems.
 	e.all, _ = Build(template, withUsed(e.types, e.inputs.Used))
 	e.overlay, e.offered, e.resourceVersion, e.variants = overlay{}, e.all, "", nil
 }
 
-// instanceTypes returns what can be chosen now.
+// instanceTypes returns the instance types with the offerings that are available now.
 func (e *entry) instanceTypes(template *v1alpha1.KarpenterMachineTemplate, now time.Time) []*cloudprovider.InstanceType {
 	if e.custom == custom.Load() && template.ResourceVersion != "" && template.ResourceVersion == e.resourceVersion &&
 		!now.Before(e.since) && (e.until.IsZero() || now.Before(e.until)) {

@@ -34,7 +34,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// world is one API server for both clusters, whose reads are counted and can fail.
+// world is one API server for both clusters. It counts reads, and reads can fail.
 type world struct {
 	client.Client
 	reads atomic.Int64
@@ -48,7 +48,7 @@ type clusterOf struct {
 
 func (c clusterOf) GetClient() client.Client { return c.client }
 
-// newWorld returns a catalogue over the given objects.
+// newWorld returns a Catalog for the given objects.
 func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *world) {
 	t.Helper()
 	w := &world{}
@@ -75,7 +75,7 @@ func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *world) {
 	return New(&operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}), w
 }
 
-// nodeClaim returns one that was launched with an offering of template general.
+// nodeClaim returns a NodeClaim that was launched with an offering of the template general.
 func nodeClaim(name string, key Key) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{
 		corev1.LabelInstanceTypeStable: key.InstanceType, karpv1.CapacityTypeLabelKey: key.CapacityType,
@@ -113,31 +113,31 @@ func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 		t.Error(err)
 	}
 	if &first[0] != &again[0] || w.reads.Load() != 0 {
-		t.Errorf("made again, with %d reads, though nothing has changed", w.reads.Load())
+		t.Errorf("built again, with %d reads, although nothing has changed", w.reads.Load())
 	}
 	if _, err := c.Refresh(ctx, input); err != nil {
 		t.Fatal(err)
 	}
 	if refreshed, _ := c.InstanceTypes(ctx, input, now); &first[0] != &refreshed[0] {
-		t.Error("made again though a Refresh has found nothing new")
+		t.Error("built again although Refresh has found no change")
 	}
 	input.Generation, input.ResourceVersion = 2, "2"
 	input.Spec.InstanceTypes = nil
 	if changed, _ := c.InstanceTypes(ctx, input, now); len(changed) != 0 {
-		t.Error("not made again though the spec has changed")
+		t.Error("not built again although the spec has changed")
 	}
 	recreated := template(m5large())
 	recreated.UID, recreated.Generation, recreated.ResourceVersion = "2", 2, "2"
 	if got, _ := c.InstanceTypes(ctx, recreated, now); len(got) != 1 {
-		t.Error("not made again for another template of the same name")
+		t.Error("not built again for another template of the same name")
 	}
 	var gone NotOffered
 	if _, _, err := c.Find(ctx, recreated, Key{"m5.large", "x", "spot"}); !errors.As(err, &gone) || !strings.Contains(err.Error(), "KarpenterMachineTemplate general has no offering m5.large/x/spot") {
-		t.Errorf("got %v for an offering there is not", err)
+		t.Errorf("got %v for an offering that does not exist", err)
 	}
 	c.Forget("general")
 	if len(c.entries) != 0 {
-		t.Error("still remembered though the template is gone")
+		t.Error("the entry is kept although the template no longer exists")
 	}
 }
 
@@ -148,13 +148,13 @@ func TestAnErrorOfACacheLosesNothing(t *testing.T) {
 	input.UID, input.Generation = "1", 1
 	w.err = apierrors.NewInternalError(errors.New("the cache is not filled"))
 	if _, err := c.InstanceTypes(ctx, input, now); err == nil {
-		t.Error("an answer without having read what it depends on")
+		t.Error("no error although the inputs could not be read")
 	}
 	w.err = nil
 	if got, err := c.InstanceTypes(ctx, input, now); err != nil || len(got) != 1 {
 		t.Errorf("got %d instance types and %v", len(got), err)
 	}
-	w.err = apierrors.NewInternalError(errors.New("the cache is gone"))
+	w.err = apierrors.NewInternalError(errors.New("the cache is stopped"))
 	if _, err := c.Refresh(ctx, input); err == nil {
 		t.Error("the error is lost")
 	}
@@ -191,10 +191,10 @@ func TestTypesInUseStayListed(t *testing.T) {
 		t.Errorf("a type that lost an offering in use has offerings %+v", offerings)
 	}
 	if types, _, _ := c.Types(ctx, input); len(types) != 1 || len(types[0].Offerings) != 3 {
-		t.Errorf("what is in use counts as on offer: %+v", types)
+		t.Errorf("an offering that is only in use counts as offered: %+v", types)
 	}
 	if _, _, err := c.Find(ctx, input, gone); err == nil {
-		t.Error("what is in use can be found as on offer")
+		t.Error("Find returns an offering that is only in use")
 	}
 
 	for _, name := range []string{"a", "b"} {
@@ -206,7 +206,7 @@ func TestTypesInUseStayListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if instanceTypes, _ := c.InstanceTypes(ctx, input, now); len(instanceTypes) != 1 || len(instanceTypes[0].Offerings) != 3 {
-		t.Error("listed still though its last claim is gone")
+		t.Error("still listed although its last claim no longer exists")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestCatalogDiscovers(t *testing.T) {
 	large := infrastructureTemplate("large", nil)
 	generated := infrastructureTemplate("generated", nil)
 	generated.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general"})
-	// What has the name of a Cluster is that Cluster's; what has none is for all.
+	// An object with the label of a Cluster belongs to that Cluster; one without is for all.
 	copied, theirs, ours := infrastructureTemplate("copied", nil), infrastructureTemplate("theirs", nil), infrastructureTemplate("ours", nil)
 	copied.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general", clusterv1.ClusterNameLabel: "neighbour"})
 	theirs.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "neighbour"})
@@ -260,16 +260,16 @@ func TestCatalogDiscovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if instanceTypes, _ := c.InstanceTypes(ctx, input, now); len(instanceTypes) != 3 {
-		t.Errorf("got %d instance types though a template has gone", len(instanceTypes))
+		t.Errorf("got %d instance types although a template was deleted", len(instanceTypes))
 	}
 	input.Generation = 2
 	input.Spec.Discovery.InfrastructureTemplates.Kind = "NoSuchTemplate"
 	if _, problems, err := c.Types(ctx, input); err != nil || len(problems) != 1 || problems[0].Reason != v1alpha1.ReasonReferenceKindUnusable {
-		t.Errorf("got %+v and %v for a kind there is not", problems, err)
+		t.Errorf("got %+v and %v for a kind that does not exist", problems, err)
 	}
 }
 
-// Templates come, change and go while others ask. With -race this finds what is shared.
+// Templates are added, changed and forgotten while other goroutines read. With -race this finds data races.
 func TestTheCatalogIsForManyAtOnce(t *testing.T) {
 	c, _ := newWorld(t, nodeClaim("a", Key{"gone", "a", "spot"}))
 	var all sync.WaitGroup

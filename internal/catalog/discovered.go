@@ -20,8 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// fromInfrastructure returns the instance type that an infrastructure template is.
-// Annotations win over its status, each by itself.
+// fromInfrastructure returns the instance type that an infrastructure template describes.
+// Each annotation takes precedence over the corresponding field of its status.
 func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
 	given := annotations(object.GetAnnotations())
 	found, err := describe(given, object, nil, object.GetName())
@@ -50,12 +50,12 @@ func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
 	return found.Type, nil
 }
 
-// fromMachineDeployment returns the instance type of an existing MachineDeployment,
-// with its one offering. Its capacity is also that of the infrastructure template it
-// refers to, which is nil if that is not to be had.
+// fromMachineDeployment returns the instance type of an existing MachineDeployment, with
+// its one offering. Capacity that its annotations do not set is that of its infrastructure
+// template, which is nil if that could not be found.
 func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructure *unstructured.Unstructured, template string) (Type, error) {
 	if owner := deployment.Labels[v1alpha1.TemplateLabel]; owner != "" && owner != template {
-		return Type{}, fmt.Errorf("it is adopted by KarpenterMachineTemplate %s: change the selectors, so that one template alone finds it", owner)
+		return Type{}, fmt.Errorf("it is adopted by KarpenterMachineTemplate %s: change the selectors so that only one template selects it", owner)
 	}
 	given := annotations(deployment.Annotations)
 	machine := deployment.Spec.Template
@@ -80,7 +80,7 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 	}
 	zone := lo.CoalesceOrEmpty(found.zone, machine.Spec.FailureDomain)
 	if len(validation.IsValidLabelValue(zone)) > 0 {
-		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, for nodes carry it, found %q", zone)
+		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, because Nodes have it as a label, found %q", zone)
 	}
 	found.Offerings = []Offering{{
 		Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, MachineDeployment: deployment.Name,
@@ -89,17 +89,16 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 	return found.Type, nil
 }
 
-// description is what is known of a discovered type before its offerings.
+// description is a discovered type before its offerings are added.
 type description struct {
 	Type
 	zone, capacityType string
 	price              float64
 }
 
-// describe returns what annotations, the status of an infrastructure template and
-// the labels of Machines tell of a type. Of the latter only those count that Cluster
-// API brings to the Node: a label that Nodes do not carry would be one that no Pod
-// can find.
+// describe returns the type that follows from annotations, the status of an infrastructure
+// template and the labels of Machines. Labels of Machines count only if Cluster API
+// propagates them to the Node, because no Pod can match a label that Nodes lack.
 func describe(given annotations, infrastructure *unstructured.Unstructured, machine map[string]string, name string) (description, error) {
 	labels, err := given.labels()
 	if err != nil {
@@ -108,7 +107,7 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	found := description{zone: labels[corev1.LabelTopologyZone]}
 	found.Name = lo.CoalesceOrEmpty(given[v1alpha1.DiscoveredInstanceTypeAnnotation], labels[corev1.LabelInstanceTypeStable], machine[corev1.LabelInstanceTypeStable], name)
 	if len(validation.IsValidLabelValue(found.Name)) > 0 {
-		return description{}, fmt.Errorf("the instance type's name must be a label value, found %q: set the annotation %s", found.Name, v1alpha1.DiscoveredInstanceTypeAnnotation)
+		return description{}, fmt.Errorf("the name of the instance type must be a label value, found %q: set the annotation %s", found.Name, v1alpha1.DiscoveredInstanceTypeAnnotation)
 	}
 	reported, err := statusCapacity(infrastructure)
 	if err != nil {
@@ -137,8 +136,8 @@ func missing(resource, annotation string) error {
 	return fmt.Errorf("expected %s in the status.capacity of the infrastructure template or the annotation %s, found neither", resource, annotation)
 }
 
-// statusCapacity returns the capacity that a provider reports on an infrastructure
-// template, if it does (Cluster API's contract for infra-machine templates).
+// statusCapacity returns the capacity that the provider reports in the status of an
+// infrastructure template, if any (Cluster API's contract for infra-machine templates).
 func statusCapacity(infrastructure *unstructured.Unstructured) (corev1.ResourceList, error) {
 	capacity := corev1.ResourceList{}
 	if infrastructure == nil {
@@ -158,7 +157,7 @@ func statusCapacity(infrastructure *unstructured.Unstructured) (corev1.ResourceL
 	return capacity, nil
 }
 
-// nodeInfo returns the labels that follow from the nodeInfo a provider reports.
+// nodeInfo returns the labels that follow from the nodeInfo that a provider reports.
 func nodeInfo(infrastructure *unstructured.Unstructured) map[string]string {
 	labels := map[string]string{}
 	if infrastructure == nil {

@@ -49,7 +49,7 @@ func TestFromInfrastructure(t *testing.T) {
 			Name: "large", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
 			Offerings: []Offering{{CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
 		}},
-		"annotations win, each by itself": {
+		"annotations take precedence, each for its field": {
 			annotations: map[string]string{
 				memoryAnnotation: "16Gi", diskAnnotation: "100Gi", maxPodsAnnotation: "58", gpuCountAnnotation: "2", gpuTypeAnnotation: "amd.com/gpu",
 				labelsAnnotation: "disk=ssd,node.kubernetes.io/instance-type=other,karpenter.sh/nodepool=x,karpenter.cluster.x-k8s.io/instance-family=m7",
@@ -83,15 +83,15 @@ func TestFromInfrastructure(t *testing.T) {
 			change:    func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "status") },
 			wantError: "expected cpu in the status.capacity of the infrastructure template or the annotation capacity.cluster-autoscaler.kubernetes.io/cpu",
 		},
-		"a status that is none": {
+		"an invalid status": {
 			change:    func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"capacity": "much"} },
 			wantError: "status.capacity: expected a map",
 		},
-		"a quantity that is none": {
+		"an invalid quantity": {
 			change: func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "much"}}
 			},
-			wantError: `status.capacity.cpu: expected a quantity of at least 0, as 4 or 16Gi, found "much"`,
+			wantError: `status.capacity.cpu: expected a quantity of at least 0, such as 4 or 16Gi, found "much"`,
 		},
 		"numbers in the status": {
 			change: func(o *unstructured.Unstructured) {
@@ -102,8 +102,8 @@ func TestFromInfrastructure(t *testing.T) {
 		"a bad CPU":           {annotations: map[string]string{cpuAnnotation: "-1"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity of at least 0, as 4 or 16Gi, found "-1"`},
 		"a bad GPU count":     {annotations: map[string]string{gpuCountAnnotation: "1.5"}, wantError: "gpu-count: expected a whole number"},
 		"a bad GPU type":      {annotations: map[string]string{gpuCountAnnotation: "1", gpuTypeAnnotation: "a b"}, wantError: "gpu-type: expected the name of a resource"},
-		"bad labels":          {annotations: map[string]string{labelsAnnotation: "a=b=c"}, wantError: "labels: expected labels as key=value"},
-		"a bad label value":   {annotations: map[string]string{labelsAnnotation: "a=b c"}, wantError: "labels: expected labels as key=value"},
+		"bad labels":          {annotations: map[string]string{labelsAnnotation: "a=b=c"}, wantError: "labels: expected labels in the form key=value"},
+		"a bad label value":   {annotations: map[string]string{labelsAnnotation: "a=b c"}, wantError: "labels: expected labels in the form key=value"},
 		"a bad zone":          {annotations: map[string]string{v1alpha1.DiscoveredZonesAnnotation: "a b"}, wantError: "zones: expected names of zones"},
 		"a bad capacity type": {annotations: map[string]string{v1alpha1.DiscoveredCapacityTypeAnnotation: "reserved"}, wantError: `capacity-type: expected on-demand or spot, found "reserved"`},
 		"a bad price":         {annotations: map[string]string{v1alpha1.DiscoveredPriceAnnotation: "cheap"}, wantError: "price: expected a decimal number"},
@@ -155,7 +155,7 @@ func TestFromMachineDeployment(t *testing.T) {
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
 				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(0)), MachineDeployment: "md"}}},
 		},
-		"adopted, with replicas of its own": {
+		"adopted, with unmanaged replicas": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5", v1alpha1.AdoptedAnnotation: "2026-01-01T00:00:00Z", v1alpha1.UnmanagedReplicasAnnotation: "1"},
 			change: func(md *clusterv1.MachineDeployment) {
 				md.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
@@ -174,14 +174,14 @@ func TestFromMachineDeployment(t *testing.T) {
 			wantError:   "it is adopted by KarpenterMachineTemplate other",
 		},
 		"a bad limit": {annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "many"}, wantError: "cluster-api-autoscaler-node-group-max-size: expected a whole number"},
-		"a bad number of own replicas": {
+		"a bad number of unmanaged replicas": {
 			annotations: map[string]string{cpuAnnotation: "4", v1alpha1.AdoptedAnnotation: "", v1alpha1.UnmanagedReplicasAnnotation: "x"},
 			wantError:   "unmanaged-replicas: expected a whole number",
 		},
-		"a failure domain that is no label": {
+		"a failure domain that is no label value": {
 			annotations: capacity,
 			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "rack 1" },
-			wantError:   `spec.template.spec.failureDomain: expected a label value, for nodes carry it, found "rack 1"`,
+			wantError:   `spec.template.spec.failureDomain: expected a label value, because Nodes have it as a label, found "rack 1"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog turns templates, what they discover and what their NodeClaims have
-// into what Karpenter schedules with: instance types with capacity, overhead,
-// requirements and priced offerings.
+// Package catalog returns the instance types with which Karpenter schedules, with
+// capacity, overhead, requirements and priced offerings. It computes them from templates,
+// from the objects that templates discover, and from NodeClaims.
 //
-// It works in three steps, all of them pure. Merge joins what all sources say into
-// Types. Build gives them Karpenter's form. An overlay of the template's status then
-// closes the offerings that cannot be chosen now. Catalog reads what they need from
-// the caches and keeps the results until something changes, so that asking for
-// instance types costs neither work nor an API call.
+// This takes three steps, and each is pure. Merge joins all sources into Types. Build
+// converts Types into Karpenter's form. An overlay of the template's status then closes
+// the offerings that cannot be chosen now. Catalog reads the inputs from the caches and
+// keeps the results until something changes, so that repeated calls need neither
+// computation nor an API request.
 //
-// Which offerings can be made is the one thing that the overlay does not take from the
-// status. The names of thousands of invalid offerings have no room there, so the status
-// has their number and examples, and the reconciler of templates hands the full answer
-// to the Catalog. It asks again after a restart, and until it knows the answer, Examined
-// keeps Create from launching anything of the template. If the status shows that all
-// offerings were accepted, which is the common case, there is nothing to wait for.
+// The overlay takes everything from the status except which offerings are valid. The
+// status has no room for the names of thousands of invalid offerings, so it has their
+// number and examples, and the reconciler of templates hands the full list to the
+// Catalog. After a restart the reconciler examines the offerings again; until then,
+// Examined keeps Create from launching claims of the template. If the status shows that
+// all offerings were accepted, which is the usual case, Create does not wait.
 package catalog

@@ -17,15 +17,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Source is one description of an instance type: an entry of spec.instanceTypes, or
-// an object that discovery has found.
+// Source is one description of an instance type: an entry of spec.instanceTypes, or a
+// discovered object.
 type Source struct {
-	// Name is what messages call it, as "MachineDeployment fleet/md-0".
+	// Name identifies it in messages, such as "MachineDeployment fleet/md-0".
 	Name string
 	Type
 }
 
-// inline returns what spec.instanceTypes describes, in its order.
+// inline returns the entries of spec.instanceTypes, in their order.
 func inline(template *v1alpha1.KarpenterMachineTemplate) ([]Source, []Problem) {
 	var sources []Source
 	var problems []Problem
@@ -52,7 +52,7 @@ func sourceOf(template *v1alpha1.KarpenterMachineTemplate, given *v1alpha1.Insta
 		Labels:   lo.MapValues(given.Labels, func(value v1alpha1.LabelValue, _ string) string { return string(value) }),
 	}}
 	if given.InfrastructureRef == nil && template.Spec.Template.Spec.InfrastructureRef == nil {
-		return source, fmt.Errorf("infrastructureRef: set it here or in spec.template.spec, so that there is something to make machines from")
+		return source, fmt.Errorf("infrastructureRef: set it here or in spec.template.spec, because machines are generated from it")
 	}
 	for i := range given.Offerings {
 		o := &given.Offerings[i]
@@ -82,8 +82,8 @@ func parsePrice(text string) (float64, error) {
 	return price, nil
 }
 
-// usable returns an error for a capacity that no machine can have, or of which the
-// kubelet would leave nothing to Pods.
+// usable returns an error for a capacity that no machine can have, or that is less than
+// the kubelet reserves.
 func usable(capacity corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration) error {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if quantity := capacity[name]; quantity.Sign() <= 0 {
@@ -115,10 +115,9 @@ const (
 	pricePerGPU = 0.5
 )
 
-// estimate returns a price for a machine whose price nobody has told: 0.03 for each
-// CPU, 0.004 for each GiB of memory and 0.5 for each GPU. By it the smaller machine
-// is the cheaper one, which is all that Karpenter needs to choose well among
-// machines without prices.
+// estimate returns a price for a machine without one: 0.03 for each CPU, 0.004 for each
+// GiB of memory and 0.5 for each GPU. With it the smaller machine is the cheaper one,
+// which is sufficient for Karpenter to choose among machines without prices.
 func estimate(capacity corev1.ResourceList) float64 {
 	gib := resource.MustParse("1Gi")
 	return pricePerCPU*capacity.Cpu().AsApproximateFloat64() +

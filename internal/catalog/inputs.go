@@ -26,10 +26,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
-// inputs are what a template's catalogue is made from beside the template itself.
+// inputs are the inputs of a template's entry, in addition to the template itself.
 type inputs struct {
-	// Discovered are the objects that discovery has found, by name, and Problems
-	// those that cannot be used.
+	// Discovered are the objects that discovery has found, by name. Problems are why
+	// others cannot be used.
 	Discovered []Source
 	Problems   []Problem
 	// Used are the offerings that NodeClaims of the template have.
@@ -40,13 +40,13 @@ type inputs struct {
 type reader struct {
 	clusters *operator.Clusters
 	template *v1alpha1.KarpenterMachineTemplate
-	// kinds are the kinds of infrastructure templates that were read.
+	// kinds are the kinds of the infrastructure templates that were read.
 	kinds map[schema.GroupVersionKind]bool
 	inputs
 }
 
-// read returns a template's inputs, and the kinds of objects beside
-// MachineDeployments and NodeClaims whose changes can change them.
+// read returns a template's inputs, and the kinds of objects that change them, in
+// addition to MachineDeployments and NodeClaims.
 func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (inputs, []schema.GroupVersionKind, error) {
 	r := &reader{clusters: clusters, template: template, kinds: map[schema.GroupVersionKind]bool{}}
 	claims, err := Claims(ctx, clusters, template)
@@ -63,8 +63,8 @@ func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 	return r.inputs, kinds, nil
 }
 
-// Claims returns the NodeClaims of a template from the cache, which they are shared
-// with: they must not be modified.
+// Claims returns the NodeClaims of a template. They are shared with the cache and must
+// not be modified.
 func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]karpv1.NodeClaim, error) {
 	list := &karpv1.NodeClaimList{}
 	if err := clusters.Workload.GetClient().List(ctx, list, client.MatchingFields{operator.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -73,8 +73,8 @@ func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1
 	return list.Items, nil
 }
 
-// infrastructureTemplates reads those that discovery selects. The cache has those of
-// all Clusters in the namespace.
+// infrastructureTemplates reads the infrastructure templates that discovery selects. The
+// cache has those of all Clusters in the namespace.
 func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) error {
 	if discovery == nil {
 		return nil
@@ -109,8 +109,8 @@ func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha
 	return nil
 }
 
-// machineDeployments reads those of the served Cluster that discovery selects; the
-// cache has no others.
+// machineDeployments reads the MachineDeployments that discovery selects. The cache has
+// only those of the served Cluster.
 func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.MachineDeploymentDiscovery) error {
 	if discovery == nil {
 		return nil
@@ -145,7 +145,7 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 			if !adopted || err != nil {
 				return
 			}
-			// What NodeClaims have of it is known, as while it is paused.
+			// NodeClaims can still have its offering, as while it is paused.
 			found.Offerings[0].Paused = true
 		}
 		r.add(name, found, err)
@@ -165,8 +165,8 @@ func (r *reader) cluster(ctx context.Context) (*clusterv1.Cluster, error) {
 	return cluster, nil
 }
 
-// infrastructureOf returns the infrastructure template of a MachineDeployment; nil
-// if it does not exist, or Cluster API could not use it either.
+// infrastructureOf returns the infrastructure template of a MachineDeployment; nil if it
+// does not exist, or if Cluster API cannot use its kind.
 func (r *reader) infrastructureOf(ctx context.Context, deployment *clusterv1.MachineDeployment) (*unstructured.Unstructured, error) {
 	management, ref := r.clusters.Management.GetClient(), deployment.Spec.Template.Spec.InfrastructureRef
 	gvk, err := reference.Kind(ctx, management, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
@@ -189,7 +189,7 @@ func (r *reader) infrastructureOf(ctx context.Context, deployment *clusterv1.Mac
 	return object, nil
 }
 
-// add adds a discovered type, or why it is none.
+// add adds a discovered type, or the problem with it.
 func (r *reader) add(name string, found Type, err error) {
 	if err == nil {
 		err = usable(found.Capacity, r.template.Spec.Kubelet)
@@ -213,13 +213,13 @@ func (r *reader) selector(field string, selector *metav1.LabelSelector) (labels.
 	return parsed, err == nil
 }
 
-// generated reports whether an operator has generated an object, for whatever Cluster.
+// generated reports whether an operator has generated an object, for any Cluster.
 func generated(object client.Object) bool {
 	return object.GetLabels()[v1alpha1.TemplateLabel] != ""
 }
 
-// foreign reports whether an object has the name of another Cluster. What has none can
-// be used by all Clusters of the namespace.
+// foreign reports whether an object has the label of another Cluster. All Clusters of the
+// namespace can use an object without the label.
 func (r *reader) foreign(object client.Object) bool {
 	name := object.GetLabels()[clusterv1.ClusterNameLabel]
 	return name != "" && name != r.clusters.Cluster.Name
@@ -229,7 +229,7 @@ func nameOf(kind string, object client.Object) string {
 	return kind + " " + client.ObjectKeyFromObject(object).String()
 }
 
-// inOrder calls a function with each object, by name. Caches have no order.
+// inOrder calls a function for each object, sorted by name, because caches have no order.
 func inOrder[T any](items []T, name func(*T) string, do func(*T)) {
 	sorted := lo.Map(items, func(_ T, i int) *T { return &items[i] })
 	slices.SortFunc(sorted, func(a, b *T) int { return strings.Compare(name(a), name(b)) })

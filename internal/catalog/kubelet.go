@@ -17,14 +17,14 @@ import (
 // defaultMaxPods is the kubelet's default for maxPods.
 const defaultMaxPods = 110
 
-// defaultEvictionHard holds the kubelet's defaults that bear on allocatable
+// defaultEvictionHard has the kubelet's defaults that affect allocatable
 // (kubernetes: pkg/kubelet/eviction/defaults_linux.go).
 var defaultEvictionHard = map[string]v1alpha1.EvictionThreshold{
 	"memory.available": "100Mi",
 	"nodefs.available": "10%",
 }
 
-// capacityOf returns an instance type's capacity as its node reports it.
+// capacityOf returns an instance type's capacity as its Node reports it.
 func capacityOf(declared corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration) corev1.ResourceList {
 	capacity := declared.DeepCopy()
 	if capacity == nil {
@@ -38,10 +38,9 @@ func capacityOf(declared corev1.ResourceList, kubelet *v1alpha1.KubeletConfigura
 	return capacity
 }
 
-// overheadOf returns what of the capacity a kubelet does not let Pods use:
-// allocatable = capacity − kubeReserved − systemReserved − hard eviction
-// thresholds (kubernetes: pkg/kubelet/cm/node_container_manager_linux.go,
-// GetNodeAllocatableReservation).
+// overheadOf returns the part of the capacity that Pods cannot use: allocatable =
+// capacity − kubeReserved − systemReserved − hard eviction thresholds (kubernetes:
+// pkg/kubelet/cm/node_container_manager_linux.go, GetNodeAllocatableReservation).
 func overheadOf(capacity corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration) (*cloudprovider.InstanceTypeOverhead, error) {
 	evictionHard := defaultEvictionHard
 	overhead := &cloudprovider.InstanceTypeOverhead{}
@@ -71,7 +70,7 @@ func overheadOf(capacity corev1.ResourceList, kubelet *v1alpha1.KubeletConfigura
 	return overhead, nil
 }
 
-// reserved returns the part of a reservation that bears on what a machine has.
+// reserved returns the part of a reservation for resources that a machine has.
 func reserved(reservation map[corev1.ResourceName]resource.Quantity, capacity corev1.ResourceList) corev1.ResourceList {
 	result := corev1.ResourceList{}
 	for name, quantity := range reservation {
@@ -82,8 +81,8 @@ func reserved(reservation map[corev1.ResourceName]resource.Quantity, capacity co
 	return result
 }
 
-// thresholdQuantity resolves a threshold as the kubelet does, with its float32
-// percentages and its rounding (kubernetes: pkg/kubelet/eviction/helpers.go,
+// thresholdQuantity resolves a threshold like the kubelet, with its float32 percentages
+// and its rounding (kubernetes: pkg/kubelet/eviction/helpers.go,
 // parseThresholdStatement, and api/types.go, GetThresholdQuantity).
 func thresholdQuantity(threshold string, capacity resource.Quantity) (resource.Quantity, error) {
 	percent, isPercentage := strings.CutSuffix(threshold, "%")
@@ -101,7 +100,7 @@ func thresholdQuantity(threshold string, capacity resource.Quantity) (resource.Q
 	return *resource.NewQuantity(int64(float64(capacity.Value())*float64(float32(value)/100)), resource.BinarySI), nil
 }
 
-// hugepages returns how much memory is set aside for huge pages.
+// hugepages returns the memory that is reserved for huge pages.
 func hugepages(capacity corev1.ResourceList) resource.Quantity {
 	var sum resource.Quantity
 	for name, quantity := range capacity {

@@ -18,15 +18,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// derivedLabels are those of this operator that every instance type speaks of.
+// derivedLabels are the labels of this operator for which every instance type has a
+// requirement.
 var derivedLabels = []string{
 	v1alpha1.InstanceCPULabel, v1alpha1.InstanceMemoryLabel, v1alpha1.InstanceGPUCountLabel,
 	v1alpha1.InstanceGPUNameLabel, v1alpha1.InstanceFamilyLabel,
 }
 
-// zonesOfVolumes are the labels by which volumes of the infrastructures' CSI drivers
-// name their zone, which is that of the nodes by another name. Without them, Pods
-// with such volumes would wait for a label that no instance type has.
+// zonesOfVolumes are the labels with which volumes of CSI drivers name their zone. The
+// values are those of the zone label of Nodes. If Karpenter did not know these labels,
+// Pods with such volumes would wait for a label that no instance type has.
 var zonesOfVolumes = []string{
 	"topology.ebs.csi.aws.com/zone",
 	"topology.disk.csi.azure.com/zone",
@@ -35,10 +36,10 @@ var zonesOfVolumes = []string{
 	"topology.cinder.csi.openstack.org/zone",
 }
 
-// Karpenter's metrics take one label for each well-known label when they are set up
-// (karpenter: pkg/controllers/metrics/node/controller.go), and prometheus does not
-// stand another one later. So what is known from the start is registered here, and
-// the templates' own labels are not: see custom.
+// Karpenter's metrics get one label for each well-known label when they are set up
+// (karpenter: pkg/controllers/metrics/node/controller.go), and prometheus panics if one
+// is added later. Therefore this registers the labels that are known from the start, but
+// not the templates' own labels: see custom.
 func init() {
 	karpv1.WellKnownLabels.Insert(derivedLabels...).Insert(v1alpha1.ReservationIDLabel)
 	cloudprovider.ReservationIDLabel = v1alpha1.ReservationIDLabel
@@ -52,10 +53,10 @@ func init() {
 	custom.Store(&customLabels{known: karpv1.WellKnownLabels, keys: sets.New[string]()})
 }
 
-// customLabels are the label keys that instance types of all templates give to their
-// nodes, beside the well-known ones. A NodePool that does not mention them can
-// still make nodes that have them: as a well-known label, they are undefined there.
-// A customLabels is never modified.
+// customLabels are the label keys that the instance types of all templates give to their
+// Nodes, without the well-known ones. Nodes of a NodePool that does not mention them can
+// still have them: like a well-known label, they are undefined there. A customLabels is
+// never modified.
 type customLabels struct {
 	keys sets.Set[string]
 	// known are these and the well-known ones.
@@ -67,8 +68,8 @@ var (
 	customise sync.Mutex
 )
 
-// register makes the label keys of types known to Karpenter. Keys are only added:
-// nodes that have a label stay when the template does not give it any more.
+// register registers the label keys of types with Karpenter. Keys are only added, because
+// Nodes with a label stay when the template no longer gives it.
 func register(types []Type) *customLabels {
 	added := sets.New[string]()
 	before := custom.Load()
@@ -92,13 +93,13 @@ func register(types []Type) *customLabels {
 	return custom.Load()
 }
 
-// GivenLabels are the keys of all labels that an offering can give to a NodeClaim.
+// GivenLabels returns the keys of all labels that an offering can give to a NodeClaim.
 func GivenLabels() []string {
 	known := custom.Load().known.Clone().Delete(karpv1.NodePoolLabelKey)
 	return sets.List(known)
 }
 
-// without returns instance types that say nothing of some labels.
+// without returns instance types without requirements for some labels.
 func without(instanceTypes []*cloudprovider.InstanceType, keys []string) []*cloudprovider.InstanceType {
 	return lo.Map(instanceTypes, func(it *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
 		return &cloudprovider.InstanceType{
@@ -124,8 +125,8 @@ func ownKeys(types []Type) sets.Set[string] {
 	return keys
 }
 
-// NodeLabels returns the labels that nodes of a type have beside instance type, zone
-// and capacity type: those that follow from the capacity, and those that are given.
+// NodeLabels returns the labels of a type's Nodes, without instance type, zone and
+// capacity type: those that follow from the capacity, and those that are set.
 func (t *Type) NodeLabels() map[string]string {
 	return merged(derived(t.Capacity), withDefaults(t.Labels))
 }
@@ -143,8 +144,8 @@ func derived(capacity corev1.ResourceList) map[string]string {
 	return labels
 }
 
-// gpus returns the number of GPUs of all vendors: of resources as nvidia.com/gpu and
-// gpu.intel.com/i915 only the first is one, for its name begins with gpu.
+// gpus returns the number of GPUs of all vendors. The name of their resource, after the
+// domain, begins with gpu, such as in nvidia.com/gpu but not in gpu.intel.com/i915.
 func gpus(capacity corev1.ResourceList) int64 {
 	var count int64
 	for resource, quantity := range capacity {

@@ -31,7 +31,7 @@ func TestDerivedLabels(t *testing.T) {
 			capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "4", "amd.com/gpu", "2", "vendor.com/gpu-shared", "1", "gpu.intel.com/i915", "9", "cpu.example.com/x", "3"),
 			want:     map[string]string{v1alpha1.InstanceGPUCountLabel: "7"},
 		},
-		"what is given": {
+		"labels that are set": {
 			capacity: list("cpu", "2", "memory", "8Gi"),
 			labels:   map[string]v1alpha1.LabelValue{v1alpha1.InstanceFamilyLabel: "m5", v1alpha1.InstanceGPUNameLabel: "t4", corev1.LabelTopologyRegion: "r"},
 			want:     map[string]string{v1alpha1.InstanceFamilyLabel: "m5", v1alpha1.InstanceGPUNameLabel: "t4", corev1.LabelTopologyRegion: "r", corev1.LabelArchStable: "amd64"},
@@ -52,7 +52,7 @@ func TestDerivedLabels(t *testing.T) {
 			}
 			for key := range karpv1.WellKnownLabels {
 				if key != karpv1.NodePoolLabelKey && !built[0].Requirements.Has(key) {
-					t.Errorf("well-known label %s is not spoken of", key)
+					t.Errorf("no requirement for the well-known label %s", key)
 				}
 			}
 		})
@@ -79,12 +79,12 @@ func TestReservedOfferings(t *testing.T) {
 		}
 	}
 	if !cloudprovider.ReservedCapacityLabels.Has(v1alpha1.ReservationIDLabel) || cloudprovider.ReservationIDLabel != v1alpha1.ReservationIDLabel {
-		t.Error("Karpenter does not know the label of reservations")
+		t.Error("Karpenter does not know the label for reservations")
 	}
 }
 
-// A Pod that asks for a label of some instance types gets one of these, and one that
-// asks for none gets any.
+// A Pod that requires a label of some instance types gets one of these, and a Pod that
+// requires none gets any.
 func TestLabelsOfATemplate(t *testing.T) {
 	ssd, plain := m5large(), m5large()
 	ssd.Name, ssd.Labels = "ssd", map[string]v1alpha1.LabelValue{"example.com/disk": "ssd"}
@@ -99,14 +99,14 @@ func TestLabelsOfATemplate(t *testing.T) {
 		"nothing":          {scheduling.NewRequirements(), []string{"ssd", "m5.large"}},
 		"the label":        {scheduling.NewLabelRequirements(map[string]string{"example.com/disk": "ssd"}), []string{"ssd"}},
 		"another value":    {scheduling.NewLabelRequirements(map[string]string{"example.com/disk": "hdd"}), nil},
-		"that it is there": {scheduling.NewRequirements(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpExists)), []string{"ssd"}},
-		"that it is not":   {scheduling.NewRequirements(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpDoesNotExist)), []string{"m5.large"}},
+		"that it exists":   {scheduling.NewRequirements(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpExists)), []string{"ssd"}},
+		"that it does not": {scheduling.NewRequirements(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpDoesNotExist)), []string{"m5.large"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// As core does: the NodePool does not mention the label.
+			// Like core: the NodePool does not mention the label.
 			pool := scheduling.NewLabelRequirements(map[string]string{karpv1.NodePoolLabelKey: "pool"})
 			if err := pool.Compatible(tc.pod, scheduling.AllowUndefinedWellKnownLabels); err != nil {
-				t.Fatalf("the NodePool refuses the Pod: %s", err)
+				t.Fatalf("the NodePool rejects the Pod: %s", err)
 			}
 			var got []string
 			for _, instanceType := range built {
@@ -120,12 +120,12 @@ func TestLabelsOfATemplate(t *testing.T) {
 		})
 	}
 	if karpv1.WellKnownLabels.Has("example.com/disk") {
-		t.Error("a label was added to the well-known ones when metrics may have been set up with them")
+		t.Error("a label was added to the well-known ones, although metrics can already be set up with them")
 	}
 }
 
-// A label that another template gives to its nodes does not exist on those of this
-// one, unless the NodePool says what it is.
+// A label that another template gives to its Nodes does not exist on the Nodes of this
+// one, unless the NodePool sets it.
 func TestLabelsOfAnotherTemplate(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	c, _ := newWorld(t)
@@ -180,8 +180,8 @@ func TestMinValues(t *testing.T) {
 	}
 }
 
-// Karpenter's metrics have one label for each well-known one when they are set up, and
-// prometheus panics at one more.
+// Karpenter's metrics have one label for each well-known label when they are set up, and
+// prometheus panics if one is added.
 func TestMetricsKnowTheLabels(t *testing.T) {
 	metricsnode.NewController(nil)
 	labels := map[string]string{"node_name": "x", "phase": "x", "managed": "x", "resource_type": "x"}
@@ -201,5 +201,5 @@ func TestMetricsKnowTheLabels(t *testing.T) {
 	}())); err != nil {
 		t.Fatal(err)
 	}
-	metricsnode.Allocatable.Set(1, labels) // panics if the labels are others
+	metricsnode.Allocatable.Set(1, labels) // panics if the labels differ
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
-// Limits are how many NodeClaims a template and its offerings may have. The zero
-// value has no limit.
+// Limits are how many NodeClaims a template and its offerings can have. The zero value
+// has no limit.
 type Limits struct {
 	template  *int32
 	offerings map[Key]limit
 }
 
-// limit is that of one offering. Both may be set.
+// limit is the limit of one offering. Both fields can be set.
 type limit struct {
 	max         *int32
 	reservation *v1alpha1.Reservation
 }
 
-// LimitsOf returns the limits of a template with the given types. Of reservations
-// with one id the smallest count holds.
+// LimitsOf returns the limits of a template with the given types. If reservations with
+// one id have several counts, the smallest one applies.
 func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits {
 	limits := Limits{template: template.Spec.MaxMachines, offerings: map[Key]limit{}}
 	counts := map[string]int32{}
@@ -59,7 +59,7 @@ func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits 
 	return limits
 }
 
-// None tells that there is no limit at all.
+// None reports whether there is no limit.
 func (l Limits) None() bool { return l.template == nil && len(l.offerings) == 0 }
 
 // Usage is how much of the limits is used.
@@ -90,8 +90,7 @@ func (u *Usage) add(claim *karpv1.NodeClaim) {
 	}
 }
 
-// reservation returns the reservation that a claim is from, also if its offering is
-// not there any more.
+// reservation returns the reservation of a claim, even if its offering no longer exists.
 func (u *Usage) reservation(key Key, claim *karpv1.NodeClaim) string {
 	if r := u.limits.offerings[key].reservation; r != nil {
 		return r.ID
@@ -102,10 +101,10 @@ func (u *Usage) reservation(key Key, claim *karpv1.NodeClaim) string {
 // Total returns the number of claims that count.
 func (u Usage) Total() int32 { return u.total }
 
-// AllFull tells that the template may have no further claim.
+// AllFull reports whether the template is at its limit.
 func (u Usage) AllFull() bool { return u.limits.template != nil && u.total >= *u.limits.template }
 
-// Full tells that an offering may have no further claim.
+// Full reports whether an offering or the template is at its limit.
 func (u Usage) Full(key Key) bool {
 	l := u.limits.offerings[key]
 	return u.AllFull() ||
@@ -113,10 +112,10 @@ func (u Usage) Full(key Key) bool {
 		l.reservation != nil && u.reservations[l.reservation.ID] >= l.reservation.Count
 }
 
-// Status returns the offerings with a limit that are in use, for the template's
-// status: by instance type, zone and capacity type, and of too many those that are
-// closest to their limit. Of an offering with both it tells of its reservation, unless
-// only maxMachines is reached.
+// Status returns the limited offerings that are in use, for the template's status, sorted
+// by instance type, zone and capacity type. If there are too many, it returns those that
+// are closest to their limit. For an offering with both limits it returns the reservation,
+// unless only maxMachines is reached.
 func (u Usage) Status() []v1alpha1.LimitedOffering {
 	var used []v1alpha1.LimitedOffering
 	for key, l := range u.limits.offerings {
@@ -142,12 +141,12 @@ func (u Usage) Status() []v1alpha1.LimitedOffering {
 	return used
 }
 
-// maxLimitedOfferings is the CRD's bound.
+// maxLimitedOfferings is the maximum in the CRD.
 const maxLimitedOfferings = 1000
 
-// Exceeding returns the claims that are over a limit, when the oldest are served
-// first: by creation timestamp, then name. A claim that is over one limit uses up
-// none. The answer does not depend on the order of the claims.
+// Exceeding returns the claims that exceed a limit if the oldest claims are served first,
+// by creation timestamp and then name. A claim that exceeds one limit does not count for
+// the others. The result does not depend on the order of the claims.
 func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 	exceeding := sets.New[types.UID]()
 	if limits.None() {
@@ -166,22 +165,22 @@ func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 	return exceeding
 }
 
-// Launched tells that a claim has an offering: core has persisted it, in full or, as
-// the annotation shows, in part.
+// Launched reports whether a claim has an offering: core has persisted it in full or, if
+// the claim has only the annotation, in part.
 func Launched(claim *karpv1.NodeClaim) bool {
 	return claim.Labels[corev1.LabelInstanceTypeStable] != "" &&
 		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || IsTrue(claim, karpv1.ConditionTypeLaunched))
 }
 
-// IsTrue tells whether a condition of a claim is True. Unlike operatorpkg's conditions
-// it does not write to the claim, which may be shared with a cache.
+// IsTrue reports whether a condition of a claim is True. Unlike operatorpkg's conditions
+// it does not write to the claim, which can be shared with a cache.
 func IsTrue(claim *karpv1.NodeClaim, condition string) bool {
 	return lo.ContainsBy(claim.Status.Conditions, func(c status.Condition) bool {
 		return c.Type == condition && c.Status == metav1.ConditionTrue
 	})
 }
 
-// KeyOf returns the offering that a launched claim was given.
+// KeyOf returns the offering of a launched claim.
 func KeyOf(claim *karpv1.NodeClaim) Key {
 	return Key{
 		InstanceType: claim.Labels[corev1.LabelInstanceTypeStable],

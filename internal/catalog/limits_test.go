@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// limitedTypes are one offering with a limit, one without, and two of one reservation.
+// limitedTypes returns one offering with a limit, one without, and two of one reservation.
 func limitedTypes() []Type {
 	reservation := &v1alpha1.Reservation{ID: "cr-1", Count: 2}
 	return []Type{{Name: "m5", Offerings: []Offering{
@@ -37,7 +37,7 @@ var (
 	reservedB = Key{"m5", "b", "reserved"}
 )
 
-// claims returns one for each key, each a second younger than the one before.
+// claims returns one claim for each key, each a second younger than the one before.
 func claims(keys ...Key) []karpv1.NodeClaim {
 	var result []karpv1.NodeClaim
 	for i, key := range keys {
@@ -167,7 +167,7 @@ func TestWhatDoesNotExceedIsWithinAllLimits(t *testing.T) {
 		}
 		usage := limits.Use(kept)
 		for i := range given {
-			// One that exceeds would not fit beside those that are kept.
+			// A claim that exceeds a limit would not fit in addition to those that are kept.
 			if exceeding.Has(given[i].UID) && !usage.Full(KeyOf(&given[i])) {
 				t.Logf("%s exceeds, and there is room", given[i].Name)
 				return false

@@ -12,23 +12,23 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// memory is what is known of a template's offerings and is not in its status: what has
-// too little room there, or could not be written.
+// memory is what is known of a template's offerings but not in its status, because the
+// status has no room for it or could not be written.
 type memory struct {
-	// uid is that of the template: another one of its name is not meant.
+	// uid is the UID of the template, because another one can have its name later.
 	uid types.UID
-	// generation is the one that was examined, and accepted the offerings that can be
-	// made of it; nil before it was.
+	// generation is the one that was examined. accepted are its valid offerings; nil
+	// before it was examined.
 	generation int64
 	accepted   sets.Set[Key]
-	// marks are unavailable offerings that could not be written, and unwritable are
-	// those of them that could not be written a second time.
+	// marks are unavailable offerings that could not be written. unwritable are those
+	// that could not be written a second time.
 	marks      []v1alpha1.UnavailableOffering
 	unwritable sets.Set[Key]
 }
 
-// SetAccepted sets which offerings of a template, in its present generation, can be made.
-// All others are closed. The status only counts them: a list of thousands has no room.
+// SetAccepted sets the valid offerings of a template in its current generation. All others
+// are closed. The status only counts them, because it has no room for a list of thousands.
 func (c *Catalog) SetAccepted(template *v1alpha1.KarpenterMachineTemplate, accepted sets.Set[Key]) {
 	e := c.lock(template)
 	defer e.mu.Unlock()
@@ -37,20 +37,20 @@ func (c *Catalog) SetAccepted(template *v1alpha1.KarpenterMachineTemplate, accep
 		return
 	}
 	known.generation, known.accepted = template.Generation, accepted
-	e.resourceVersion = "" // what was offered may be closed now
+	e.resourceVersion = "" // offerings can be closed now that were open before
 }
 
-// Examined reports whether it is known which offerings of a template can be made, in its
-// present generation: this process has examined them, or its status shows that all of
-// them were accepted. Before that, nothing may be launched.
+// Examined reports whether the valid offerings of a template are known for its current
+// generation: this process has examined them, or the status shows that all of them were
+// accepted. Before that, nothing can be launched.
 func (c *Catalog) Examined(template *v1alpha1.KarpenterMachineTemplate) bool {
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	return e.acceptedOf(template) != nil || template.Status.AcceptedHash != ""
 }
 
-// Mark makes an offering unavailable that failed, as MarkUnavailable does, where the
-// template's status cannot be written. The next write of the status has the mark, too.
+// Mark makes an offering that failed unavailable, like MarkUnavailable, if the template's
+// status cannot be written. The next write of the status contains the mark.
 func (c *Catalog) Mark(template *v1alpha1.KarpenterMachineTemplate, failed v1alpha1.UnavailableOffering, now time.Time) {
 	e := c.lock(template)
 	defer e.mu.Unlock()
@@ -66,9 +66,9 @@ func (c *Catalog) Mark(template *v1alpha1.KarpenterMachineTemplate, failed v1alp
 	e.resourceVersion = ""
 }
 
-// MarkedUntil returns until when an offering cannot be chosen because it has failed, and
-// whether that is recorded: in the template's status or, if that could not be written
-// twice, in memory.
+// MarkedUntil returns until when an offering is unavailable because it has failed, and
+// whether that is recorded: in the template's status or, after two failed writes of the
+// status, in memory.
 func (c *Catalog) MarkedUntil(template *v1alpha1.KarpenterMachineTemplate, key Key, now time.Time) (time.Time, bool) {
 	e := c.lock(template)
 	defer e.mu.Unlock()
@@ -79,9 +79,9 @@ func (c *Catalog) MarkedUntil(template *v1alpha1.KarpenterMachineTemplate, key K
 	return at, marked && e.memory.unwritable.Has(key)
 }
 
-// Unavailable returns the offerings of a template that failed, those that can be chosen
-// again included as long as their failure is not forgotten: those of its status, and
-// those that could not be written there.
+// Unavailable returns the offerings of a template that failed: those in its status, and
+// those that could not be written there. It includes offerings that can be chosen again,
+// as long as their failure counts.
 func (c *Catalog) Unavailable(template *v1alpha1.KarpenterMachineTemplate, now time.Time) []v1alpha1.UnavailableOffering {
 	e := c.lock(template)
 	defer e.mu.Unlock()
@@ -95,7 +95,7 @@ func (e *entry) memoryOf(template *v1alpha1.KarpenterMachineTemplate) *memory {
 	return &e.memory
 }
 
-// acceptedOf returns the offerings that can be made; nil if that is not known.
+// acceptedOf returns the valid offerings; nil if they are not known.
 func (e *entry) acceptedOf(template *v1alpha1.KarpenterMachineTemplate) sets.Set[Key] {
 	if known := e.memoryOf(template); known.generation == template.Generation {
 		return known.accepted

@@ -37,19 +37,19 @@ func known(template *v1alpha1.KarpenterMachineTemplate, generation int64) *v1alp
 	return template
 }
 
-// What can be made of a template is known once it was examined in its present generation,
-// or if all of it was accepted before. What was not accepted is closed.
+// The valid offerings of a template are known after it was examined in its current
+// generation, or if all of them were accepted before. Other offerings are closed.
 func TestAccepted(t *testing.T) {
 	c, _ := newWorld(t)
 	input := known(template(m5large()), 1)
 	if c.Examined(input) {
-		t.Error("it counts as examined, and nobody did")
+		t.Error("it counts as examined, but is not")
 	}
 	if diff := cmp.Diff([]string(nil), closed(t, c, input, began)); diff != "" {
 		t.Errorf("closed before it was examined (-want +got):\n%s", diff)
 	}
 
-	// The resourceVersion is the same: nobody has written the status yet.
+	// The resourceVersion is the same, because the status is not written yet.
 	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}, Key{"m5.large", "b", "on-demand"}))
 	if !c.Examined(input) {
 		t.Error("it does not count as examined")
@@ -58,7 +58,7 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("closed (-want +got):\n%s", diff)
 	}
 
-	// What discovery finds now was not examined.
+	// An instance type that discovery finds later was not examined.
 	discovered := known(template(m5large(), v1alpha1.InstanceType{
 		Name: "m5.new", Capacity: list("cpu", "2", "memory", "8Gi"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "spot", Price: "1"}},
 	}), 1)
@@ -80,11 +80,11 @@ func TestAccepted(t *testing.T) {
 	restarted, _ := newWorld(t)
 	input.Status.AcceptedHash = "x"
 	if !restarted.Examined(input) {
-		t.Error("it does not count as examined after a restart, and all was accepted before")
+		t.Error("it does not count as examined after a restart, although all offerings were accepted")
 	}
 }
 
-// A mark that could not be written has the effect of one that was, until the status has it.
+// A mark that could not be written has the same effect as one in the status, until it is written.
 func TestMarkInMemory(t *testing.T) {
 	c, _ := newWorld(t)
 	input := known(template(m5large()), 1)
@@ -109,10 +109,10 @@ func TestMarkInMemory(t *testing.T) {
 		t.Errorf("marks (-want +got):\n%s", diff)
 	}
 	if got := closed(t, c, input, began.Add(minUnavailable)); len(got) > 0 {
-		t.Errorf("%v are closed when the time is over", got)
+		t.Errorf("%v are closed after their time", got)
 	}
 
-	// It fails once more: this is the second failure in a row.
+	// It fails again: this is the second failure in a row.
 	c.Mark(input, failed, began.Add(minUnavailable))
 	again := c.Unavailable(input, began.Add(minUnavailable))
 	if len(again) != 1 || again[0].Failures != 2 {
@@ -122,7 +122,7 @@ func TestMarkInMemory(t *testing.T) {
 		t.Error("the second failure counts as recorded after one attempt")
 	}
 
-	// The status has the mark, and one of another offering, and then a later one.
+	// The status has the mark and one of another offering. Then its mark has a later time.
 	input.Status.UnavailableOfferings = append(again, v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "b", CapacityType: "on-demand", Until: again[0].Until})
 	now := began.Add(minUnavailable)
 	if diff := cmp.Diff(input.Status.UnavailableOfferings, c.Unavailable(input, now)); diff != "" {

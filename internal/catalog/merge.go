@@ -18,13 +18,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Merge returns the instance types of a template: those of spec.instanceTypes in
-// their order, then those that were only discovered, by name. Sources with one name
-// are one type with the offerings of all.
+// Merge returns the instance types of a template: those of spec.instanceTypes in their
+// order, then those that were only discovered, by name. Sources with the same name are
+// one type with the offerings of all.
 //
-// Where they contradict each other, what spec.instanceTypes says holds, and the
-// discovered object is left out; of discovered objects without such an entry none
-// that is concerned is offered. The answer does not depend on the order in which
+// If an object contradicts an entry of spec.instanceTypes, the entry takes precedence and
+// the object is not offered. If discovered objects without such an entry contradict each
+// other, none of them is offered. The result does not depend on the order in which the
 // objects were found.
 func Merge(template *v1alpha1.KarpenterMachineTemplate, discovered []Source) ([]Type, []Problem) {
 	given, problems := inline(template)
@@ -46,7 +46,7 @@ func Merge(template *v1alpha1.KarpenterMachineTemplate, discovered []Source) ([]
 		alone, conflicts := agreed(byName[name])
 		problems = append(problems, conflicts...)
 		if len(alone) > 0 {
-			// All of them say the same: the first is as good as any.
+			// All of them describe the same type, so the first one is used.
 			first := alone[0].Type
 			first.Offerings = lo.FlatMap(alone, func(s Source, _ int) []Offering { return s.Offerings })
 			types = append(types, first)
@@ -69,7 +69,7 @@ func join(given Source, discovered []Source) (Type, []Problem) {
 			}
 		}
 		if len(differences) > 0 {
-			problems = append(problems, conflict(source.Type.Name, source.Name, given.Name, differences, given.Name+" holds"))
+			problems = append(problems, conflict(source.Type.Name, source.Name, given.Name, differences, given.Name+" takes precedence"))
 			continue
 		}
 		fitting = append(fitting, source)
@@ -81,8 +81,8 @@ func join(given Source, discovered []Source) (Type, []Problem) {
 	return joined, append(problems, overlaps...)
 }
 
-// agreed returns the discovered sources of one type, if all of them describe it in
-// the same way.
+// agreed returns the discovered sources of one type if all of them describe it in the same
+// way.
 func agreed(sources []Source) ([]Source, []Problem) {
 	var problems []Problem
 	for _, source := range sources[1:] {
@@ -96,7 +96,7 @@ func agreed(sources []Source) ([]Source, []Problem) {
 	return distinct(sources)
 }
 
-// distinct returns the sources that share no offering with another.
+// distinct returns the sources that share no offering with another source.
 func distinct(sources []Source) ([]Source, []Problem) {
 	first, shared := map[Key]int{}, map[int]bool{}
 	var problems []Problem
@@ -120,8 +120,8 @@ func conflict(name, one, other string, differences []string, outcome string) Pro
 	return Problem{v1alpha1.ReasonSourcesConflict, fmt.Sprintf("instance type %s: %s contradicts %s: %s; %s", name, one, other, strings.Join(differences, ", "), outcome)}
 }
 
-// differences returns where one type contradicts another. Of what one leaves out
-// the other may say anything, unless both must be alike.
+// differences returns where one type contradicts another. A value that one of them does
+// not set is no contradiction, unless both must be alike.
 func differences(one, other Type, alike bool) []string {
 	var found []string
 	has, otherHas := one.Capacity, withDefaultPods(other.Capacity)
@@ -134,7 +134,7 @@ func differences(one, other Type, alike bool) []string {
 		mine, isMine := has[name]
 		theirs, isTheirs := otherHas[name]
 		if isMine != isTheirs || mine.Cmp(theirs) != 0 {
-			found = append(found, fmt.Sprintf("capacity.%s: %s against %s", name, orNone(mine.String(), isMine), orNone(theirs.String(), isTheirs)))
+			found = append(found, fmt.Sprintf("capacity.%s: %s instead of %s", name, orNone(mine.String(), isMine), orNone(theirs.String(), isTheirs)))
 		}
 	}
 	mine, theirs := one.Labels, withDefaults(other.Labels)
@@ -149,7 +149,7 @@ func differences(one, other Type, alike bool) []string {
 		my, isMine := mine[key]
 		their, isTheirs := theirs[key]
 		if isMine != isTheirs || my != their {
-			found = append(found, fmt.Sprintf("label %s: %s against %s", key, orNone(my, isMine), orNone(their, isTheirs)))
+			found = append(found, fmt.Sprintf("label %s: %s instead of %s", key, orNone(my, isMine), orNone(their, isTheirs)))
 		}
 	}
 	return found
@@ -157,13 +157,13 @@ func differences(one, other Type, alike bool) []string {
 
 func orNone(value string, given bool) string { return lo.Ternary(given, value, "none") }
 
-// withDefaultPods returns capacity with the number of Pods for which none is given.
+// withDefaultPods returns capacity with the default number of Pods, if none is set.
 func withDefaultPods(capacity corev1.ResourceList) corev1.ResourceList {
 	return merged(corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(defaultMaxPods, resource.DecimalSI)}, capacity)
 }
 
-// withDefaults returns labels with the architecture and operating system of nodes
-// for which none is given.
+// withDefaults returns labels with the default architecture and operating system, if none
+// are set.
 func withDefaults(labels map[string]string) map[string]string {
 	return merged(map[string]string{corev1.LabelArchStable: karpv1.ArchitectureAmd64, corev1.LabelOSStable: string(corev1.Linux)}, labels)
 }

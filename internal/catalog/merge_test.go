@@ -42,37 +42,37 @@ func TestMerge(t *testing.T) {
 			discovered: []Source{discovered("x", "n1", "a"), with(discovered("y", "n1", "b"), func(s *Source) { s.Labels["kubernetes.io/arch"] = "amd64" })},
 			want:       map[string][]string{"n1": {"a/on-demand", "b/on-demand"}},
 		},
-		"inline holds against other capacity": {
+		"inline takes precedence over another capacity": {
 			inline:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{with(discovered("x", "m5.large", "z"), func(s *Source) { s.Capacity = corev1.ResourceList(list("cpu", "2", "memory", "4Gi")) })},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
-			problems:   []string{"instance type m5.large: x contradicts spec.instanceTypes[0]: capacity.memory: 4Gi against 8Gi; spec.instanceTypes[0] holds"},
+			problems:   []string{"instance type m5.large: x contradicts spec.instanceTypes[0]: capacity.memory: 4Gi instead of 8Gi; spec.instanceTypes[0] takes precedence"},
 		},
-		"inline holds against other labels": {
+		"inline takes precedence over other labels": {
 			inline:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{with(discovered("x", "m5.large", "z"), func(s *Source) { s.Labels["kubernetes.io/arch"] = "arm64" })},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
-			problems:   []string{"label kubernetes.io/arch: arm64 against amd64"},
+			problems:   []string{"label kubernetes.io/arch: arm64 instead of amd64"},
 		},
-		"inline holds its offerings": {
+		"inline keeps its offerings": {
 			inline:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{discovered("x", "m5.large", "a")},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
-			problems:   []string{"both have offering m5.large/a/on-demand; spec.instanceTypes[0] holds"},
+			problems:   []string{"both have offering m5.large/a/on-demand; spec.instanceTypes[0] takes precedence"},
 		},
-		"between discovered objects none holds": {
+		"discovered objects contradict each other": {
 			discovered: []Source{discovered("y", "n1", "b"), with(discovered("x", "n1", "a"), func(s *Source) {
 				s.Capacity = corev1.ResourceList(list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1"))
 			}), discovered("z", "n2", "a")},
 			want:     map[string][]string{"n2": {"a/on-demand"}},
-			problems: []string{"instance type n1: y contradicts x: capacity.nvidia.com/gpu: none against 1; none is offered"},
+			problems: []string{"instance type n1: y contradicts x: capacity.nvidia.com/gpu: none instead of 1; none is offered"},
 		},
 		"one offering twice": {
 			discovered: []Source{discovered("x", "n1", "a"), discovered("y", "n1", "a"), discovered("z", "n1", "b")},
 			want:       map[string][]string{"n1": {"b/on-demand"}},
 			problems:   []string{"y contradicts x: both have offering n1/a/on-demand; neither is offered"},
 		},
-		"an inline type that is wrong is not replaced by another": {
+		"an invalid inline type is not replaced by a discovered one": {
 			inline:     []v1alpha1.InstanceType{func() v1alpha1.InstanceType { it := m5large(); it.Offerings[0].Price = "x"; return it }()},
 			discovered: []Source{discovered("x", "m5.large", "z")},
 			want:       map[string][]string{},

@@ -15,13 +15,14 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// overlay is what is known of a template's offerings for now.
+// overlay is the current state of a template's offerings.
 type overlay struct {
-	// full tells that the template is at spec.maxMachines: nothing can be chosen.
+	// full reports whether the template is at spec.maxMachines, so that nothing can be
+	// chosen.
 	full bool
 	// closed are the offerings that cannot be chosen now.
 	closed []Key
-	// left is how many machines reservations have left, where some are used.
+	// left is how many machines the reservations in use have left.
 	left []reservationLeft
 }
 
@@ -36,10 +37,10 @@ func (o overlay) equal(other overlay) bool {
 
 func (o overlay) empty() bool { return !o.full && len(o.closed) == 0 && len(o.left) == 0 }
 
-// overlayOf returns what the template's status and the memory show now: offerings that
-// failed recently, whose scalable resource is paused, that cannot be made, or that are at
-// their limit. A reservation that is used up stays available, as core wants it, with
-// nothing left.
+// overlayOf returns the overlay from the template's status and the memory. It closes
+// offerings that are unavailable after a failure, whose scalable resource is paused, that
+// are invalid, or that are at their limit. A reservation that is used up stays available
+// with 0 machines left, as core requires it.
 func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.Time) overlay {
 	var result overlay
 	limits := e.limits
@@ -66,7 +67,7 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 		key := Key{o.InstanceType, o.Zone, o.CapacityType}
 		l := limits.offerings[key]
 		if r := l.reservation; r != nil {
-			// The count is that of the reservation or, smaller, that of the offering.
+			// The count is that of the reservation or, if smaller, that of the offering.
 			rest := max(0, r.Count-o.NodeClaims)
 			left[r.ID] = min(rest, lo.ValueOr(left, r.ID, rest))
 		}
@@ -80,8 +81,8 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 	return result
 }
 
-// reached tells that an offering is at its maxMachines. The limit may have changed
-// since the status was written; of an offering that is reserved, the status may tell
+// reached reports whether an offering is at its maxMachines. The limit can have changed
+// since the status was written. For a reserved offering, the status can contain the count
 // of the reservation instead.
 func (l limit) reached(o v1alpha1.LimitedOffering) bool {
 	if l.max == nil || o.NodeClaims < *l.max {
@@ -90,8 +91,8 @@ func (l limit) reached(o v1alpha1.LimitedOffering) bool {
 	return l.reservation == nil || o.Limit == *l.max && o.Limit != l.reservation.Count
 }
 
-// apply returns instance types as the overlay has them. What is given is not
-// modified, and shared where nothing is different.
+// apply returns instance types with the overlay. It does not modify the given ones, and
+// shares those that do not change.
 func (o overlay) apply(instanceTypes []*cloudprovider.InstanceType) []*cloudprovider.InstanceType {
 	if o.empty() {
 		return instanceTypes

@@ -28,7 +28,7 @@ func TestOverlay(t *testing.T) {
 		change         func(*v1alpha1.KarpenterMachineTemplate)
 		wantClosed     []string
 		wantCapacity   int
-		wantUnlaunched int // available, and not launchable
+		wantUnlaunched int // available, but not launchable
 	}{
 		"nothing": {change: func(*v1alpha1.KarpenterMachineTemplate) {}},
 		"at its limit": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
@@ -39,7 +39,7 @@ func TestOverlay(t *testing.T) {
 			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(3))
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
 		}},
-		"a limit that is gone": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+		"a limit that was removed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
 		}},
 		"the template is full": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
@@ -130,9 +130,9 @@ func TestRevision(t *testing.T) {
 		"kubelet": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(9))}
 		}, false},
-		"a price":        {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "9" }, true},
-		"a type is gone": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
-		"a time":         {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTL = &metav1.Duration{} }, true},
+		"a price":  {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "9" }, true},
+		"no types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
+		"a time":   {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTL = &metav1.Duration{} }, true},
 		"an annotation of MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Template.ScalableResourceAnnotations = map[string]string{"a": "b"}
 		}, true},
@@ -147,7 +147,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// What the status says closes just those offerings that the claims fill.
+// The status closes exactly the offerings that are at their limit.
 func TestTheStatusClosesWhatIsFull(t *testing.T) {
 	check := func(seed int64) bool {
 		random := rand.New(rand.NewSource(seed))

@@ -14,9 +14,9 @@ import (
 
 const revisionLength = 16
 
-// RevisionOf returns a hash of the part of a template's spec that shapes a machine of
-// whatever instance type. What nodes of one revision report tells nothing of those of
-// another: they may run other software with other settings.
+// RevisionOf returns a hash of the part of a template's spec that shapes machines of any
+// instance type. Reports of Nodes of one revision do not apply to Nodes of another, which
+// can run other software with other settings.
 func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine := template.Spec.Template
 	machine.ScalableResourceAnnotations = nil
@@ -28,8 +28,8 @@ func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	return hex.EncodeToString(hash.Sum(nil))[:revisionLength]
 }
 
-// observedNow returns what nodes of the template's current revision report, without what
-// rests on a node that no longer exists.
+// observedNow returns the capacity that Nodes of the template's current revision report,
+// without what only a Node has reported that no longer exists.
 func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedCapacity {
 	if len(template.Status.ObservedCapacity) == 0 {
 		return nil

@@ -14,17 +14,17 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// The size that the figures are promised for.
+// The size for which the documented figures are valid.
 const (
 	manyTypes     = 800
 	manyZones     = 3 // with two capacity types each
 	manyTemplates = 5
 )
 
-// memoryLimit is the promise for the memory of so many templates.
+// memoryLimit is the documented memory limit for manyTemplates.
 const memoryLimit = 200 << 20
 
-// templateOf has the given number of instance types with 6 offerings each.
+// templateOf returns a template with a number of instance types, each with 6 offerings.
 func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 	large := template()
 	large.Name, large.UID, large.Generation, large.ResourceVersion = name, types.UID(name), 1, "1"
@@ -46,7 +46,7 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 		}
 		large.Spec.InstanceTypes = append(large.Spec.InstanceTypes, instanceType)
 	}
-	// As much status as a template can have.
+	// The largest status that a template can have.
 	for i := range 1000 {
 		o := large.Spec.InstanceTypes[i%size]
 		large.Status.UnavailableOfferings = append(large.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
@@ -61,7 +61,7 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 
 func BenchmarkCatalog(b *testing.B) {
 	large := templateOf("general", manyTypes)
-	// What it would cost to compute on each call.
+	// The cost of computing everything on each call.
 	yardstick := perRun(func() {
 		types, _ := Merge(large, nil)
 		Build(large, types)
@@ -109,8 +109,8 @@ func BenchmarkCatalog(b *testing.B) {
 	})
 }
 
-// The benchmark prints how long it takes; this counts what is allocated, which depends on
-// neither the machine nor what else it does.
+// The benchmark prints times. This test counts allocations, which depend neither on the
+// machine nor on its load.
 func TestTheCatalogIsFast(t *testing.T) {
 	type allocations struct{ unchanged, status, spec float64 }
 	count := func(size int) (a allocations) {
@@ -120,7 +120,7 @@ func TestTheCatalogIsFast(t *testing.T) {
 		w.reads.Store(0)
 		a.unchanged = testing.AllocsPerRun(10, func() { ask(t, c, template) })
 		if w.reads.Load() > 0 {
-			t.Errorf("what is known takes %d reads", w.reads.Load())
+			t.Errorf("a known template takes %d reads", w.reads.Load())
 		}
 		marks := &template.Status.UnavailableOfferings
 		a.status = testing.AllocsPerRun(3, func() { *marks = (*marks)[1:]; template.ResourceVersion += "x"; ask(t, c, template) })
@@ -130,7 +130,7 @@ func TestTheCatalogIsFast(t *testing.T) {
 	small, large := count(manyTypes/4), count(manyTypes)
 	t.Logf("allocations: %+v of a small template, %+v of a large one", small, large)
 	if small.unchanged+large.unchanged > 0 {
-		t.Errorf("what is known is computed again: %+v, and %+v", small, large)
+		t.Errorf("a known template is computed again: %+v, and %+v", small, large)
 	}
 	if large.status > 4.4*small.status || large.spec > 4.4*small.spec {
 		t.Errorf("a change allocates more than in proportion to the template's size: %+v, and %+v", small, large)
@@ -158,8 +158,8 @@ func perRun(do func(), times int) time.Duration {
 	return time.Since(start) / time.Duration(times)
 }
 
-// memoryOf returns how much memory the catalogue of some large templates takes, with
-// what Karpenter computes from the instance types, and without the templates.
+// memoryOf returns the memory that the Catalog of some large templates uses, with what
+// Karpenter computes from the instance types, but without the templates.
 func memoryOf(t testing.TB, count int) uint64 {
 	t.Helper()
 	var templates []*v1alpha1.KarpenterMachineTemplate

@@ -20,43 +20,44 @@ type Key struct {
 	CapacityType string
 }
 
-// String returns the key for messages, as m5.large/us-east-1a/spot.
+// String returns the key for messages, such as m5.large/us-east-1a/spot.
 func (k Key) String() string {
 	return strings.Join(lo.Compact([]string{k.InstanceType, k.Zone, k.CapacityType}), "/")
 }
 
-// Type is an instance type as all sources of a template together describe it.
+// Type is an instance type, joined from all sources of a template.
 type Type struct {
 	Name string
-	// Capacity is what a node reports, before any kubelet setting.
+	// Capacity is what a Node reports, before any kubelet setting.
 	Capacity corev1.ResourceList
-	// Labels that nodes have beside instance type, zone and capacity type.
+	// Labels are the labels of Nodes, without instance type, zone and capacity type.
 	Labels    map[string]string
 	Offerings []Offering
 
-	// Allocatable is set for a type that only NodeClaims have: what theirs is.
+	// Allocatable is that of the NodeClaims, for a type that only NodeClaims have.
 	Allocatable corev1.ResourceList
 }
 
 // Offering is one way to buy a Type.
 type Offering struct {
 	Zone, CapacityType string
-	// FailureDomain that the machines are made in; of the same name as the zone, mostly.
+	// FailureDomain is that of the Machines. Usually it has the name of the zone.
 	FailureDomain string
 	Price         float64
-	// MaxMachines is how many Machines NodeClaims may have of it; nil: no limit.
+	// MaxMachines is how many Machines NodeClaims can have of it; nil for no limit.
 	MaxMachines *int32
 	// Reservation is set for capacity type reserved.
 	Reservation *v1alpha1.Reservation
-	// InfrastructureRef is used as it is; nil: the template's base, with its patches.
+	// InfrastructureRef is used without changes; nil for the template's base with its
+	// patches.
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference
-	// MachineDeployment names an existing one that makes the Machines; empty: one is
+	// MachineDeployment names an existing one that creates the Machines; empty if one is
 	// generated.
 	MachineDeployment string
-	// Paused tells that MachineDeployment is paused: it is not to be chosen for now.
+	// Paused reports whether MachineDeployment is paused, so that it cannot be chosen now.
 	Paused bool
 
-	// Retired tells that the offering is listed for its NodeClaims only.
+	// Retired reports whether the offering is only listed for NodeClaims that have it.
 	Retired bool
 }
 
@@ -65,7 +66,7 @@ func (t *Type) KeyOf(offering *Offering) Key {
 	return Key{InstanceType: t.Name, Zone: offering.Zone, CapacityType: offering.CapacityType}
 }
 
-// Find returns an offering; nil if the type has none of that zone and capacity type.
+// Find returns the offering of a zone and capacity type; nil if the type has none.
 func (t *Type) Find(zone, capacityType string) *Offering {
 	for i := range t.Offerings {
 		if o := &t.Offerings[i]; o.Zone == zone && o.CapacityType == capacityType {
@@ -75,10 +76,10 @@ func (t *Type) Find(zone, capacityType string) *Offering {
 	return nil
 }
 
-// Problem says why something that a template or its discovery describes is not
-// offered, and what to mend.
+// Problem is why an instance type or offering of a template or its discovery is not
+// offered, and how to fix it.
 type Problem struct {
-	// Reason is one of v1alpha1's reasons of conditions.
+	// Reason is one of the reasons of conditions in v1alpha1.
 	Reason string
 	// Message names the object, what was expected and what was found.
 	Message string

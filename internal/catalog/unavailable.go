@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// minUnavailable is how long an offering is unavailable that failed once; each
-	// failure in a row doubles it, up to maxUnavailable.
+	// minUnavailable is how long an offering is unavailable after its first failure. Each
+	// further failure in a row doubles it, up to maxUnavailable.
 	minUnavailable = 3 * time.Minute
 	maxUnavailable = 30 * time.Minute
-	// remembered is how long after that a failure counts as one in a row.
+	// remembered is how long after that another failure counts as one in a row.
 	remembered = 30 * time.Minute
-	// maxUnavailableOfferings is the CRD's bound.
+	// maxUnavailableOfferings is the maximum in the CRD.
 	maxUnavailableOfferings = 1000
 )
 
-// MarkUnavailable returns a template's unavailable offerings with one that failed
-// now: of failed the offering, the reason and the message are taken. An offering
-// that is unavailable already stays as it is: what fails meanwhile was launched
-// before.
+// MarkUnavailable returns a template's unavailable offerings with one that failed now. It
+// takes the offering, the reason and the message from failed. An offering that is already
+// unavailable does not change, because machines that fail now were launched before.
 func MarkUnavailable(offerings []v1alpha1.UnavailableOffering, failed v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
 	offerings = slices.Clone(offerings)
 	failed.Failures, failed.Message = 1, budget.Text(failed.Message, budget.Mark)
@@ -47,14 +46,14 @@ func MarkUnavailable(offerings []v1alpha1.UnavailableOffering, failed v1alpha1.U
 	return fit(append(offerings, failed), now)
 }
 
-// fit returns the offerings that the status has room for, in the same order. Those that
-// can be chosen again are forgotten first, then messages are left out, and then those
-// are forgotten that can be chosen again soonest.
+// fit returns the offerings that fit into the status, in the same order. It leaves out
+// first offerings that can be chosen again, then messages, and then the offerings that
+// can be chosen again soonest.
 func fit(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
 	if len(offerings) <= maxUnavailableOfferings && budget.Size(offerings) <= budget.Unavailable {
 		return offerings
 	}
-	// The last of several with one time is the one that failed last.
+	// Of several offerings with the same time, the last one failed last.
 	offerings = slices.Clone(offerings)
 	latest := lo.Map(offerings, func(_ v1alpha1.UnavailableOffering, i int) int { return len(offerings) - 1 - i })
 	slices.SortStableFunc(latest, func(a, b int) int { return offerings[b].Until.Compare(offerings[a].Until.Time) })
@@ -90,7 +89,7 @@ func fit(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.Una
 	return lo.Filter(offerings, func(_ v1alpha1.UnavailableOffering, i int) bool { return kept.Has(i) })
 }
 
-// pause returns for how long an offering is left alone after so many failures.
+// pause returns how long an offering is unavailable after a number of failures.
 func pause(failures int32) time.Duration {
 	duration := minUnavailable
 	for range failures - 1 {
@@ -101,7 +100,7 @@ func pause(failures int32) time.Duration {
 	return duration
 }
 
-// PruneUnavailable returns the offerings whose failure is not forgotten yet.
+// PruneUnavailable returns the offerings whose failure still counts.
 func PruneUnavailable(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
 	return lo.Filter(offerings, func(o v1alpha1.UnavailableOffering, _ int) bool { return now.Before(o.Until.Add(remembered)) })
 }
@@ -111,15 +110,15 @@ func Unavailable(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1al
 	return lo.Filter(offerings, func(o v1alpha1.UnavailableOffering, _ int) bool { return o.Until.After(now) })
 }
 
-// until returns until when an offering cannot be chosen; false if it can.
+// until returns until when an offering is unavailable; false if it is available.
 func until(offerings []v1alpha1.UnavailableOffering, key Key, now time.Time) (time.Time, bool) {
 	wanted := v1alpha1.UnavailableOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType}
 	found, ok := lo.Find(Unavailable(offerings, now), func(o v1alpha1.UnavailableOffering) bool { return sameOffering(o, wanted) })
 	return found.Until.Time, ok
 }
 
-// ChangesIn returns after what time one of the offerings becomes available, or is
-// forgotten; zero if there is none.
+// ChangesIn returns the time until the next offering becomes available or its failure
+// stops counting; zero if there are no offerings.
 func ChangesIn(offerings []v1alpha1.UnavailableOffering, now time.Time) time.Duration {
 	var left []time.Duration
 	for _, offering := range offerings {

@@ -22,7 +22,7 @@ func failed(instanceType, zone string) v1alpha1.UnavailableOffering {
 	return v1alpha1.UnavailableOffering{InstanceType: instanceType, Zone: zone, CapacityType: "spot", Reason: "InsufficientCapacity", Message: "none left"}
 }
 
-// The time for which an offering is left alone doubles with each failure in a row.
+// The time for which an offering is unavailable doubles with each failure in a row.
 func TestMarkUnavailable(t *testing.T) {
 	var list []v1alpha1.UnavailableOffering
 	now := began
@@ -34,9 +34,9 @@ func TestMarkUnavailable(t *testing.T) {
 		if got := list[0].Until.Sub(now); got != want*time.Minute {
 			t.Errorf("failure %d: unavailable for %s, want %s", i+1, got, want*time.Minute)
 		}
-		// What was launched before fails meanwhile, and changes nothing.
+		// A machine that was launched before fails, which changes nothing.
 		if again := MarkUnavailable(list, failed("m5", "a"), now.Add(time.Minute)); again[0] != list[0] {
-			t.Errorf("failure %d: a second one meanwhile made it %+v", i+1, again[0])
+			t.Errorf("failure %d: a second one during that time changed it to %+v", i+1, again[0])
 		}
 		now = list[0].Until.Time
 	}
@@ -61,8 +61,8 @@ func TestMarkUnavailable(t *testing.T) {
 	}
 }
 
-// However many offerings fail, the status has room for the marks. What can be chosen again
-// is forgotten first, then messages are, and then what can be chosen again soonest.
+// The status has room for the marks of any number of offerings. It leaves out first
+// offerings that can be chosen again, then messages, and then those that can be chosen again soonest.
 func TestMarksFit(t *testing.T) {
 	message := strings.Repeat("x", 1000)
 	mark := func(list []v1alpha1.UnavailableOffering, from, to int, now time.Time) []v1alpha1.UnavailableOffering {
@@ -87,7 +87,7 @@ func TestMarksFit(t *testing.T) {
 	now = now.Add(minUnavailable)
 	list = mark(list, 150, 500, now)
 	if got := len(Unavailable(list, now)); got != 350 || len(list) >= 500 || withMessage(list) < 50 || list[len(list)-1].Message == "" {
-		t.Fatalf("got %d marks, %d in force, %d with a message, want that all 350 are in force", len(list), got, withMessage(list))
+		t.Fatalf("got %d marks, %d in force, %d with a message, want all 350 in force", len(list), got, withMessage(list))
 	}
 	list = mark(list, 500, 1000, now.Add(time.Second))
 	for _, o := range list[len(list)-500:] {
@@ -128,7 +128,7 @@ func TestUnavailable(t *testing.T) {
 		t.Errorf("m5/b/spot: got %s, %t", at, ok)
 	}
 	if _, ok := until(list, Key{"m5", "b", "on-demand"}, began); ok {
-		t.Error("m5/b/on-demand is unavailable, and never failed")
+		t.Error("m5/b/on-demand is unavailable, but never failed")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestInstanceTypesWithoutUnavailable(t *testing.T) {
 	}
 	first, _ := c.InstanceTypes(t.Context(), template, began)
 	if again, _ := c.InstanceTypes(t.Context(), template, began); first[0] != again[0] {
-		t.Error("the same question gets other values")
+		t.Error("the same call returns other values")
 	}
 	if got := available(c, began.Add(time.Minute)); got != all {
 		t.Errorf("when its time is over: %d are available, want %d", got, all)

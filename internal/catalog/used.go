@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// used is an offering that NodeClaims have, as the oldest of them tells of it.
+// used is an offering that NodeClaims have, with the values of the oldest of them.
 type used struct {
 	Key                   Key
 	Price                 float64
@@ -21,8 +21,8 @@ type used struct {
 	Capacity, Allocatable corev1.ResourceList
 }
 
-// usedBy returns the offerings that claims have, by instance type, zone and capacity
-// type.
+// usedBy returns the offerings that claims have, sorted by instance type, zone and
+// capacity type.
 func usedBy(claims []karpv1.NodeClaim) []used {
 	found := map[Key]used{}
 	for _, claim := range oldestFirst(claims) {
@@ -54,9 +54,9 @@ func usedOf(key Key, claim *karpv1.NodeClaim) used {
 	}
 }
 
-// withUsed returns types with those that NodeClaims still have: Karpenter takes a
-// claim whose offering is not listed for one that must be replaced. What no source
-// describes any more cannot be launched.
+// withUsed returns types with the offerings that NodeClaims still have, because Karpenter
+// replaces a claim whose offering is not listed. An offering that no source describes any
+// more cannot be launched.
 func withUsed(types []Type, offerings []used) []Type {
 	index := map[string]int{}
 	for i := range types {
@@ -83,10 +83,10 @@ func withUsed(types []Type, offerings []used) []Type {
 	return result
 }
 
-// reservationOf returns the reservation of an offering in use. Karpenter counts with
-// the least that offerings with one id have left, so it must be the count of those
-// that are still there (karpenter: pkg/controllers/provisioning/scheduling/
-// reservationmanager.go).
+// reservationOf returns the reservation of an offering in use. Of several offerings with
+// one id, Karpenter uses the one with the fewest machines left, so the count must be that
+// of the offerings that still exist (karpenter:
+// pkg/controllers/provisioning/scheduling/reservationmanager.go).
 func reservationOf(types []Type, o used) *v1alpha1.Reservation {
 	if o.Reservation == "" {
 		return nil

@@ -108,7 +108,7 @@ var _ = Describe("Discovery", func() {
 
 		By("contradicting spec.instanceTypes")
 		env.annotate(ctx, large, v1alpha1.DiscoveredInstanceTypeAnnotation, new(instanceType))
-		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonSourcesConflict, "discovery-large", "spec.instanceTypes[0]", "capacity.cpu: 16 against 4")
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonSourcesConflict, "discovery-large", "spec.instanceTypes[0]", "capacity.cpu: 16 instead of 4")
 
 		By("deleting it")
 		env.delete(ctx, large)
