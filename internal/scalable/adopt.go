@@ -16,18 +16,17 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
-// Adopted tells whether a resource was there before this operator used it.
+// Adopted reports whether this operator uses a resource that it did not generate.
 func Adopted(resource metav1.Object) bool {
 	_, adopted := resource.GetAnnotations()[v1alpha1.AdoptedAnnotation]
 	return adopted
 }
 
-// Adopt returns a MachineDeployment as one that makes Machines for an offering of a
-// template from now on. The Machines that it has, or is about to have, stay its own:
-// replicas are what they were, and the time is that of the youngest, by the API
-// server's clock as that of all Machines to come. Its template is not touched, so that
-// nothing is rolled out and no Machine that it has is changed; what Machines of claims
-// need is written on each with its link.
+// Adopt returns a MachineDeployment as the resource of an offering of a template. Its
+// present replicas become unmanaged replicas, and its present Machines unmanaged Machines:
+// the annotation has the creation time of the youngest, by the clock of the API server,
+// like that of all later Machines. Its Machine template does not change, so that nothing is
+// rolled out. Labels and annotations that Machines of claims need are written with the link.
 func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, template string, offering catalog.Key) *clusterv1.MachineDeployment {
 	youngest := resource.CreationTimestamp.Time
 	for i := range machines {
@@ -42,7 +41,7 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 	return adopted
 }
 
-// EndAdoption returns an adopted resource as it was before.
+// EndAdoption returns an adopted resource without the labels and annotations of this operator.
 func EndAdoption(resource *Resource) *Resource {
 	disowned := resource.DeepCopy()
 	labels, annotations := disowned.GetLabels(), disowned.GetAnnotations()
@@ -57,10 +56,10 @@ func EndAdoption(resource *Resource) *Resource {
 	return disowned
 }
 
-// Adoption returns when the youngest Machine was made that a resource had when it was
-// adopted, zero if it was not, and how many Machines it has of its own. Should somebody
-// have spoiled the annotations, all its Machines are older and there are no fewer than
-// now: nothing is removed by mistake.
+// Adoption returns the creation time of the youngest Machine that a resource had when it was
+// adopted, zero if it was not adopted, and the number of unmanaged replicas. If a user has
+// spoiled the annotations, all its Machines and replicas count as unmanaged, so that none is
+// deleted by mistake.
 func Adoption(resource *Resource) (time.Time, int32) {
 	if !Adopted(resource) {
 		return time.Time{}, 0

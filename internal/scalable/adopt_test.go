@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// A Machine that is made in the very second of the adoption, or by an API server whose
-// clock is behind, is not taken for one that was there before.
+// A Machine that is created within the second of the adoption, or by an API server whose
+// clock is behind, does not count as unmanaged.
 func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 	at := func(second int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC))
@@ -34,22 +34,22 @@ func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			adopted := Adopt(resource, tc.machines, "general", fixture.Spot)
 			if when, own := Adoption(New(adopted)); !when.Equal(at(tc.want).Time) || own != 3 {
-				t.Errorf("got %s and %d of its own", when, own)
+				t.Errorf("got %s and %d unmanaged replicas", when, own)
 			}
 			if OfferingOf(adopted) != fixture.Spot || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
 				t.Errorf("got labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
 			before := EndAdoption(New(adopted))
 			if Adopted(before) || len(before.GetLabels()) != 1 || len(before.GetAnnotations()) != 0 {
-				t.Errorf("afterwards it has labels %v, annotations %v", before.GetLabels(), before.GetAnnotations())
+				t.Errorf("after the adoption it has labels %v, annotations %v", before.GetLabels(), before.GetAnnotations())
 			}
 		})
 	}
 	if when, own := Adoption(New(resource)); !when.IsZero() || own != 0 {
-		t.Errorf("not adopted: got %s and %d of its own", when, own)
+		t.Errorf("not adopted: got %s and %d unmanaged replicas", when, own)
 	}
 	resource.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: "spoiled"}
 	if when, own := Adoption(New(resource)); when.Before(at(59).Time) || own != 3 {
-		t.Errorf("spoiled: got %s and %d of its own, want all to be its own", when, own)
+		t.Errorf("spoiled: got %s and %d unmanaged replicas, want all to be unmanaged", when, own)
 	}
 }

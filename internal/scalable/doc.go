@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalable generates the scalable resources, one MachineDeployment or
-// MachinePool for each offering of a template in use, observes them, and removes single
-// Machines from them. What differs between the two is behind the interface Kind.
+// Package scalable has the scalable resources: one MachineDeployment or MachinePool for each
+// offering of a template in use. The interface Kind has the differences between the two.
 //
-// Of a generated resource only replicas and annotations are ever changed. Its name ends in a
-// hash of all that shapes its Machines, so a changed template leads to another
-// resource; what Cluster API would roll out (core/reconcilers/machinedeployment/
-// mdutil/util.go) is thus never touched. A user who edits that gives a MachineDeployment
-// a second MachineSet: each then gets its own replicas, see link.MachineSets.
+// A scalable resource is generated (see package generate) or adopted. If a user edits the
+// Machine template of a generated MachineDeployment, it gets a second MachineSet, and each
+// MachineSet gets its own replicas: see planner.MachineSets.
 //
-// Several Clusters can share a namespace. What is generated belongs to one of them, by its
+// Several Clusters can share a namespace. A generated object belongs to one of them, by its
 // labels and by the hash in its name (see ownership.go).
 package scalable

@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
-// InfrastructureOf returns the infrastructure's machine pool, from the cache; nil if
-// there is none.
+// InfrastructureOf returns the infrastructure object of a MachinePool from the cache; nil if
+// it does not exist.
 func InfrastructureOf(ctx context.Context, clusters *operator.Clusters, resource *Resource) (*unstructured.Unstructured, error) {
 	pool := resource.API().(*clusterv1.MachinePool)
 	infrastructure, err := reference.Get(ctx, clusters.Management.GetClient(), pool.Spec.Template.Spec.InfrastructureRef, clusters.Cluster.Namespace)
@@ -28,13 +28,15 @@ func InfrastructureOf(ctx context.Context, clusters *operator.Clusters, resource
 	return infrastructure, nil
 }
 
+// MakesMachines reports whether the provider of a machine pool creates MachinePool Machines.
 func MakesMachines(infrastructure *unstructured.Unstructured) bool {
 	kind, _, err := unstructured.NestedString(infrastructure.Object, "status", "infrastructureMachineKind")
 	return err == nil && kind != ""
 }
 
-// IsProvisioned tells whether the provider has made a machine pool: by the contract, or
-// by what Cluster API v1.14 really looks at (controllers/external/util.go, IsReady).
+// IsProvisioned reports whether the provider has provisioned a machine pool: by the field of
+// the contract, or by the one that Cluster API v1.14 reads (controllers/external/util.go,
+// IsReady).
 func IsProvisioned(infrastructure *unstructured.Unstructured) bool {
 	for _, field := range [][]string{{"status", "initialization", "provisioned"}, {"status", "ready"}} {
 		if is, _, err := unstructured.NestedBool(infrastructure.Object, field...); err == nil && is {

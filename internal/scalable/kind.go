@@ -17,33 +17,33 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Kind is a kind of scalable resource. Which one it is matters nowhere but in its two
-// implementations.
+// Kind is a kind of scalable resource. Only its two implementations differ; no other code
+// depends on the kind.
 type Kind interface {
-	// Name of the kind.
+	// Name returns the name of the kind.
 	Name() v1alpha1.ScalableResourceKind
-	// Accepts returns an error if machines of this kind cannot be made from a base, or
-	// not without harm.
+	// Accepts returns an error if a base is unsuitable for resources of this kind, or if
+	// its provider can delete machines in use and the settings do not allow that.
 	Accepts(base *unstructured.Unstructured, settings v1alpha1.ScalableResource) error
-	// Shares tells whether several resources can refer to one object.
+	// Shares reports whether several resources can refer to one object.
 	Shares() bool
-	// MadeOf returns the kind of what is made of a base.
+	// MadeOf returns the kind of the objects that are generated from a base.
 	MadeOf(base schema.GroupVersionKind) schema.GroupVersionKind
 
 	// empty returns an empty object and list.
 	empty() (client.Object, client.ObjectList)
-	// fields returns what all kinds have, as part of the object.
+	// fields returns the fields of an object that all kinds have.
 	fields(client.Object) fields
-	// setReplicas of an object.
+	// setReplicas sets the replicas of an object.
 	setReplicas(object client.Object, replicas int32, now time.Time)
-	// controlledByOthers reports whether the replicas of a resource are not this operator's to set.
+	// controlledByOthers reports whether this operator must not set the replicas of a resource.
 	controlledByOthers(context.Context, *operator.Clusters, *Resource) (bool, error)
-	// unusable returns why no Machines can be had from a resource; empty if they can.
+	// unusable returns why a resource cannot create Machines; empty if it can.
 	unusable(context.Context, *operator.Clusters, *Resource) (string, error)
 }
 
-// kinds are all kinds. One that is not known, which an API server does not let
-// through, is the first.
+// kinds are all kinds. The first one is used for an unknown kind, which an API server
+// rejects.
 var kinds = []Kind{machineDeployments{}, machinePools{}}
 
 // Kinds returns all kinds of scalable resources.
@@ -58,12 +58,12 @@ func kindNamed(name v1alpha1.ScalableResourceKind) Kind {
 	return lo.FindOrElse(kinds, kinds[0], func(kind Kind) bool { return kind.Name() == name })
 }
 
-// KindOfMachine returns the kind of the resource that a Machine is of.
+// KindOfMachine returns the kind of the resource that a Machine belongs to.
 func KindOfMachine(machine *clusterv1.Machine) Kind {
 	return kindNamed(lo.Ternary(labels.IsMachinePoolOwned(machine), v1alpha1.ScalableResourceKindMachinePool, v1alpha1.ScalableResourceKindMachineDeployment))
 }
 
-// NewObject returns an empty object of a kind, to watch it by.
+// NewObject returns an empty object of a kind, for a watch.
 func NewObject(kind Kind) client.Object {
 	object, _ := kind.empty()
 	return object

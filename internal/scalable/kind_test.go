@@ -26,18 +26,18 @@ func TestAccepts(t *testing.T) {
 		want       string // a part of the error; empty for none
 	}{
 		"a template of machines":                  {deployments, "AWSMachineTemplate", ofMachines, "", ""},
-		"no template":                             {deployments, "AWSMachine", `{instanceType: x}`, "", "AWSMachine clusters/workers is no template, for it has no spec.template: name a kind that ends in Template"},
+		"not a template":                          {deployments, "AWSMachine", `{instanceType: x}`, "", "AWSMachine clusters/workers is not a template because it has no spec.template: name a kind that ends in Template"},
 		"a template of a pool, for Machines":      {deployments, "DockerMachinePoolTemplate", ofMachines, "", "DockerMachinePoolTemplate clusters/workers is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool"},
 		"a pool whose spec has a template":        {deployments, "AzureMachinePool", `{template: {}}`, "", "is for MachinePools"},
 		"a template of machines, for MachinePool": {pools, "AWSMachineTemplate", ofMachines, "", "AWSMachineTemplate clusters/workers is not for MachinePools: name a machine pool or a template of one, or set spec.scalableResource.kind to MachineDeployment"},
 		"a template of a pool":                    {pools, "DockerMachinePoolTemplate", ofMachines, "", ""},
-		"a template of a pool without a template": {pools, "DockerMachinePoolTemplate", `{}`, "", "DockerMachinePoolTemplate clusters/workers is no template"},
+		"a template of a pool without a template": {pools, "DockerMachinePoolTemplate", `{}`, "", "DockerMachinePoolTemplate clusters/workers is not a template"},
 		"a pool that nothing owns":                {pools, "AzureMachinePool", ofPool, "", ""},
-		"a pool that is in use":                   {pools, "AzureMachinePool", ofPool, "mine", "AzureMachinePool clusters/workers is in use by MachinePool mine: make one of its own for this template, which nothing owns"},
+		"a pool that is in use":                   {pools, "AzureMachinePool", ofPool, "mine", "AzureMachinePool clusters/workers is in use by MachinePool mine: create another one without an owner for this template"},
 		"a template that something owns":          {pools, "DockerMachinePoolTemplate", ofMachines, "mine", ""},
-		"a pool that loses Nodes":                 {pools, "AWSMachinePool", ofPool, "", "AWSMachinePool clusters/workers: the infrastructure provider of AWSMachinePools removes any machine when replicas are lowered, also one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss"},
+		"a pool that loses Nodes":                 {pools, "AWSMachinePool", ofPool, "", "AWSMachinePool clusters/workers: the infrastructure provider of AWSMachinePools deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss"},
 		"one that is managed":                     {pools, "AzureManagedMachinePool", ofPool, "", "allowNodeLoss"},
-		"a template of one that loses Nodes":      {pools, "OCIMachinePoolTemplate", ofMachines, "", "of OCIMachinePools removes any machine"},
+		"a template of one that loses Nodes":      {pools, "OCIMachinePoolTemplate", ofMachines, "", "of OCIMachinePools deletes any machine"},
 		"a pool that may lose Nodes":              {losing, "AWSMachinePool", ofPool, "", ""},
 		"one that may, and is in use":             {losing, "AWSMachinePool", ofPool, "mine", "is in use by MachinePool mine"},
 	} {
@@ -63,7 +63,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s is the kind %s", kind.Name(), got.Name())
 		}
 		if got := KindOfMachine(of[string(kind.Name())]); got != kind {
-			t.Errorf("a Machine of a %s is taken for one of a %s", kind.Name(), got.Name())
+			t.Errorf("a Machine of a %s counts as one of a %s", kind.Name(), got.Name())
 		}
 	}
 	if got := KindOf(v1alpha1.ScalableResource{}).Name(); got != v1alpha1.ScalableResourceKindMachineDeployment {
@@ -73,13 +73,13 @@ func TestKinds(t *testing.T) {
 		gvk := fixture.Infrastructure().GroupVersionKind()
 		gvk.Kind = from
 		if got := (machinePools{}).MadeOf(gvk); got.Kind != want || got.GroupVersion() != gvk.GroupVersion() {
-			t.Errorf("of a %s a %s is made", from, got)
+			t.Errorf("a %s is generated from a %s", got, from)
 		}
 	}
 }
 
-// The time of a MachinePool's replicas is that of their last change, and nothing writes
-// it without one.
+// The time of a MachinePool's replicas is that of their last change. Setting the same replicas
+// again does not change it.
 func TestSetReplicas(t *testing.T) {
 	pool, deployment := New(&clusterv1.MachinePool{}), New(&clusterv1.MachineDeployment{})
 	for _, step := range []struct {
@@ -108,6 +108,6 @@ func TestSetReplicas(t *testing.T) {
 	pool.SetCreationTimestamp(metav1.NewTime(fixture.Noon))
 	pool.SetAnnotations(map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"})
 	if got := ReplicasSetAt(pool); !got.Equal(fixture.Noon) {
-		t.Errorf("a time that nobody can read: got %s, want that of the creation", got)
+		t.Errorf("an invalid time: got %s, want that of the creation", got)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// machineDeployments is the Kind of MachineDeployments. What acts on their replicas are
-// MachineSets, see machineset.go.
+// machineDeployments is the Kind of MachineDeployments. MachineSets act on their replicas:
+// see package snapshot.
 type machineDeployments struct{}
 
 // Name returns the name of the kind.
@@ -43,7 +43,7 @@ func (machineDeployments) setReplicas(object client.Object, replicas int32, _ ti
 	object.(*clusterv1.MachineDeployment).Spec.Replicas = &replicas
 }
 
-// Accepts demands a template of single machines.
+// Accepts requires a template of single machines.
 func (machineDeployments) Accepts(base *unstructured.Unstructured, _ v1alpha1.ScalableResource) error {
 	switch err := IsTemplate(base); {
 	case err != nil:
@@ -54,18 +54,18 @@ func (machineDeployments) Accepts(base *unstructured.Unstructured, _ v1alpha1.Sc
 	return nil
 }
 
-// MadeOf returns the same kind: a template is copied.
+// MadeOf returns the same kind, because templates are copied.
 func (machineDeployments) MadeOf(base schema.GroupVersionKind) schema.GroupVersionKind { return base }
 
-// Shares is true: copies are named by their content.
+// Shares is true, because the names of copies depend only on their content.
 func (machineDeployments) Shares() bool { return true }
 
 func (machineDeployments) unusable(context.Context, *operator.Clusters, *Resource) (string, error) {
 	return "", nil
 }
 
-// controlledByOthers reports whether a MachineDeployment was adopted, and is rolling out or has its
-// replicas from someone else.
+// controlledByOthers reports whether a MachineDeployment is adopted, and is rolling out or
+// another field manager sets its replicas.
 func (machineDeployments) controlledByOthers(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
 	if !Adopted(resource) {
 		return false, nil
@@ -78,7 +78,8 @@ func (machineDeployments) controlledByOthers(ctx context.Context, clusters *oper
 	return rollingOut(sets), err
 }
 
-// replicasContested reports whether someone else sets the replicas of a MachineDeployment.
+// replicasContested reports whether another field manager sets the replicas of a
+// MachineDeployment.
 func replicasContested(ctx context.Context, clusters *operator.Clusters, deployment *clusterv1.MachineDeployment) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -87,16 +88,17 @@ func replicasContested(ctx context.Context, clusters *operator.Clusters, deploym
 	return operator.ReplicasSetBy(deployment, cluster) != nil, nil
 }
 
-// rollingOut tells whether Cluster API is replacing the Machines of an adopted
-// resource, which its owner has changed: then it has Machines in several MachineSets,
-// and which of them goes when replicas are lowered is not for us to say. Of what is
-// generated, each MachineSet gets its own replicas, see link.MachineSets.
+// rollingOut reports whether Cluster API is replacing the Machines of an adopted resource
+// after a change by its owner. It then has Machines in several MachineSets, and Cluster API
+// decides which of them are deleted when replicas are lowered. For a generated resource,
+// each MachineSet gets its own replicas: see planner.MachineSets.
 func rollingOut(sets []clusterv1.MachineSet) bool {
 	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
 		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
 	}) > 1
 }
 
+// MachineSets returns the MachineSets of a MachineDeployment from the cache.
 func MachineSets(ctx context.Context, clusters *operator.Clusters, name string) ([]clusterv1.MachineSet, error) {
 	sets := &clusterv1.MachineSetList{}
 	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{operator.ResourceField: name}); err != nil {
@@ -105,6 +107,7 @@ func MachineSets(ctx context.Context, clusters *operator.Clusters, name string) 
 	return sets.Items, nil
 }
 
+// IsObserved reports whether the status of a MachineDeployment is of its current generation.
 func IsObserved(deployment *clusterv1.MachineDeployment) bool {
 	return deployment.Status.ObservedGeneration >= deployment.Generation
 }

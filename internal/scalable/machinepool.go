@@ -23,8 +23,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
-// machinePools is the Kind of MachinePools. What acts on their replicas is the
-// infrastructure provider, see provider.go.
+// machinePools is the Kind of MachinePools. The infrastructure provider acts on their
+// replicas: see package snapshot.
 type machinePools struct{}
 
 // Name returns the name of the kind.
@@ -44,18 +44,18 @@ func (machinePools) fields(object client.Object) fields {
 	}
 }
 
-// setReplicas notes when that was, for the waits of a Machine that leaves.
+// setReplicas also records the time, because Machines that are leaving wait from then on.
 func (machinePools) setReplicas(object client.Object, replicas int32, now time.Time) {
 	pool := object.(*clusterv1.MachinePool)
 	pool.Spec.Replicas = &replicas
 	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.ReplicasSetAtAnnotation, timestamp.Format(now))
 }
 
-// Shares is false: Cluster API makes the MachinePool the controller of what it refers to
-// (core/reconcilers/machinepool, reconcileExternal).
+// Shares is false, because Cluster API makes the MachinePool the controller of the objects
+// that it refers to (core/reconcilers/machinepool, reconcileExternal).
 func (machinePools) Shares() bool { return false }
 
-// indiscriminate are machine pools whose providers do not look at the annotation
+// indiscriminate are machine pools whose providers ignore the annotation
 // cluster.x-k8s.io/delete-machine (test/infrastructure/MACHINEPOOLS.md).
 var indiscriminate = []schema.GroupKind{
 	{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachinePool"},
@@ -64,9 +64,9 @@ var indiscriminate = []schema.GroupKind{
 	{Group: "infrastructure.cluster.x-k8s.io", Kind: "OCIMachinePool"},
 }
 
-// Accepts demands a template of a machine pool or, as not all providers have such
-// templates, a machine pool that no MachinePool owns; and that its provider removes the
-// Machines that it is told to.
+// Accepts requires a template of a machine pool or, because not all providers have such
+// templates, a machine pool that no MachinePool owns. Its provider must delete the Machines
+// that are marked for deletion.
 func (machinePools) Accepts(base *unstructured.Unstructured, settings v1alpha1.ScalableResource) error {
 	name := fmt.Sprintf("%s %s", base.GetKind(), client.ObjectKeyFromObject(base))
 	kind := base.GroupVersionKind().GroupKind()
@@ -78,51 +78,52 @@ func (machinePools) Accepts(base *unstructured.Unstructured, settings v1alpha1.S
 	case IsTemplateKind(base) && IsTemplate(base) != nil:
 		return IsTemplate(base)
 	case !IsTemplateKind(base) && owner != nil:
-		return fmt.Errorf("%s is in use by %s %s: make one of its own for this template, which nothing owns", name, owner.Kind, owner.Name)
+		return fmt.Errorf("%s is in use by %s %s: create another one without an owner for this template", name, owner.Kind, owner.Name)
 	case slices.Contains(indiscriminate, kind) && !settings.AllowNodeLoss:
-		return fmt.Errorf("%s: the infrastructure provider of %ss removes any machine when replicas are lowered, also one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss", name, kind.Kind)
+		return fmt.Errorf("%s: the infrastructure provider of %ss deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss", name, kind.Kind)
 	}
 	return nil
 }
 
-// makesPools tells whether a kind is a machine pool or a template of one: all of them
-// are named so (Cluster API's book: providers/contracts/infra-machinepool.md).
+// makesPools reports whether a kind is a machine pool or a template of one, by its name
+// (Cluster API's book: providers/contracts/infra-machinepool.md).
 func makesPools(kind string) bool { return strings.Contains(kind, "MachinePool") }
 
+// IsTemplateKind reports whether the kind of an object is a template, by its name.
 func IsTemplateKind(object *unstructured.Unstructured) bool {
 	return strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix)
 }
 
-// IsTemplate returns an error if an object is no template.
+// IsTemplate returns an error if an object is not a template.
 func IsTemplate(object *unstructured.Unstructured) error {
 	if _, is, err := unstructured.NestedMap(object.Object, "spec", "template"); err != nil || !is {
-		return fmt.Errorf("%s %s is no template, for it has no spec.template: name a kind that ends in Template", object.GetKind(), client.ObjectKeyFromObject(object))
+		return fmt.Errorf("%s %s is not a template because it has no spec.template: name a kind that ends in Template", object.GetKind(), client.ObjectKeyFromObject(object))
 	}
 	return nil
 }
 
-// MadeOf returns the kind of the objects: a template becomes what it is a template of.
+// MadeOf returns the kind of the generated objects: that of the template without "Template".
 func (machinePools) MadeOf(base schema.GroupVersionKind) schema.GroupVersionKind {
 	return base.GroupVersion().WithKind(strings.TrimSuffix(base.Kind, clusterv1.TemplateSuffix))
 }
 
-// controlledByOthers tells whether somebody else sets the replicas of a MachinePool, as
-// cluster.x-k8s.io/replicas-managed-by says.
+// controlledByOthers reports whether another controller sets the replicas of a MachinePool,
+// by the annotation cluster.x-k8s.io/replicas-managed-by.
 func (machinePools) controlledByOthers(_ context.Context, _ *operator.Clusters, resource *Resource) (bool, error) {
 	return annotations.ReplicasManagedByExternalAutoscaler(resource), nil
 }
 
-// unusable returns why a MachinePool cannot serve claims. Only with Machines can a
-// single instance be removed, and they are there if the provider says of which kind its
-// instances are (Cluster API's book: providers/contracts/infra-machinepool.md).
+// unusable returns why a MachinePool cannot serve claims. A single instance can only be
+// deleted through its Machine, and Machines exist if the provider reports the kind of its
+// instances (Cluster API's book: providers/contracts/infra-machinepool.md).
 func (machinePools) unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
 	if annotations.ReplicasManagedByExternalAutoscaler(resource) {
-		return fmt.Sprintf("the replicas of %s are set by somebody else: remove what does that, and the annotation %s", resource, clusterv1.ReplicasManagedByAnnotation), nil
+		return fmt.Sprintf("another controller sets the replicas of %s: turn that off, and remove the annotation %s", resource, clusterv1.ReplicasManagedByAnnotation), nil
 	}
 	infrastructure, err := InfrastructureOf(ctx, clusters, resource)
 	if err != nil || infrastructure == nil || MakesMachines(infrastructure) || !IsProvisioned(infrastructure) {
 		return "", err
 	}
-	return fmt.Sprintf("%s %s/%s has no MachinePool Machines (status.infrastructureMachineKind), so that no single one could be removed: turn them on in the infrastructure provider, or set spec.scalableResource.kind to MachineDeployment",
+	return fmt.Sprintf("%s %s/%s has no MachinePool Machines (status.infrastructureMachineKind is not set), so single machines cannot be deleted: turn them on in the infrastructure provider, or set spec.scalableResource.kind to MachineDeployment",
 		infrastructure.GetKind(), infrastructure.GetNamespace(), infrastructure.GetName()), nil
 }

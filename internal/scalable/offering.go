@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// OfferingOf returns the offering that a generated object was made for.
+// OfferingOf returns the offering of a generated object.
 func OfferingOf(object metav1.Object) catalog.Key {
 	labels := object.GetLabels()
 	return catalog.Key{
@@ -19,7 +19,8 @@ func OfferingOf(object metav1.Object) catalog.Key {
 	}
 }
 
-// OfferingLabels returns the labels that tell what a resource and its Machines are for.
+// OfferingLabels returns the labels of a resource and its Machines that identify the
+// template and offering.
 func OfferingLabels(template string, offering catalog.Key) map[string]string {
 	labels := map[string]string{
 		v1alpha1.TemplateLabel:     template,

@@ -18,9 +18,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// GeneratedLabels returns the labels that identify what is generated for a template of
-// a Cluster. Several Clusters can share a namespace and have templates of the same name,
-// so the name of the template alone identifies nothing.
+// GeneratedLabels returns the labels that identify the objects that are generated for a
+// template of a Cluster. The name of the template alone is not sufficient, because several
+// Clusters can share a namespace and have templates of the same name.
 func GeneratedLabels(cluster types.NamespacedName, template string) map[string]string {
 	return map[string]string{clusterv1.ClusterNameLabel: cluster.Name, v1alpha1.TemplateLabel: template}
 }
@@ -60,7 +60,7 @@ func Create(ctx context.Context, clusters *operator.Clusters, object client.Obje
 		return false, fmt.Errorf("getting %s, which already exists: %w", name, err)
 	}
 	if template := TemplateOf(object, clusters.Cluster); TemplateOf(existing, clusters.Cluster) != template {
-		return false, fmt.Errorf("%s was not generated for KarpenterMachineTemplate %s of Cluster %s, delete or rename it: %w",
+		return false, fmt.Errorf("%s exists, but was not generated for KarpenterMachineTemplate %s of Cluster %s: delete or rename it: %w",
 			name, template, clusters.Cluster, err)
 	}
 	return false, nil

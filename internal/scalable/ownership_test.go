@@ -37,8 +37,8 @@ func TestTemplateOf(t *testing.T) {
 	}
 }
 
-// An object of that name that exists is used only if it was generated for the same
-// template of the same Cluster.
+// An existing object of the same name is used only if it was generated for the same template
+// of the same Cluster.
 func TestCreate(t *testing.T) {
 	labelsOf := func(cluster, template string) map[string]string {
 		return GeneratedLabels(types.NamespacedName{Namespace: fixture.Served.Namespace, Name: cluster}, template)
@@ -75,7 +75,7 @@ func TestCreate(t *testing.T) {
 				if created != tc.created || (err != nil) != tc.refused {
 					t.Fatalf("got created=%t and %v, want created=%t refused=%t", created, err, tc.created, tc.refused)
 				}
-				want := kind + " " + client.ObjectKeyFromObject(object).String() + " was not generated for KarpenterMachineTemplate general of Cluster clusters/prod, delete or rename it"
+				want := kind + " " + client.ObjectKeyFromObject(object).String() + " exists, but was not generated for KarpenterMachineTemplate general of Cluster clusters/prod: delete or rename it"
 				if tc.refused && !strings.Contains(err.Error(), want) {
 					t.Errorf("got %q, want %q in it", err, want)
 				}

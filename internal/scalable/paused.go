@@ -23,7 +23,7 @@ func (r *Resource) Suspended(ctx context.Context, clusters *operator.Clusters) (
 	return r.kind.controlledByOthers(ctx, clusters, r)
 }
 
-// Paused reports whether Cluster API does not work on the resource either.
+// Paused reports whether the resource is paused, so that Cluster API does not reconcile it either.
 func (r *Resource) Paused() bool {
 	return annotations.HasPaused(r) || r.kind.fields(r.API()).paused
 }

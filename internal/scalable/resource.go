@@ -31,7 +31,7 @@ type Resource struct {
 type fields struct {
 	replicas *int32
 	template *clusterv1.MachineTemplateSpec
-	// machines and ready are how many there are by its status.
+	// machines and ready are the numbers of Machines and ready Machines in its status.
 	machines, ready *int32
 	// paused reports whether its spec pauses it.
 	paused bool
@@ -46,16 +46,16 @@ func New(object client.Object) *Resource {
 	return &Resource{Object: object, kind: kindNamed(lo.Ternary(isPool, v1alpha1.ScalableResourceKindMachinePool, v1alpha1.ScalableResourceKindMachineDeployment))}
 }
 
-// API returns the object itself, as clients need it.
+// API returns the object itself, for clients.
 func (r *Resource) API() client.Object { return r.Object.(client.Object) }
 
 // Kind returns the kind of the resource.
 func (r *Resource) Kind() Kind { return r.kind }
 
-// Key returns namespace and name.
+// Key returns the namespace and name.
 func (r *Resource) Key() types.NamespacedName { return client.ObjectKeyFromObject(r.API()) }
 
-// String returns kind, namespace and name, for errors.
+// String returns the kind, namespace and name, for errors.
 func (r *Resource) String() string { return fmt.Sprintf("%s %s", r.kind.Name(), r.Key()) }
 
 // DeepCopy returns a copy.
@@ -63,47 +63,47 @@ func (r *Resource) DeepCopy() *Resource {
 	return New(r.API().DeepCopyObject().(client.Object))
 }
 
-// Replicas returns those that are wanted; zero if there are none written.
+// Replicas returns the replicas of the spec; zero if they are not set.
 func (r *Resource) Replicas() int32 { return lo.FromPtr(r.kind.fields(r.API()).replicas) }
 
-// HasReplicas tells whether replicas are written.
+// HasReplicas reports whether the replicas of the spec are set.
 func (r *Resource) HasReplicas() bool { return r.kind.fields(r.API()).replicas != nil }
 
-// SetReplicas writes the replicas that are wanted from now on.
+// SetReplicas sets the replicas of the spec.
 func (r *Resource) SetReplicas(replicas int32, now time.Time) {
 	if !r.HasReplicas() || r.Replicas() != replicas {
 		r.kind.setReplicas(r.API(), replicas, now)
 	}
 }
 
-// Machines returns how many Machines the status tells of, and how many are ready.
+// Machines returns the numbers of Machines and of ready Machines in the status.
 func (r *Resource) Machines() (all, ready int32) {
 	fields := r.kind.fields(r.API())
 	return lo.FromPtr(fields.machines), lo.FromPtr(fields.ready)
 }
 
-// MachineTemplate returns what all Machines of the resource have.
+// MachineTemplate returns the template of the resource's Machines.
 func (r *Resource) MachineTemplate() *clusterv1.MachineTemplateSpec {
 	return r.kind.fields(r.API()).template
 }
 
-// References returns what the resource refers to.
+// References returns the references of the resource.
 func (r *Resource) References() []clusterv1.ContractVersionedObjectReference {
 	spec := r.MachineTemplate().Spec
 	return lo.Filter([]clusterv1.ContractVersionedObjectReference{spec.InfrastructureRef, spec.Bootstrap.ConfigRef},
 		func(ref clusterv1.ContractVersionedObjectReference, _ int) bool { return ref.IsDefined() })
 }
 
-// OwnerReference returns a reference to the resource, for what it refers to.
+// OwnerReference returns an owner reference to the resource, for the objects that it refers to.
 func (r *Resource) OwnerReference() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: string(r.kind.Name()), Name: r.GetName(), UID: r.GetUID()}
 }
 
-// conditions returns the object as one that has conditions.
+// Conditions returns the object as a getter of its conditions.
 func (r *Resource) Conditions() conditions.Getter { return r.Object.(conditions.Getter) }
 
-// Get returns the scalable resource of a name from the cache; nil if there is none. Of
-// two, which have other kinds, it is the one that this operator has made or adopted.
+// Get returns the scalable resource with a name from the cache; nil if there is none. If
+// there is one of each kind, it returns the one that this operator has generated or adopted.
 func Get(ctx context.Context, clusters *operator.Clusters, name string) (*Resource, error) {
 	var found *Resource
 	key := types.NamespacedName{Namespace: clusters.Cluster.Namespace, Name: name}
@@ -145,14 +145,14 @@ func List(ctx context.Context, clusters *operator.Clusters, options ...client.Li
 	return resources, nil
 }
 
-// IsCurrent tells whether the API server has the replicas that the cache has, set at the
-// same time. It is asked before a Machine is let go, which cannot be taken back: with a
-// cache that is behind, replicas may count it again, or have been lowered only just now.
+// IsCurrent reports whether the API server has the same replicas as the cache, set at the
+// same time. It is called before a Machine is deleted, which cannot be undone: if the cache
+// is behind, replicas can count the Machine again, or can have been lowered only now.
 func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (bool, error) {
 	object, _ := r.kind.empty()
 	if err := clusters.Management.GetAPIReader().Get(ctx, r.Key(), object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return true, nil // there is nothing that acts on replicas
+			return true, nil // nothing acts on replicas any more
 		}
 		return false, fmt.Errorf("getting %s: %w", r, err)
 	}
@@ -160,13 +160,13 @@ func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (
 	return object.GetUID() == r.GetUID() && since(object) == since(r.API()) && New(object).Replicas() == r.Replicas(), nil
 }
 
-// Unusable returns why no Machines can be had from a resource; empty if they can.
+// Unusable returns why a resource cannot create Machines; empty if it can.
 func Unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
 	return resource.kind.unusable(ctx, clusters, resource)
 }
 
-// ReplicasLoweredAt returns when replicas were lowered because the MachineSet was blocked; false if
-// they were last changed for another reason.
+// ReplicasLoweredAt returns when replicas were lowered because the MachineSet was blocked;
+// false if they were last changed for another reason.
 func ReplicasLoweredAt(resource *Resource) (time.Time, bool) {
 	return timestamp.Of(resource, v1alpha1.ReplicasLoweredAtAnnotation)
 }

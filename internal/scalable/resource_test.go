@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// Names of MachineDeployments and MachinePools are no secret to each other: somebody can
-// have made one with the name of one of ours.
+// A MachineDeployment and a MachinePool can have the same name: a user can create one with
+// the name of a generated one.
 func TestGet(t *testing.T) {
 	ours := map[string]string{v1alpha1.TemplateLabel: "general"}
 	deployment := func(labels map[string]string) client.Object {
@@ -33,7 +33,7 @@ func TestGet(t *testing.T) {
 		"a MachinePool":                   {[]client.Object{pool(ours)}, "MachinePool clusters/x"},
 		"two, the MachineDeployment ours": {[]client.Object{deployment(ours), pool(nil)}, "MachineDeployment clusters/x"},
 		"two, the MachinePool ours":       {[]client.Object{deployment(nil), pool(ours)}, "MachinePool clusters/x"},
-		"somebody else's MachinePool":     {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
+		"a user's MachinePool":            {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := fixture.Clusters(tc.objects...)
@@ -49,8 +49,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Replicas that were set a moment ago, and that the cache does not have, have not been
-// seen by the provider for long, whatever the cache says.
+// If the cache lacks the newest replicas, the provider has had less time to see them than
+// the cache shows.
 func TestIsCurrent(t *testing.T) {
 	withReplicas := func(replicas int32, age time.Duration) *Resource {
 		pool := New(fixture.MachinePool(nil))
@@ -63,11 +63,11 @@ func TestIsCurrent(t *testing.T) {
 		stored *Resource
 		want   bool
 	}{
-		"the same":                   {withReplicas(2, time.Minute), true},
-		"others":                     {withReplicas(1, time.Minute), false},
-		"the same, but set just now": {withReplicas(2, time.Second), false},
-		"another of that name":       {again, false},
-		"none":                       {nil, true},
+		"the same":                {withReplicas(2, time.Minute), true},
+		"others":                  {withReplicas(1, time.Minute), false},
+		"the same, but set later": {withReplicas(2, time.Second), false},
+		"another of that name":    {again, false},
+		"none":                    {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object

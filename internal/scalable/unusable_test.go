@@ -13,7 +13,7 @@ import (
 )
 
 func TestUnusable(t *testing.T) {
-	const without = "AzureMachinePool clusters/pool has no MachinePool Machines (status.infrastructureMachineKind), so that no single one could be removed: turn them on in the infrastructure provider, or set spec.scalableResource.kind to MachineDeployment"
+	const without = "AzureMachinePool clusters/pool has no MachinePool Machines (status.infrastructureMachineKind is not set), so single machines cannot be deleted: turn them on in the infrastructure provider, or set spec.scalableResource.kind to MachineDeployment"
 	managed := map[string]string{clusterv1.ReplicasManagedByAnnotation: "external-autoscaler"}
 	for name, tc := range map[string]struct {
 		annotations map[string]string
@@ -22,16 +22,16 @@ func TestUnusable(t *testing.T) {
 		handsOff    bool
 	}{
 		"no infrastructure yet":                       {},
-		"an infrastructure that is being made":        {status: `{ready: false}`},
+		"an infrastructure that is not ready":         {status: `{ready: false}`},
 		"one that makes Machines, before it is ready": {status: `{infrastructureMachineKind: AzureMachinePoolMachine}`},
 		"one that makes Machines":                     {status: `{ready: true, infrastructureMachineKind: AzureMachinePoolMachine}`},
 		"one that is ready and makes none":            {status: `{ready: true}`, want: without},
-		"one that says so with an empty string":       {status: `{ready: true, infrastructureMachineKind: ""}`, want: without},
+		"one with an empty kind of Machines":          {status: `{ready: true, infrastructureMachineKind: ""}`, want: without},
 		"one that is ready by the contract":           {status: `{initialization: {provisioned: true}}`, want: without},
-		"replicas of somebody else": {status: `{ready: true, infrastructureMachineKind: AzureMachinePoolMachine}`, annotations: managed, handsOff: true,
-			want: "the replicas of MachinePool clusters/pool are set by somebody else: remove what does that, and the annotation cluster.x-k8s.io/replicas-managed-by"},
-		"replicas of somebody else, and no infrastructure": {annotations: managed, want: "set by somebody else", handsOff: true},
-		"replicas that are said to be of nobody else":      {annotations: map[string]string{clusterv1.ReplicasManagedByAnnotation: "false"}},
+		"replicas of another controller": {status: `{ready: true, infrastructureMachineKind: AzureMachinePoolMachine}`, annotations: managed, handsOff: true,
+			want: "another controller sets the replicas of MachinePool clusters/pool: turn that off, and remove the annotation cluster.x-k8s.io/replicas-managed-by"},
+		"replicas of another controller, and no infrastructure": {annotations: managed, want: "another controller sets", handsOff: true},
+		"replicas-managed-by is false":                          {annotations: map[string]string{clusterv1.ReplicasManagedByAnnotation: "false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object

@@ -43,7 +43,7 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		pool := f.resource(ctx)
 		env.annotate(ctx, pool.API(), clusterv1.ReplicasManagedByAnnotation, new("somebody"))
 		f.waitNotReady(ctx, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonScalableResourceUnusable,
-			"MachinePool fleet/"+pool.GetName(), "are set by somebody else", clusterv1.ReplicasManagedByAnnotation)
+			"another controller sets the replicas of MachinePool fleet/"+pool.GetName(), "turn that off", clusterv1.ReplicasManagedByAnnotation)
 
 		By("deleting a claim, and setting replicas as somebody else would")
 		env.delete(ctx, claims[0])
@@ -79,7 +79,7 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		f.template.Spec.Template.Spec.InfrastructureRef.Name = theirs.GetName()
 		f.create(ctx)
 		f.waitNotReady(ctx, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable,
-			"SimulatedMachinePool fleet/"+theirs.GetName(), "is in use by MachinePool "+theirs.GetName(), "make one of its own")
+			"SimulatedMachinePool fleet/"+theirs.GetName(), "is in use by MachinePool "+theirs.GetName(), "create another one")
 	})
 })
 

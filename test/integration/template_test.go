@@ -116,7 +116,7 @@ var _ = Describe("A template", Ordered, func() {
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "NoSuchMachineTemplate", "install the provider"),
 		Entry("because of a kind that is no template", "notemplate", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.Template.Spec.InfrastructureRef.Kind, spec.Template.Spec.InfrastructureRef.Name = "SimulatedCluster", served.Name
-		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "SimulatedCluster fleet/served is no template"),
+		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "SimulatedCluster fleet/served is not a template"),
 		Entry("because it has no infrastructure", "noref", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.Template.Spec.InfrastructureRef = nil
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing, "spec.template.spec.infrastructureRef"),
