@@ -18,14 +18,14 @@ import (
 // readFromTemplates are the annotations that Cluster API reads from infrastructure and
 // bootstrap templates. As of Cluster API v1.14 there is one, which MachineSets read from
 // bootstrap templates (core/reconcilers/machineset/machineset_preflight.go,
-// skippedPreflightChecks). What is under spec.template of a template is part of its
-// content, and not meant here.
+// skippedPreflightChecks). Annotations in spec.template of a template are not meant: they
+// are part of its content.
 var readFromTemplates = []string{clusterv1.MachineSetSkipPreflightChecksAnnotation}
 
-// WithTemplateAnnotations returns the annotations of a generated resource, with those that its template
-// wants now and without those that the template wanted before. The keys of the template
-// are recorded in an annotation, so that a key that the template no longer has can be
-// told from one that a user or another controller has set.
+// WithTemplateAnnotations returns the annotations of a generated resource with those that its
+// template has now, and without those that it had before. An annotation records the keys of
+// the template, to distinguish a key that the template no longer has from one that a user or
+// another controller has set.
 func WithTemplateAnnotations(current, wanted map[string]string) map[string]string {
 	annotated := lo.OmitByKeys(current, recorded(current))
 	delete(annotated, v1alpha1.TemplateAnnotationsAnnotation)
@@ -40,7 +40,7 @@ func WithTemplateAnnotations(current, wanted map[string]string) map[string]strin
 	})
 }
 
-// recorded returns the keys that came from a template.
+// recorded returns the keys that are recorded as those of a template.
 func recorded(annotations map[string]string) []string {
 	return strings.Split(annotations[v1alpha1.TemplateAnnotationsAnnotation], ",")
 }
@@ -51,7 +51,7 @@ func CopiedAnnotations(own, base map[string]string) map[string]string {
 	return lo.Assign(lo.OmitByKeys(own, readFromTemplates), lo.PickByKeys(base, readFromTemplates))
 }
 
-// BaseOf returns the name of the template that an object is a copy of; empty if it is none.
+// BaseOf returns the name of the template that an object is a copy of; empty if it is not a copy.
 func BaseOf(object *unstructured.Unstructured) string {
 	annotations := object.GetAnnotations()
 	if annotations[clusterv1.TemplateClonedFromGroupKindAnnotation] != object.GroupVersionKind().GroupKind().String() || !scalable.IsTemplateKind(object) {

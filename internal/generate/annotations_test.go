@@ -62,7 +62,7 @@ func TestAnnotated(t *testing.T) {
 	}
 }
 
-// Annotations of the scalable resource do not shape Machines, so they make no other one.
+// Annotations of the scalable resource do not shape Machines, so they do not lead to another resource.
 func TestScalableResourceAnnotations(t *testing.T) {
 	for _, kind := range []v1alpha1.ScalableResourceKind{v1alpha1.ScalableResourceKindMachineDeployment, v1alpha1.ScalableResourceKindMachinePool} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -99,8 +99,8 @@ func generateOf(template *v1alpha1.KarpenterMachineTemplate) (*Generated, error)
 	return generate(template, fixture.Spot)
 }
 
-// A copy has those annotations of its base that Cluster API reads from templates, and
-// is the same copy whatever they are.
+// A copy has the annotations of its base that Cluster API reads from templates. They do not
+// change its name.
 func TestCopiesKeepWhatClusterAPIReads(t *testing.T) {
 	copyWith := func(annotations map[string]string) (name string, got map[string]string) {
 		t.Helper()

@@ -15,8 +15,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// Clusters of one namespace with templates of one name and content share nothing that is
-// generated: each operator writes and deletes what it has generated.
+// Clusters of one namespace with equal templates of one name share no generated object: each
+// operator writes and deletes only objects that it has generated.
 func TestClustersOfANamespaceShareNothing(t *testing.T) {
 	onePatch := func(t *v1alpha1.KarpenterMachineTemplate, path string) *v1alpha1.KarpenterMachineTemplate {
 		t.Spec.Patches = []v1alpha1.Patch{fixture.Patch(path, "{{ .instanceType }}")}
@@ -28,9 +28,9 @@ func TestClustersOfANamespaceShareNothing(t *testing.T) {
 		infrastructure *unstructured.Unstructured
 		objects        int
 	}{
-		"a base that nothing changes": {template: fixture.Template(), infrastructure: fixture.Infrastructure()},
-		"a copy":                      {template: fixture.TemplateWithPatches(), infrastructure: fixture.Infrastructure(), objects: 1},
-		"a MachinePool":               {template: fixture.PoolTemplate(pool.GetKind()), infrastructure: pool, objects: 2},
+		"a base without changes": {template: fixture.Template(), infrastructure: fixture.Infrastructure()},
+		"a copy":                 {template: fixture.TemplateWithPatches(), infrastructure: fixture.Infrastructure(), objects: 1},
+		"a MachinePool":          {template: fixture.PoolTemplate(pool.GetKind()), infrastructure: pool, objects: 2},
 		"a MachinePool with patches": {
 			template: onePatch(fixture.PoolTemplate(pool.GetKind()), "/spec/template/spec/template/type"), infrastructure: pool, objects: 2,
 		},

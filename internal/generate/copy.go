@@ -15,12 +15,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// Bases are what machines are made from.
+// Bases are the templates from which objects are generated.
 type Bases struct {
-	// Infrastructure and Bootstrap are what a KarpenterMachineTemplate refers to in
-	// template.spec; nil where it refers to none.
+	// Infrastructure and Bootstrap are the templates that template.spec of a
+	// KarpenterMachineTemplate refers to; nil if it refers to none.
 	Infrastructure, Bootstrap *unstructured.Unstructured
-	// ByRef returns what an instance type itself refers to.
+	// ByRef returns the template that an instance type refers to.
 	ByRef func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 }
 
@@ -44,15 +44,14 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 	return bases, nil
 }
 
-// copyOf returns a template with the base's kind and another spec, as Cluster API's
-// topology controller makes one (exp/topology/desiredstate/desired_state.go,
-// templateToTemplate). Of the base's own labels and annotations it has only those that
-// Cluster API reads from templates: with the others, tools that keep a cluster as it is in
-// a repository would take it for theirs. They are not part of its name; package
-// machinetemplate keeps them as they are on the base.
+// copyOf returns a template with the base's kind and another spec, like those of Cluster
+// API's topology controller (exp/topology/desiredstate/desired_state.go,
+// templateToTemplate). It has only those annotations of the base that Cluster API reads
+// from templates: with the other labels and annotations, GitOps tools would treat it as
+// theirs. Its name does not depend on them; package generatedcopy keeps them up to date.
 func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any) *unstructured.Unstructured {
 	kind := base.GroupVersionKind()
-	// Each Cluster has copies of its own, also of a base that several Clusters share.
+	// Each Cluster has its own copies, even of a base that several Clusters share.
 	hash := HashOf(g.cluster.Name, g.template.Name, kind.GroupKind().String(), spec)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(kind)

@@ -20,18 +20,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// Generated is what is made for one offering.
+// Generated has the objects that are generated for one offering.
 type Generated struct {
-	// Resource without replicas.
+	// Resource is the scalable resource, without replicas.
 	Resource *scalable.Resource
-	// Objects are what was made of base templates, and the resource refers to: copies,
-	// or a machine pool and its bootstrap configuration. A base of Machines that
-	// nothing changes is referred to itself.
+	// Objects are the objects that are generated from base templates and that the resource
+	// refers to: copies, or a machine pool and its bootstrap configuration. A
+	// MachineDeployment refers directly to a base that does not change.
 	Objects []*unstructured.Unstructured
 }
 
-// Generator makes scalable resources from one revision of a template. It is pure,
-// and for one goroutine at a time.
+// Generator generates scalable resources from one revision of a template. It is pure. Only
+// one goroutine can use it at a time.
 type Generator struct {
 	cluster  types.NamespacedName
 	template *v1alpha1.KarpenterMachineTemplate
@@ -41,7 +41,7 @@ type Generator struct {
 	byRef    func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 }
 
-// base is a base template, and its copies by what was done to it.
+// base is a base template with its copies, by the patch operations that were applied.
 type base struct {
 	object *unstructured.Unstructured
 	spec   map[string]any
@@ -58,9 +58,9 @@ func GeneratorFor(ctx context.Context, clusters *operator.Clusters, template *v1
 	return NewGenerator(clusters.Cluster, template, bases)
 }
 
-// NewGenerator returns the generator for a template in the served Cluster. The error
-// names what is wrong for all offerings: a patch that can never be applied, or a
-// bootstrap template that is not what its kind should be.
+// NewGenerator returns the generator for a template in the served Cluster. It returns an
+// error for problems of all offerings: a patch that can never be applied, or a bootstrap
+// template that does not match its kind.
 func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, bases Bases) (*Generator, error) {
 	patches, err := patch.Compile(template.Spec.Patches)
 	if err != nil {
@@ -91,14 +91,14 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 	return g, nil
 }
 
-// Generate returns what is made for an offering. Names and the template hash depend
-// on nothing but what shapes the Machines: a price, for one, does not.
+// Generate returns the objects for an offering. Names and the template hash depend only on
+// what shapes the Machines, and not on the price, for example.
 //
-// It fails if there is no infrastructure for the offering, or patches cannot be
-// applied for it; with an UnreadError if that could not be found out.
+// It returns an error if the offering has no infrastructure or patches cannot be applied,
+// and an UnreadError if a template could not be read.
 func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
 	if offering.InfrastructureRef == nil && g.bases[v1alpha1.PatchTargetInfrastructure] == nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef and template.spec has none either", g.template.Name, instanceType.Name)
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef: set one there or in spec.template.spec", g.template.Name, instanceType.Name)
 	}
 	key, variables := instanceType.KeyOf(offering), g.variables(instanceType, offering)
 	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
@@ -107,7 +107,7 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	return g.machineDeployment(key, offering, variables)
 }
 
-// machine returns what all Machines of the template have in common.
+// machine returns the spec that all Machines of the template have in common.
 func (g *Generator) machine() clusterv1.MachineSpec {
 	spec := g.template.Spec.Template.Spec
 	return clusterv1.MachineSpec{
@@ -120,7 +120,7 @@ func (g *Generator) machine() clusterv1.MachineSpec {
 	}
 }
 
-// templateOf returns a base, or its copy if that is changed for the offering.
+// templateOf returns a base, or a copy of it if patches change it for the offering.
 func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Variables) (*unstructured.Unstructured, error) {
 	operations, err := g.patches.Render(target, variables)
 	if err != nil {
@@ -148,7 +148,7 @@ func referenceTo(object *unstructured.Unstructured) clusterv1.ContractVersionedO
 	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: object.GetName()}
 }
 
-// variables returns what Go templates in patches can use.
+// variables returns the variables of an offering for Go templates in patches.
 func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering) patch.Variables {
 	labels := instanceType.NodeLabels()
 	return patch.Variables{

@@ -61,9 +61,9 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// A base that is edited makes other resources, whether it is copied or not.
+// An edited base leads to other resources, whether it is copied or not.
 func TestBaseChanges(t *testing.T) {
-	for name, template := range map[string]*v1alpha1.KarpenterMachineTemplate{"as it is": fixture.Template(), "patched": fixture.TemplateWithPatches()} {
+	for name, template := range map[string]*v1alpha1.KarpenterMachineTemplate{"without patches": fixture.Template(), "patched": fixture.TemplateWithPatches()} {
 		t.Run(name, func(t *testing.T) {
 			bases := Bases{Infrastructure: fixture.Infrastructure()}
 			names := func() string {
@@ -82,13 +82,13 @@ func TestBaseChanges(t *testing.T) {
 			bases.Infrastructure.SetResourceVersion("8")
 			bases.Infrastructure.SetLabels(map[string]string{"x": "y"})
 			if after := names(); after != before {
-				t.Errorf("a label of the base made %s of %s", after, before)
+				t.Errorf("a label of the base changed %s to %s", before, after)
 			}
 			if err := unstructured.SetNestedField(bases.Infrastructure.Object, "ami-2", "spec", "template", "spec", "ami"); err != nil {
 				t.Fatal(err)
 			}
 			if after := names(); after == before {
-				t.Error("another spec of the base made the same resource")
+				t.Error("another spec of the base led to the same resource")
 			}
 		})
 	}
@@ -113,6 +113,6 @@ func TestPatchesFailForOneOffering(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}); err != nil {
-		t.Errorf("an offering that the patch is not for fails, too: %v", err)
+		t.Errorf("an offering for which the patch is not enabled fails, too: %v", err)
 	}
 }

@@ -18,26 +18,26 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// kubeadmTemplate is the kind whose nodes the operator makes join as Karpenter
-// needs it. For all other bootstrap kinds, patches must.
+// kubeadmTemplate is the kind that the operator changes so that Nodes join as Karpenter
+// requires it. For all other bootstrap kinds, the user must configure that.
 var kubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
 
-// LacksVersion reports whether a template generates Machines with a KubeadmConfigTemplate,
-// whose provider makes no bootstrap data for a Machine without a version.
+// LacksVersion reports whether a template without a version generates Machines with a
+// KubeadmConfigTemplate, whose provider generates no bootstrap data without a version.
 func LacksVersion(template *v1alpha1.KarpenterMachineTemplate) bool {
 	spec := template.Spec.Template.Spec
 	generates := len(template.Spec.InstanceTypes) > 0 || template.Spec.Discovery != nil && template.Spec.Discovery.InfrastructureTemplates != nil
 	return spec.Version == "" && generates && schema.GroupKind{Group: spec.Bootstrap.ConfigRef.APIGroup, Kind: spec.Bootstrap.ConfigRef.Kind} == kubeadmTemplate
 }
 
-// registerWithTaints is the kubelet's argument that wins over kubeadm's own taints
-// (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
+// registerWithTaints is the kubelet's argument that takes precedence over kubeadm's own
+// taints (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
 const registerWithTaints = "register-with-taints"
 
-// joinTainted adds to the spec of a KubeadmConfigTemplate the taint that keeps Pods
-// off until Karpenter has registered the Node, and the arguments for the kubelet
-// that make it what the catalogue counts with. What is there already stays, but for
-// arguments that template.spec.kubelet sets. The spec is modified.
+// joinTainted modifies the spec of a KubeadmConfigTemplate. It adds the taint that keeps
+// Pods away until Karpenter has registered the Node, and the kubelet's arguments for
+// spec.kubelet, with which package catalog computes allocatable. It replaces no
+// existing settings except for arguments that spec.kubelet sets.
 func joinTainted(version string, spec map[string]any, kubelet *v1alpha1.KubeletConfiguration) error {
 	path := []string{"template", "spec", "joinConfiguration", "nodeRegistration"}
 	registration, _, err := unstructured.NestedMap(spec, path...)
@@ -62,12 +62,12 @@ func joinTainted(version string, spec map[string]any, kubelet *v1alpha1.KubeletC
 	return unstructured.SetNestedMap(spec, registration, path...)
 }
 
-// argument is an argument of the kubelet; some can be given more than once.
+// argument is an argument of the kubelet. Some can be set more than once.
 type argument struct{ name, value string }
 
 func (a argument) sameName(other argument) bool { return a.name == other.name }
 
-// withTaint returns the value of register-with-taints with the taint.
+// withTaint returns the value of register-with-taints with the taint added.
 func withTaint(taints string) string {
 	taint := karpv1.UnregisteredNoExecuteTaint
 	for given := range strings.SplitSeq(taints, ",") {
@@ -96,8 +96,8 @@ func addTaint(registration map[string]any) error {
 	return nil
 }
 
-// readArguments returns nodeRegistration.kubeletExtraArgs, which is a map in
-// v1beta1 and a list of names and values since.
+// readArguments returns nodeRegistration.kubeletExtraArgs, which is a map in v1beta1 and a
+// list of names and values in later versions.
 func readArguments(version string, registration map[string]any) ([]argument, error) {
 	if version == "v1beta1" {
 		given, _, err := unstructured.NestedStringMap(registration, "kubeletExtraArgs")
@@ -135,7 +135,7 @@ func writeArguments(version string, registration map[string]any, arguments []arg
 	}
 }
 
-// kubeletArguments returns the arguments that make a kubelet what the template says.
+// kubeletArguments returns the kubelet's arguments for the settings of the template.
 func kubeletArguments(kubelet *v1alpha1.KubeletConfiguration) []argument {
 	if kubelet == nil {
 		return nil

@@ -26,18 +26,18 @@ func TestJoinTainted(t *testing.T) {
 		version, given, want string
 		kubelet              *v1alpha1.KubeletConfiguration
 	}{
-		"nothing given": {version: "v1beta2", given: `{}`,
+		"nothing set": {version: "v1beta2", given: `{}`,
 			want: `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, effect: NoExecute}]}}}`},
 		"kubelet durations": {version: "v1beta2", kubelet: kubelet, given: `{}`,
 			want: `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, effect: NoExecute}], kubeletExtraArgs: [
 				{name: max-pods, value: "58"}, {name: system-reserved, value: "cpu=100m,memory=200Mi"}, {name: kube-reserved, value: "cpu=80m"},
 				{name: eviction-hard, value: "memory.available<5%,nodefs.available<10%"}]}}}`},
-		"what is given stays": {version: "v1beta2", kubelet: &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))},
+		"existing settings stay": {version: "v1beta2", kubelet: &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))},
 			given: `{preKubeadmCommands: [x], joinConfiguration: {discovery: {}, nodeRegistration: {taints: [{key: a, effect: NoSchedule}],
 				kubeletExtraArgs: [{name: v, value: "4"}, {name: max-pods, value: "250"}, {name: v, value: "5"}]}}}`,
 			want: `{preKubeadmCommands: [x], joinConfiguration: {discovery: {}, nodeRegistration: {taints: [{key: a, effect: NoSchedule}, {key: karpenter.sh/unregistered, effect: NoExecute}],
 				kubeletExtraArgs: [{name: v, value: "4"}, {name: v, value: "5"}, {name: max-pods, value: "58"}]}}}`},
-		"the taint is there": {version: "v1beta2",
+		"the taint exists": {version: "v1beta2",
 			given: `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, value: "true", effect: NoExecute}]}}}`,
 			want:  `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, value: "true", effect: NoExecute}]}}}`},
 		"taints as an argument": {version: "v1beta2",

@@ -17,13 +17,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// Launch is what a claim gets from a template in its present state: the scalable resource
-// of its offering, and annotations. It is the one answer to that question, when a claim is
-// launched, when it moves, and when what it refers to is missing.
+// Launch is what a claim gets from the current state of a template: the scalable resource
+// of its offering, and annotations. It is used when a claim is launched, when it is
+// relaunched with another offering, and when its scalable resource does not exist.
 type Launch struct {
 	// Resource is the name of the scalable resource.
 	Resource string
-	// Generated is what is created for it; nil if the resource is an adopted one.
+	// Generated has the objects to create; nil if the resource is an adopted one.
 	Generated *Generated
 
 	annotations map[string]string
@@ -34,9 +34,9 @@ var launchAnnotations = []string{
 	v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.TemplateRevisionAnnotation, v1alpha1.PriceAnnotation,
 }
 
-// UnlaunchableError says that no claim can be launched with an offering: the template does
-// not offer it, or nothing can be generated for it. Any other error says that this is not
-// known.
+// UnlaunchableError is the error for an offering with which no claim can be launched: the
+// template does not offer it, or nothing can be generated for it. After any other error
+// this is unknown.
 type UnlaunchableError struct{ error }
 
 // Unwrap returns the cause.

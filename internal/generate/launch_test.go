@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// What a claim gets replaces what it got before, of which nothing is left; the rest of
-// its annotations stays.
+// The annotations of a launch replace those of the launch before. Other annotations of the
+// claim stay.
 func TestLaunchAnnotates(t *testing.T) {
 	before := map[string]string{
 		"user": "own", v1alpha1.ScalableResourceAnnotation: "old", v1alpha1.TemplateHashAnnotation: "old",
@@ -31,6 +31,6 @@ func TestLaunchAnnotates(t *testing.T) {
 		t.Errorf("a claim without annotations (-want +got):\n%s", diff)
 	}
 	if before[v1alpha1.PriceAnnotation] != "0.1" {
-		t.Error("the annotations that were given are changed")
+		t.Error("the given annotations were changed")
 	}
 }

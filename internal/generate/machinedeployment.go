@@ -18,8 +18,8 @@ import (
 // that it refers to.
 func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
 	generated := &Generated{}
-	// asTheyAre are the specs of bases that nothing changes. They shape the Machines as
-	// copies do, whose names tell what they are.
+	// asTheyAre are the specs of bases that do not change. They are part of the hash,
+	// because the names of bases, unlike those of copies, do not depend on their content.
 	var asTheyAre []any
 	machine := g.machine()
 	machine.FailureDomain = offering.FailureDomain
@@ -54,8 +54,8 @@ func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offerin
 func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
 	cluster, template := g.cluster, g.template
 	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
-	// Cluster API's webhook would add these itself (core/webhooks/admission/
-	// machinedeployment.go); set here, what is created is what is stored.
+	// Cluster API's webhook would add these labels (core/webhooks/admission/
+	// machinedeployment.go). Set here, they are the same before and after the creation.
 	selector := map[string]string{
 		clusterv1.ClusterNameLabel:           cluster.Name,
 		clusterv1.MachineDeploymentNameLabel: name,
@@ -65,8 +65,8 @@ func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine c
 		Spec: clusterv1.MachineDeploymentSpec{
 			ClusterName: cluster.Name,
 			Selector:    metav1.LabelSelector{MatchLabels: selector},
-			// Nothing is ever rolled out. Should anybody change the template of a
-			// generated MachineDeployment, OnDelete keeps its Machines where they are.
+			// Nothing is ever rolled out. If a user changes the template of a generated
+			// MachineDeployment, OnDelete keeps its Machines.
 			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
 				Type: clusterv1.OnDeleteMachineDeploymentStrategyType,
 			}},

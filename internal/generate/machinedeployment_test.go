@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// generate generates for an offering of a template, with the bases that it names.
+// generate returns the objects for an offering of a template, with the bases that it names.
 func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Generated, error) {
 	bases := Bases{Bootstrap: fixture.Bootstrap()}
 	bases.Bootstrap.SetName(template.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
@@ -55,7 +55,7 @@ func TestMachineDeployment(t *testing.T) {
 		t.Errorf("got %s/%s, want clusters/%s", got.Namespace, got.Name, want)
 	}
 	if got.Spec.Replicas != nil {
-		t.Errorf("got %d replicas, want them left to the caller", *got.Spec.Replicas)
+		t.Errorf("got %d replicas, want none, because the caller sets them", *got.Spec.Replicas)
 	}
 	machine := got.Spec.Template.Spec
 	if machine.FailureDomain != "us-east-1a" || machine.Version != "v1.36.3" || machine.ClusterName != "prod" ||
@@ -77,7 +77,7 @@ func TestMachineDeployment(t *testing.T) {
 	}
 	for key, value := range got.Spec.Selector.MatchLabels {
 		if got.Spec.Template.Labels[key] != value {
-			t.Errorf("the selector asks for %s=%s, which the Machines do not have", key, value)
+			t.Errorf("the selector requires %s=%s, which the Machines lack", key, value)
 		}
 	}
 	if got.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {
@@ -135,7 +135,7 @@ func TestHash(t *testing.T) {
 func TestNames(t *testing.T) {
 	long := fixture.Template()
 	long.Name = strings.Repeat("t", 63)
-	long.Spec.InstanceTypes[0].Name = strings.Repeat("Ä_.I", 3) // as long as it goes, with what names must not have
+	long.Spec.InstanceTypes[0].Name = strings.Repeat("Ä_.I", 3) // the maximum length, with characters that names must not have
 	long.Spec.InstanceTypes = append(long.Spec.InstanceTypes, fixture.Template().Spec.InstanceTypes...)
 	names := map[string]bool{}
 	for _, template := range []*v1alpha1.KarpenterMachineTemplate{fixture.Template(), long} {
@@ -148,7 +148,7 @@ func TestNames(t *testing.T) {
 				}
 				// MachineSet and Machine append a dash and five characters each.
 				if problems := validation.IsDNS1123Label(resource.Name + "-abcde-abcde"); len(problems) > 0 {
-					t.Errorf("%s: a Machine's name would be refused: %v", resource.Name, problems)
+					t.Errorf("%s: a Machine's name would be rejected: %v", resource.Name, problems)
 				}
 				if names[resource.Name] {
 					t.Errorf("%s is the name of two resources", resource.Name)

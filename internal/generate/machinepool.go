@@ -20,8 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// machinePool returns the MachinePool for an offering, with a machine pool and a bootstrap
-// configuration of its own: those are no templates, and cannot be shared.
+// machinePool returns the MachinePool for an offering, with its own machine pool and
+// bootstrap configuration, which are not templates and cannot be shared.
 func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
 	infrastructure, err := g.infrastructureOf(offering, variables)
 	if err != nil {
@@ -71,19 +71,19 @@ func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, var
 	return generated, nil
 }
 
-// UnreadError says that what an offering is made from could not be read, so that nothing
-// is known of the offering.
+// UnreadError is the error for a template that could not be read, so that it is unknown
+// whether the offering is valid.
 type UnreadError struct{ error }
 
-// infrastructureOf returns what a machine pool is made from: the template's base with
-// its patches, or what the instance type refers to itself, which is taken as it is.
+// infrastructureOf returns the base of a machine pool: the template's base with its patches,
+// or the one that the instance type refers to, without changes.
 func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {
 	ref := offering.InfrastructureRef
 	if ref == nil {
 		return g.templateOf(v1alpha1.PatchTargetInfrastructure, variables)
 	}
 	if g.byRef == nil {
-		return nil, errors.New("nothing to read infrastructureRefs of instance types with")
+		return nil, errors.New("infrastructureRefs of instance types cannot be read")
 	}
 	base, err := g.byRef(*ref)
 	if err != nil {
@@ -99,9 +99,9 @@ func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch
 	return base, nil
 }
 
-// objectOf makes an object of its template, as Cluster API's topology controller does
-// (exp/topology/desiredstate/desired_state.go, computeMachinePool), or of another object
-// of the same kind, which then is the template.
+// objectOf generates an object from its template, like Cluster API's topology controller
+// (exp/topology/desiredstate/desired_state.go, computeMachinePool), or from another object
+// of the same kind, which then serves as the template.
 func (g *Generator) objectOf(base *unstructured.Unstructured, name string, labels map[string]string) (*unstructured.Unstructured, error) {
 	template := base.DeepCopy()
 	if !scalable.IsTemplateKind(base) {
@@ -109,7 +109,7 @@ func (g *Generator) objectOf(base *unstructured.Unstructured, name string, label
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", base.GetKind(), client.ObjectKeyFromObject(base), err)
 		}
-		// These are what there is, and belong to the provider.
+		// The provider sets these for the instances that exist.
 		delete(spec, "providerID")
 		delete(spec, "providerIDList")
 		template.Object["spec"] = map[string]any{"template": map[string]any{"spec": spec}}

@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// generateFrom generates for an offering, from certain bases.
+// generateFrom returns the objects for an offering, generated from bases.
 func generateFrom(t *testing.T, template *v1alpha1.KarpenterMachineTemplate, bases Bases, key catalog.Key) *Generated {
 	t.Helper()
 	generated, err := tryToGenerate(template, bases, key)
@@ -161,7 +161,7 @@ func TestMachinePoolsShareNothing(t *testing.T) {
 		}
 		for _, object := range generated.Objects {
 			if name := object.GetKind() + "/" + object.GetName(); names[name] {
-				t.Errorf("%s is made twice", name)
+				t.Errorf("%s is generated twice", name)
 			} else {
 				names[name] = true
 			}
@@ -199,8 +199,8 @@ func TestMachinePoolNames(t *testing.T) {
 		"the status of the base": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
 			nested(bases.Infrastructure, "x", "status", "y")
 		}, true},
-		"a price":            {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.InstanceTypes[0].Offerings[0].Price = "9" }, true},
-		"that a Node may go": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.ScalableResource.AllowNodeLoss = true }, true},
+		"a price":       {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.InstanceTypes[0].Offerings[0].Price = "9" }, true},
+		"allowNodeLoss": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.ScalableResource.AllowNodeLoss = true }, true},
 		"the infrastructure": {func(_ *v1alpha1.KarpenterMachineTemplate, bases Bases) {
 			nested(bases.Infrastructure, "westus", "spec", "location")
 		}, false},
@@ -228,7 +228,7 @@ func TestMachinePoolNames(t *testing.T) {
 	}
 }
 
-// With a Secret there is nothing to make for the bootstrap.
+// With a Secret, no bootstrap configuration is generated.
 func TestMachinePoolWithSecret(t *testing.T) {
 	template := fixture.PoolTemplate("AzureMachinePool")
 	template.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("join")}
@@ -239,7 +239,7 @@ func TestMachinePoolWithSecret(t *testing.T) {
 	}
 }
 
-// What an instance type refers to itself is a base, too: of its own kind, without patches.
+// An infrastructureRef of an instance type is a base, too: it can have another kind, and is not patched.
 func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
 	template := fixture.PoolTemplate("AzureMachinePool")
 	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/location", "westus")}
@@ -259,13 +259,13 @@ func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
 		own       func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 		allow     bool
 		wantError string
-		unread    bool // nothing is known of the offering then
+		unread    bool // whether the offering is valid is unknown then
 	}{
-		"that may be used":      {own: reads(own, nil), allow: true},
-		"that is refused":       {own: reads(own, nil), wantError: "set spec.scalableResource.allowNodeLoss"},
+		"that is allowed":       {own: reads(own, nil), allow: true},
+		"that is rejected":      {own: reads(own, nil), wantError: "set spec.scalableResource.allowNodeLoss"},
 		"that does not exist":   {own: reads(nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pools"}, "own")), allow: true, wantError: `KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: pools "own" not found`},
 		"that cannot be read":   {own: reads(nil, errors.New("no answer")), allow: true, wantError: "KarpenterMachineTemplate general: infrastructureRef AWSMachinePool own: no answer", unread: true},
-		"that nothing can read": {allow: true, wantError: "nothing to read infrastructureRefs"},
+		"that nothing can read": {allow: true, wantError: "infrastructureRefs of instance types cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template.Spec.ScalableResource.AllowNodeLoss = tc.allow

@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// maxNameLength leaves room for the two random suffixes of six characters each
-	// that MachineSet and Machine append, so that Machine names, which must be
-	// label values, are not cut (Cluster API: internal/topology/names/names.go).
+	// maxNameLength leaves room for the two random suffixes of six characters each that
+	// Cluster API appends for the MachineSet and the Machine, so that it does not truncate
+	// the names of Machines, which must be label values (Cluster API:
+	// internal/topology/names/names.go).
 	maxNameLength = 63 - 2*6
 	hashLength    = 8
 )
 
-// HashOf returns a hash of everything that shapes a Machine. Values of these
-// types have one JSON form: maps are sorted and quantities are canonical.
+// HashOf returns a hash of values that shape a Machine. Values of these types have only one
+// JSON form: maps are sorted and quantities are canonical.
 func HashOf(values ...any) string {
 	hash := sha256.New()
 	for _, value := range values {
@@ -37,8 +38,8 @@ func HashOf(values ...any) string {
 	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
 }
 
-// ContentOf returns a hash of what a generated object is, but for its metadata: two with
-// the same are accepted or refused alike.
+// ContentOf returns a hash of a generated object without its metadata. An API server accepts
+// either all objects with the same hash or none.
 func ContentOf(object *unstructured.Unstructured) string {
 	return HashOf(object.GetAPIVersion(), object.GetKind(), object.Object["spec"])
 }
@@ -64,7 +65,7 @@ func (g *Generator) metadata(name string, labels map[string]string) metav1.Objec
 	}
 }
 
-// nameOf returns a name for people to recognise, made unique by the hash.
+// nameOf returns a readable name that the hash makes unique.
 func nameOf(hash string, parts ...string) string {
 	name := strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {

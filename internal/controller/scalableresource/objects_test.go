@@ -24,7 +24,7 @@ func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(theirs).Build()
 	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: live{clusterOf{client: management}}}}
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
-	const want = "TestMachineTemplate fleet/copy was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
+	const want = "TestMachineTemplate fleet/copy exists, but was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
 	if err == nil || !strings.Contains(err.Error(), want) || !isRejection(err) {
 		t.Errorf("got %v, want a refusal with %q in it", err, want)
 	}
