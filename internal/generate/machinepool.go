@@ -61,7 +61,7 @@ func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, var
 				ObjectMeta: clusterv1.ObjectMeta{
 					Labels: lo.Assign(metadata.Labels, labels),
 					// No hook: Cluster API puts these annotations on Machines that are being
-					// deleted, too (createOrUpdateMachines), so that it could never be taken off.
+					// deleted, too (createOrUpdateMachines), so it could never be removed.
 					Annotations: lo.Assign(metadata.Annotations),
 				},
 				Spec: machine,

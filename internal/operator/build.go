@@ -13,11 +13,11 @@ import (
 	core "sigs.k8s.io/karpenter/pkg/operator"
 )
 
-// commit is set by the linker: an image is built where git is not, so the go
-// command cannot know it there.
+// commit is set by the linker, because images are built without git, so that the go
+// command does not know the commit.
 var commit string
 
-// Build tells what the binary was built from.
+// Build has the versions from which the binary was built.
 type Build struct {
 	Version    string
 	Commit     string
@@ -26,10 +26,10 @@ type Build struct {
 	ClusterAPI string
 }
 
-// unknown is what cannot be known, as the modules of a test.
+// unknown is the value of an unknown version, such as of the modules of a test.
 const unknown = "unknown"
 
-// ReadBuild returns what this binary was built from.
+// ReadBuild returns the versions of this binary.
 func ReadBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -38,7 +38,7 @@ func ReadBuild() Build {
 	return BuildOf(info)
 }
 
-// BuildOf returns what the go command has written into a binary of this version.
+// BuildOf returns the versions in the build information of a binary.
 func BuildOf(info *debug.BuildInfo) Build {
 	build := Build{
 		Version: core.Version, Commit: cmp.Or(commit, unknown), GoVersion: runtime.Version(), Karpenter: unknown, ClusterAPI: unknown,
@@ -54,19 +54,19 @@ func BuildOf(info *debug.BuildInfo) Build {
 	return build
 }
 
-// String is what --version prints.
+// String returns the output of --version.
 func (b Build) String() string {
 	return fmt.Sprintf("%s %s\ncommit %s\n%s\nKarpenter %s\nCluster API %s",
 		Name, b.Version, b.Commit, b.GoVersion, b.Karpenter, b.ClusterAPI)
 }
 
-// The metric has a name of its own: Karpenter's karpenter_build_info tells the
-// version of the binary, too, but not that of Karpenter.
+// The metric has its own name, because Karpenter's karpenter_build_info has the version of
+// the binary, but not that of Karpenter.
 func init() {
 	build := ReadBuild()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "karpenter_capi_build_info",
-		Help: "Always 1; the labels tell what the operator was built from.",
+		Help: "Always 1. The labels are the versions from which the operator was built.",
 		ConstLabels: prometheus.Labels{
 			"version":             build.Version,
 			"commit":              build.Commit,

@@ -53,9 +53,9 @@ func TestBuildInfoMetric(t *testing.T) {
 			}
 		}
 		if value := family.GetMetric()[0].GetGauge().GetValue(); len(family.GetMetric()) != 1 || value != 1 {
-			t.Errorf("got %d metrics of the value %v, want one of 1", len(family.GetMetric()), value)
+			t.Errorf("got %d metrics with the value %v, want one with 1", len(family.GetMetric()), value)
 		}
 		return
 	}
-	t.Error("karpenter_capi_build_info is not there")
+	t.Error("karpenter_capi_build_info does not exist")
 }

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FindCluster returns the Cluster to serve. With a name and a namespace it is
-// that one, whether it exists already or not. Otherwise it is the one Cluster
-// that matches what is given; if there is none, or more than one, the error
-// lists what is there.
+// FindCluster returns the Cluster to serve. If a name and a namespace are set, it is that
+// Cluster, even if it does not exist yet. Otherwise it is the only Cluster that matches. If
+// no Cluster or more than one matches, the error lists the Clusters that exist.
 func FindCluster(ctx context.Context, management client.Reader, namespace, name string) (types.NamespacedName, error) {
 	if namespace != "" && name != "" {
 		return types.NamespacedName{Namespace: namespace, Name: name}, nil

@@ -19,15 +19,15 @@ func TestFindCluster(t *testing.T) {
 		namespace, name string
 		want, wantError string
 	}{
-		"both are given":                {exist: []string{"a/x", "b/y"}, namespace: "a", name: "x", want: "a/x"},
-		"both are given, not there yet": {namespace: "a", name: "x", want: "a/x"},
-		"the only one":                  {exist: []string{"a/x"}, want: "a/x"},
-		"the only one of a namespace":   {exist: []string{"a/x", "b/y"}, namespace: "b", want: "b/y"},
-		"the only one of a name":        {exist: []string{"a/x", "b/y"}, name: "y", want: "b/y"},
-		"none":                          {wantError: "expected exactly one Cluster, found none: set --cluster-name and --cluster-namespace"},
-		"two":                           {exist: []string{"b/y", "a/x"}, wantError: "expected exactly one Cluster, found a/x, b/y: set"},
-		"none of that name":             {exist: []string{"b/y", "a/x"}, name: "z", wantError: "expected exactly one Cluster named z, found a/x, b/y: set"},
-		"two of one name":               {exist: []string{"a/x", "b/x"}, name: "x", wantError: "expected exactly one Cluster named x, found a/x, b/x: set"},
+		"both are set":                 {exist: []string{"a/x", "b/y"}, namespace: "a", name: "x", want: "a/x"},
+		"both are set, does not exist": {namespace: "a", name: "x", want: "a/x"},
+		"the only one":                 {exist: []string{"a/x"}, want: "a/x"},
+		"the only one of a namespace":  {exist: []string{"a/x", "b/y"}, namespace: "b", want: "b/y"},
+		"the only one with a name":     {exist: []string{"a/x", "b/y"}, name: "y", want: "b/y"},
+		"none":                         {wantError: "expected exactly one Cluster, found none: set --cluster-name and --cluster-namespace"},
+		"two":                          {exist: []string{"b/y", "a/x"}, wantError: "expected exactly one Cluster, found a/x, b/y: set"},
+		"none with the name":           {exist: []string{"b/y", "a/x"}, name: "z", wantError: "expected exactly one Cluster named z, found a/x, b/y: set"},
+		"two with one name":            {exist: []string{"a/x", "b/x"}, name: "x", wantError: "expected exactly one Cluster named x, found a/x, b/x: set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(scheme.Scheme)

@@ -20,21 +20,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Clusters are the two clusters and the Cluster that is served.
+// Clusters has the clients of both clusters, and the served Cluster.
 type Clusters struct {
 	// Cluster is the served Cluster, in the management cluster.
 	Cluster types.NamespacedName
 	// Workload has Pods, Nodes, NodePools, NodeClaims and templates.
 	Workload cluster.Cluster
-	// Management has Cluster API's objects; its cache holds only what belongs to
-	// the served Cluster, and the templates of its namespace.
+	// Management has Cluster API's objects. Its cache has only objects of the served
+	// Cluster, and the infrastructure and bootstrap templates of its namespace.
 	Management cluster.Cluster
-	// Timings are those of the operator; zero for ProductionTimings.
+	// Timings are the timings of the operator; zero for ProductionTimings.
 	Timings Timings
 }
 
-// newManagement returns the management cluster, whose cache is limited to the
-// served Cluster.
+// newManagement returns the management cluster with a cache that is limited to the served
+// Cluster.
 func newManagement(ctx context.Context, config *rest.Config, served types.NamespacedName) (cluster.Cluster, error) {
 	ofCluster := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{clusterv1.ClusterNameLabel: served.Name})}
 	management, err := cluster.New(config, func(o *cluster.Options) {
@@ -76,7 +76,7 @@ func (c *Clusters) ClusterDeleting(ctx context.Context) (bool, error) {
 	return !cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// Template returns the KarpenterMachineTemplate of a name from the cache of the workload
+// Template returns the KarpenterMachineTemplate with a name from the cache of the workload
 // cluster; nil if it does not exist.
 func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
 	template := &v1alpha1.KarpenterMachineTemplate{}

@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 )
 
-// Fields to list by, from the caches.
+// Fields by which objects can be listed from the caches.
 const (
 	// NodeClaimResourceField is the scalable resource of a NodeClaim.
 	NodeClaimResourceField = "metadata.annotations.scalable-resource"
@@ -25,7 +25,7 @@ const (
 	NodeClaimProviderIDField = "status.providerID"
 	// NodeClaimTemplateField is the template of a NodeClaim; core uses it too.
 	NodeClaimTemplateField = "spec.nodeClassRef.name"
-	// ResourceField is the scalable resource that made a MachineSet or Machine.
+	// ResourceField is the scalable resource of a MachineSet or Machine.
 	ResourceField = "metadata.labels.scalable-resource"
 	// MachineClaimField is the UID of the NodeClaim that a Machine serves.
 	MachineClaimField = "metadata.labels.node-claim-uid"
@@ -39,7 +39,7 @@ type field struct {
 	value  func(client.Object) string
 }
 
-// coreFields are those that Karpenter's controllers list by (karpenter:
+// coreFields are the fields by which Karpenter's controllers list objects (karpenter:
 // pkg/operator/operator.go, setupIndexers).
 var coreFields = []field{
 	{&corev1.Pod{}, "spec.nodeName", func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
@@ -65,15 +65,15 @@ var managementFields = []field{
 	{&clusterv1.Machine{}, MachineProviderIDField, func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }},
 }
 
-// ResourceOf returns the name of the scalable resource that made a MachineSet or a
-// Machine, whichever kind it has; empty if it is of none.
+// ResourceOf returns the name of the scalable resource of a MachineSet or Machine, of either
+// kind; empty if it has none.
 func ResourceOf(o client.Object) string {
 	return cmp.Or(o.GetLabels()[clusterv1.MachineDeploymentNameLabel], o.GetLabels()[clusterv1.MachinePoolNameLabel])
 }
 
 func index(ctx context.Context, indexer client.FieldIndexer, fields ...field) error {
 	for _, f := range fields {
-		// Core lists by empty values too, so these are indexed as well.
+		// Core also lists by empty values, so they are indexed, too.
 		if err := indexer.IndexField(ctx, f.object, f.name, func(o client.Object) []string { return []string{f.value(o)} }); err != nil {
 			return fmt.Errorf("indexing %s of %T (are all CRDs installed?): %w", f.name, f.object, err)
 		}
@@ -81,8 +81,8 @@ func index(ctx context.Context, indexer client.FieldIndexer, fields ...field) er
 	return nil
 }
 
-// nodeClassOf returns the reference of a NodeClaim or NodePool, which the API
-// server demands; the zero value should it be missing all the same.
+// nodeClassOf returns the nodeClassRef of a NodeClaim or NodePool; the zero value if it is
+// not set, which the API server does not allow.
 func nodeClassOf(o client.Object) karpv1.NodeClassReference {
 	var ref *karpv1.NodeClassReference
 	switch object := o.(type) {

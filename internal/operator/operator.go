@@ -37,10 +37,10 @@ import (
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
 )
 
-// Name of this operator, as user agent and as source of events.
+// Name is the name of this operator, as user agent and in logs.
 const Name = "karpenter-capi"
 
-// Operator is the manager and what its controllers share.
+// Operator has the manager, and the dependencies of its controllers.
 type Operator struct {
 	manager.Manager
 	Clusters          *Clusters
@@ -50,8 +50,8 @@ type Operator struct {
 	PredictionStore   *prediction.Store
 }
 
-// New returns the operator for a workload cluster, and the context its controllers
-// are to be made with. management may be the same configuration as workload.
+// New returns the operator for a workload cluster, and the context for its controllers.
+// management can be the same configuration as workload.
 func New(ctx context.Context, workload, management *rest.Config, options *Options) (context.Context, *Operator, error) {
 	ctx = options.Core.ToContext(ctx)
 	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
@@ -94,8 +94,8 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}, nil
 }
 
-// configure returns a copy of a client configuration with this operator's rates
-// and user agent.
+// configure returns a copy of a client configuration with this operator's rate limits and
+// user agent.
 func configure(config *rest.Config, options *Options) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = float32(options.Core.KubeClientQPS), options.Core.KubeClientBurst
@@ -103,11 +103,11 @@ func configure(config *rest.Config, options *Options) *rest.Config {
 	return config
 }
 
-// newManager returns a manager as Karpenter's controllers need it (karpenter:
+// newManager returns a manager for Karpenter's controllers (karpenter:
 // pkg/operator/operator.go).
 func newManager(ctx context.Context, config *rest.Config, options *Options) (manager.Manager, error) {
-	// Leader election has a rate limit of its own, so that a burst of requests
-	// does not cost the lease.
+	// Leader election has its own rate limit, so that the operator does not lose the lease
+	// in a burst of requests.
 	leaderConfig := rest.CopyConfig(config)
 	leaderConfig.QPS, leaderConfig.Burst = 0, 0
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -121,8 +121,8 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		LeaderElectionConfig:          leaderConfig,
 		Metrics:                       server.Options{BindAddress: address(options, options.Core.MetricsPort), ExtraHandlers: profiles(options)},
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
-		// The manager ends what it runs, in order, when the context of Start is done. Were this one done then, too, caches
-		// that are not filled yet would never be, and the manager would wait for them (controller-runtime:
+		// When the context of Start ends, the manager stops its runnables in order. If this context ended then, too, caches
+		// that are not filled yet would never be filled, and the manager would wait for them (controller-runtime:
 		// pkg/manager/runnable_group.go).
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -141,7 +141,7 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 	return mgr, mgr.AddHealthzCheck("healthz", healthz.Ping)
 }
 
-// filled checks that the cache of a cluster is filled.
+// filled returns a check that the cache of a cluster is filled.
 func filled(cluster cluster.Cluster) healthz.Checker {
 	return func(request *http.Request) error {
 		if !cluster.GetCache().WaitForCacheSync(request.Context()) {
@@ -151,7 +151,7 @@ func filled(cluster cluster.Cluster) healthz.Checker {
 	}
 }
 
-// address returns where to listen; port 0 turns an endpoint off.
+// address returns the address of an endpoint. Port 0 turns it off.
 func address(options *Options, port int) string {
 	if port == 0 {
 		return "0"

@@ -28,8 +28,8 @@ type Options struct {
 	// Empty if that is the workload cluster.
 	ClusterAPIKubeconfig string
 
-	// BindAddress is the address that metrics and health probes listen on; empty
-	// for all addresses.
+	// BindAddress is the address on which the endpoints for metrics and health probes
+	// listen; empty for all addresses.
 	BindAddress string
 
 	// PrintVersion reports whether to print the versions instead of running the operator.

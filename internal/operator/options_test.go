@@ -8,17 +8,17 @@ func TestNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
 		environment    map[string]string
 		args           []string
-		lease, cluster string // where it is
+		lease, cluster string // their namespaces
 	}{
-		"not given, as in a Pod":       {},
-		"that of the Deployment":       {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, lease: "a"},
-		"the lease is elsewhere":       {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, args: []string{"--leader-election-namespace=b"}, lease: "b"},
-		"elsewhere, by the variable":   {environment: map[string]string{"SYSTEM_NAMESPACE": "a", "LEADER_ELECTION_NAMESPACE": "b"}, lease: "b"},
-		"the Cluster's":                {args: []string{"--cluster-namespace=a"}, cluster: "a"},
-		"the Cluster's, by contract":   {args: []string{"--namespace=a"}, cluster: "a"},
-		"the Cluster's, by variable":   {environment: map[string]string{"CLUSTER_NAMESPACE": "a"}, cluster: "a"},
-		"all, which is the contract's": {args: []string{"--namespace="}},
-		"the flag over the variable":   {environment: map[string]string{"CLUSTER_NAMESPACE": "a"}, args: []string{"--namespace=b"}, cluster: "b"},
+		"not set, as in a Pod":       {},
+		"set by the Deployment":      {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, lease: "a"},
+		"the lease by a flag":        {environment: map[string]string{"SYSTEM_NAMESPACE": "a"}, args: []string{"--leader-election-namespace=b"}, lease: "b"},
+		"the lease by a variable":    {environment: map[string]string{"SYSTEM_NAMESPACE": "a", "LEADER_ELECTION_NAMESPACE": "b"}, lease: "b"},
+		"the Cluster":                {args: []string{"--cluster-namespace=a"}, cluster: "a"},
+		"the Cluster, by contract":   {args: []string{"--namespace=a"}, cluster: "a"},
+		"the Cluster, by a variable": {environment: map[string]string{"CLUSTER_NAMESPACE": "a"}, cluster: "a"},
+		"all, by contract":           {args: []string{"--namespace="}},
+		"the flag over the variable": {environment: map[string]string{"CLUSTER_NAMESPACE": "a"}, args: []string{"--namespace=b"}, cluster: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"SYSTEM_NAMESPACE", "LEADER_ELECTION_NAMESPACE", "CLUSTER_NAMESPACE"} {

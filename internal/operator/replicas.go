@@ -15,8 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// stripMostManagedFields is the transform of MachineDeployments in the cache: of their
-// managedFields it keeps the names of those that apply spec.replicas.
+// stripMostManagedFields returns the transform of MachineDeployments in the cache. Of their
+// managedFields it keeps only the names of the managers that apply spec.replicas.
 func stripMostManagedFields() toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, err := meta.Accessor(in)
@@ -30,8 +30,8 @@ func stripMostManagedFields() toolscache.TransformFunc {
 	}
 }
 
-// appliesReplicas reports whether a manager claims spec.replicas for good, by server-side
-// apply. An update, as of kubectl scale or an autoscaler, sets them once.
+// appliesReplicas reports whether a manager owns spec.replicas by server-side apply. An
+// update, such as by kubectl scale or an autoscaler, sets them only once.
 func appliesReplicas(entry metav1.ManagedFieldsEntry) bool {
 	if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
 		return false
@@ -44,22 +44,23 @@ func appliesReplicas(entry metav1.ManagedFieldsEntry) bool {
 	return applies
 }
 
-// ReplicasSetBy returns who else sets the replicas of a MachineDeployment, and what to do;
-// nil if nobody does. Others would set them again whenever the operator has changed them,
-// and Machines of NodeClaims would be deleted. The MachineDeployment is one of the cache of
-// the management cluster; the Cluster is nil if it does not exist.
+// ReplicasSetBy returns an error with the field manager or topology that sets the replicas
+// of a MachineDeployment, and what to do; nil if there is none. It would reset replicas that
+// the operator has changed, and Machines of NodeClaims would be deleted. The
+// MachineDeployment must be from the cache. The Cluster is nil if it does not exist.
 func ReplicasSetBy(deployment *clusterv1.MachineDeployment, cluster *clusterv1.Cluster) error {
 	if name := inTopology(deployment, cluster); name != "" {
 		return fmt.Errorf("spec.topology of Cluster %s/%s sets its replicas: remove replicas of %s from spec.topology.workers.machineDeployments", cluster.Namespace, cluster.Name, name)
 	}
 	if managers := deployment.ManagedFields; len(managers) > 0 {
-		return fmt.Errorf("field manager %s applies its spec.replicas: remove replicas from what that applies, such as a manifest in a repository", managers[0].Manager)
+		return fmt.Errorf("field manager %s applies its spec.replicas: remove replicas from the manifest that it applies", managers[0].Manager)
 	}
 	return nil
 }
 
-// inTopology returns the name of a MachineDeployment in its Cluster's topology, if that sets
-// its replicas. While they are fought over, managedFields do not always show it.
+// inTopology returns the name of a MachineDeployment in its Cluster's topology, if the
+// topology sets its replicas. managedFields do not always show that while both the topology
+// and the operator set them.
 func inTopology(deployment *clusterv1.MachineDeployment, cluster *clusterv1.Cluster) string {
 	name := deployment.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
 	if _, owned := deployment.Labels[clusterv1.ClusterTopologyOwnedLabel]; !owned || name == "" || cluster == nil {

@@ -4,25 +4,26 @@ package operator
 
 import "time"
 
-// Timings are the times that the operator waits when no event shows what it waits for.
+// Timings are how long the operator waits if no event shows what it waits for.
 type Timings struct {
-	// Settle is the time after which an infrastructure provider of MachinePools has seen a
-	// write: nothing reports what it has seen. It is long for a watch.
+	// Settle is the time after which an infrastructure provider of MachinePools must have
+	// seen a write, because no provider reports what it has seen. It is long for a watch.
 	Settle time.Duration
-	// ReadyPoll is the interval at which the infrastructure object of a MachinePool is read
-	// while no Machines can be created from it. The operator watches the MachinePool only,
-	// and its event can arrive first.
+	// ReadyPoll is the interval at which the operator reads the infrastructure object of a
+	// MachinePool while no Machines can be created from it. The operator watches only the
+	// MachinePool, and its event can arrive before the change of the infrastructure object.
 	ReadyPoll time.Duration
 	// Probe is the time after which replicas that were lowered for a blocked MachineSet count
-	// leaving Machines again, to see whether it still is blocked. Cluster API checks as often
-	// (core/reconcilers/machineset/machineset_preflight.go, preflightFailedRequeueAfter).
+	// leaving Machines again, to see whether it is still blocked. Cluster API has the same
+	// interval (core/reconcilers/machineset/machineset_preflight.go,
+	// preflightFailedRequeueAfter).
 	Probe time.Duration
-	// NoProgress is the time after which an object that no controller acts on is reported.
-	// Controllers act within seconds; only the passing of time shows that one does not.
+	// NoProgress is the time after which the operator reports an object that no controller
+	// acts on. Controllers act within seconds, and no event shows that one does not.
 	NoProgress time.Duration
 }
 
-// ProductionTimings returns the timings of the operator. Only tests have others.
+// ProductionTimings returns the timings of the operator. Only tests use others.
 func ProductionTimings() Timings {
 	return Timings{
 		Settle:     10 * time.Second,
