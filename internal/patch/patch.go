@@ -27,7 +27,7 @@ type patch struct {
 	operations []operation
 }
 
-// operation is one operation of a patch, whose value is known or is rendered.
+// operation is one operation of a patch. Its value is fixed or rendered from a Go template.
 type operation struct {
 	op, path string
 	value    json.RawMessage
@@ -97,20 +97,20 @@ func compileOperation(from *v1alpha1.JSONPatch) (operation, error) {
 	return compiled, nil
 }
 
-// Operations are what patches do to one target for one offering.
+// Operations are the operations of patches on one target for one offering.
 type Operations struct {
 	patch jsonpatch.Patch
 	where []string
 	key   string
 }
 
-// Key is equal for equal operations.
+// Key returns a string that is equal for equal operations.
 func (o Operations) Key() string { return o.key }
 
-// Empty tells whether nothing is changed.
+// Empty reports whether there are no operations.
 func (o Operations) Empty() bool { return len(o.patch) == 0 }
 
-// Render returns what the patches do to a target for one offering.
+// Render returns the operations of the patches on a target for one offering.
 func (p Patches) Render(target v1alpha1.PatchTarget, variables Variables) (Operations, error) {
 	values := variables.values()
 	rendered := Operations{}
@@ -169,7 +169,7 @@ func (o *operation) encode(values map[string]any) (json.RawMessage, error) {
 			return nil, fmt.Errorf("valueFrom.template: %w", err)
 		}
 		if value, err = yaml.YAMLToJSON([]byte(text)); err != nil {
-			return nil, fmt.Errorf("valueFrom.template renders to %q, which is no YAML: %w", text, err)
+			return nil, fmt.Errorf("valueFrom.template renders to %q, which is not valid YAML: %w", text, err)
 		}
 		if string(value) == "null" {
 			return nil, fmt.Errorf("valueFrom.template %q renders to nothing", o.from.Root.String())
@@ -182,8 +182,8 @@ func (o *operation) encode(values map[string]any) (json.RawMessage, error) {
 	return json.Marshal(encoded)
 }
 
-// Apply returns a template's spec with the operations done. The error names the
-// first operation that cannot be. Nothing but spec is there to be changed.
+// Apply returns a template's spec with the operations applied. The error names the first
+// operation that fails. Operations can only change the spec.
 func (o Operations) Apply(spec map[string]any) (map[string]any, error) {
 	document, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
@@ -196,21 +196,21 @@ func (o Operations) Apply(spec map[string]any) (map[string]any, error) {
 	result := struct {
 		Spec map[string]any `json:"spec"`
 	}{}
-	// As the API machinery does, so that whole numbers stay whole.
+	// The API machinery's decoder keeps whole numbers whole.
 	if err := utiljson.Unmarshal(patched, &result); err != nil || result.Spec == nil {
-		return nil, fmt.Errorf("the patched template's spec is no object: %w", err)
+		return nil, fmt.Errorf("the spec of the patched template is not an object: %w", err)
 	}
 	return result.Spec, nil
 }
 
-// options are those of RFC 6902: an index must exist, and so must what is removed.
+// options returns the options for RFC 6902: an index must exist, and so must a removed value.
 func options() *jsonpatch.ApplyOptions {
 	options := jsonpatch.NewApplyOptions()
 	options.SupportNegativeIndices = false
 	return options
 }
 
-// explain finds the operation that fails.
+// explain returns an error that names the operation that fails.
 func (o Operations) explain(document []byte, err error) error {
 	for i := range o.patch {
 		if _, err := o.patch[:i+1].ApplyWithOptions(document, options()); err != nil {

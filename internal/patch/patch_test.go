@@ -132,7 +132,7 @@ func encode(t *testing.T, value any) string {
 	return string(encoded)
 }
 
-// What cannot be applied is named, with what to mend.
+// The error names the operation that cannot be applied, and the reason.
 func TestBadPatches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		patches []v1alpha1.Patch
@@ -161,13 +161,13 @@ func TestBadPatches(t *testing.T) {
 			[]v1alpha1.Patch{infrastructure(`{{ fail "no" }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template"})},
 			[]string{"spec.patches[0].enabledIf", "no"},
 		},
-		"no Go template": {
+		"not a Go template": {
 			[]v1alpha1.Patch{infrastructure(`{{ if }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template"})},
-			[]string{`spec.patches[0].enabledIf: "{{ if }}" is no Go template`},
+			[]string{`spec.patches[0].enabledIf: "{{ if }}" is not a Go template`},
 		},
 		"no YAML": {
 			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{a: [")})},
-			[]string{"is no YAML"},
+			[]string{"is not valid YAML"},
 		},
 		"nothing": {
 			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{{ .reservationID }}")})},
@@ -177,7 +177,7 @@ func TestBadPatches(t *testing.T) {
 			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/metadata/name", Value: raw(`"x"`)})},
 			[]string{`path must be below /spec/, found "/metadata/name"`},
 		},
-		"two dots do not lead out": {
+		"two dots do not leave the spec": {
 			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/../metadata", Value: raw(`"x"`)})},
 			[]string{"cannot be applied"},
 		},
@@ -205,7 +205,7 @@ func TestBadPatches(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got %q, want %q in it", err, want)
+					t.Errorf("got %q, want it to contain %q", err, want)
 				}
 			}
 		})

@@ -2,23 +2,23 @@
 
 package patch
 
-// Variables are what Go templates in patches can use. What an offering has not is
+// Variables are the variables for Go templates in patches. A value that an offering lacks is
 // the empty string.
 type Variables struct {
 	// InstanceType, Zone and CapacityType identify the offering.
 	InstanceType, Zone, CapacityType string
-	// FailureDomain is the Cluster's, mostly of the same name as the zone.
+	// FailureDomain is a failure domain of the Cluster. Usually it has the name of the zone.
 	FailureDomain string
 	// ReservationID is the id of a reserved offering's reservation.
 	ReservationID string
 	// Region, Architecture and OperatingSystem are labels of the instance type:
 	// topology.kubernetes.io/region, kubernetes.io/arch and kubernetes.io/os.
 	Region, Architecture, OperatingSystem string
-	// Labels of the instance type.
+	// Labels are the labels of the instance type.
 	Labels map[string]string
 	// ClusterName is the name of the served Cluster.
 	ClusterName string
-	// KubernetesVersion is template.spec.version, as v1.36.3.
+	// KubernetesVersion is template.spec.version, such as v1.36.3.
 	KubernetesVersion string
 	// TemplateName is the name of the KarpenterMachineTemplate.
 	TemplateName string

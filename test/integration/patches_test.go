@@ -109,7 +109,7 @@ var _ = forEachKind("Patches", func(k kind) {
 		Entry("an expression that fails", "failing", []v1alpha1.Patch{patch("add", "instanceType", "{{ .size }}")}, v1alpha1.ReasonPatchesFailed,
 			"spec.patches[0].jsonPatches[0]", `"size"`),
 		Entry("no Go template", "unparsable", []v1alpha1.Patch{patch("add", "instanceType", "{{ end }}")}, v1alpha1.ReasonPatchesFailed,
-			"spec.patches[0].jsonPatches[0]: valueFrom.template", "is no Go template"),
+			"spec.patches[0].jsonPatches[0]: valueFrom.template", "is not a Go template"),
 		Entry("a value of the wrong type", "wrongtype", []v1alpha1.Patch{patch("add", "instanceType", "{a: 1}")}, v1alpha1.ReasonTemplatesRejected,
 			"the management cluster refuses "+k.madeOf(), k.field("instanceType")),
 		Entry("a field that the provider does not have", "nofield", []v1alpha1.Patch{patch("add", "instanceTyp", "x")}, v1alpha1.ReasonTemplatesRejected,
