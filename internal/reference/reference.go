@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference finds what templates refer to in the management cluster by API
-// group and kind, as Cluster API does: with the API version that its contract names.
+// Package reference resolves references of templates to objects in the management cluster.
+// A reference has an API group and a kind. Like Cluster API, the package uses the API version
+// that the contract label of the kind's CustomResourceDefinition names.
 package reference
 
 import (
@@ -25,41 +26,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// contracts are the versions of Cluster API's contract that it understands,
-// newest first (Cluster API: internal/contract/version.go).
+// contracts are the versions of Cluster API's contract that Cluster API supports, newest
+// first (Cluster API: internal/contract/version.go).
 var contracts = []string{"v1beta2", "v1beta1"}
 
-// Unusable says why Cluster API cannot use a kind.
+// Unusable is why Cluster API cannot use a kind.
 type Unusable string
 
-// Error returns what to mend.
+// Error returns the reason and how to fix it.
 func (u Unusable) Error() string { return string(u) }
 
-// CRD is the metadata of a CustomResourceDefinition, which is all that is needed.
+// CRD returns an empty CustomResourceDefinition with only metadata, which is sufficient here.
 func CRD() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 }
 
-// Kind returns a kind with the API version that Cluster API uses. The error is
-// Unusable if the management cluster has no such kind, or it follows no contract.
+// Kind returns a kind with the API version that Cluster API uses. The error is Unusable if
+// the management cluster has no such kind, or if the kind has no contract label.
 func Kind(ctx context.Context, management client.Reader, kind schema.GroupKind) (schema.GroupVersionKind, error) {
 	definition := CRD()
 	name := contract.CalculateCRDName(kind.Group, kind.Kind)
 	if err := management.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
 		if apierrors.IsNotFound(err) {
-			return schema.GroupVersionKind{}, Unusable(fmt.Sprintf("the management cluster has no kind %s (CustomResourceDefinition %s): install the provider it belongs to, or mend apiGroup and kind", kind, name))
+			return schema.GroupVersionKind{}, Unusable(fmt.Sprintf("the management cluster has no kind %s (CustomResourceDefinition %s): install its provider, or correct apiGroup and kind", kind, name))
 		}
 		return schema.GroupVersionKind{}, fmt.Errorf("getting CustomResourceDefinition %s: %w", name, err)
 	}
 	gvk, ok := contractVersion(kind, definition.GetLabels())
 	if !ok {
-		return schema.GroupVersionKind{}, Unusable(fmt.Sprintf("kind %s has no label cluster.x-k8s.io/%s, so Cluster API cannot use it: is it a provider's machine or bootstrap template?", kind, contracts[0]))
+		return schema.GroupVersionKind{}, Unusable(fmt.Sprintf("the CustomResourceDefinition of kind %s has no label cluster.x-k8s.io/%s, so Cluster API cannot use it: name a kind of machine or bootstrap templates of a provider", kind, contracts[0]))
 	}
 	return gvk, nil
 }
 
-// contractVersion returns the API version of a kind that Cluster API uses, from
-// the labels of its CRD: the newest contract, and of its versions the latest.
+// contractVersion returns the API version of a kind that Cluster API uses, from the labels
+// of its CRD: the latest version of the newest contract.
 func contractVersion(kind schema.GroupKind, labels map[string]string) (schema.GroupVersionKind, bool) {
 	for _, contract := range contracts {
 		if versions := labels[clusterv1.GroupVersion.Group+"/"+contract]; versions != "" {
@@ -70,12 +71,13 @@ func contractVersion(kind schema.GroupKind, labels map[string]string) (schema.Gr
 	return schema.GroupVersionKind{}, false
 }
 
-// readTimeout bounds a read from a cache. The first read of a kind starts a watch of it, which
-// never has its objects if the operator may not read them; the watch goes on meanwhile.
+// readTimeout limits a read from a cache. The first read of a kind starts a watch, which
+// never has the objects if the operator lacks the right to read them. The watch continues
+// after the timeout.
 const readTimeout = 5 * time.Second
 
-// Get returns the object that a reference names in a namespace, at the version that the
-// contract label of its CustomResourceDefinition names.
+// Get returns the object that a reference names in a namespace, in the API version that Kind
+// returns.
 func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
