@@ -5,10 +5,11 @@ package requeue
 import apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 // IsChanged reports whether a write failed because its object was changed or deleted since it
-// was read. The event of that brings the next reconcile.
+// was read. The event of that change triggers the next reconcile.
 func IsChanged(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
-// IgnoreChanged returns nil for such an error, and any other error as it is.
+// IgnoreChanged returns nil for an error for which IsChanged is true, and any other error
+// unchanged.
 func IgnoreChanged(err error) error {
 	if IsChanged(err) {
 		return nil

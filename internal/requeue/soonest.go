@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requeue has what reconcilers need to ask for their next reconcile.
+// Package requeue has helpers with which reconcilers decide about their next reconcile.
 package requeue
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/samber/lo"
 )
 
-// Soonest returns the shortest of the durations that are positive: a reconciler has
-// nothing to wait for where one is zero or has passed. It returns zero if none is.
+// Soonest returns the shortest of the positive durations, or zero if none is positive. A
+// duration that is zero or negative is nothing to wait for.
 //
-// Karpenter's result.Min does the same with results, and sets their deprecated Requeue.
+// Karpenter's result.Min does the same for results, but sets their deprecated Requeue.
 func Soonest(durations ...time.Duration) time.Duration {
 	return lo.Min(lo.Filter(durations, func(d time.Duration, _ int) bool { return d > 0 }))
 }
