@@ -22,8 +22,8 @@ type Settings struct {
 	EmptyTTL time.Duration
 }
 
-// Of returns the settings of a template. If it is nil because it no longer exists, nothing is
-// kept, since no later claim could use it.
+// Of returns the settings of a template. If the template is nil because it no longer exists,
+// nothing is kept, since no later claim could use it.
 func Of(template *v1alpha1.KarpenterMachineTemplate) Settings {
 	if template == nil {
 		return Settings{LaunchTimeout: v1alpha1.DefaultLaunchTimeout}
