@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller puts all controllers together: Karpenter core's, and this
-// operator's own reconcilers, which have a package each below this one.
+// Package controller sets up all controllers: Karpenter core's controllers, and this
+// operator's own reconcilers, each of which has a package below this one.
 package controller
 
 import (
@@ -35,10 +35,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Setup adds every controller to the operator's manager: all that Karpenter core
-// offers, over this operator's CloudProvider with core's own decorations (see its
-// main, kwok/main.go), and this operator's reconcilers. It returns core's view of
-// the workload cluster.
+// Setup adds every controller to the operator's manager: all controllers of Karpenter core,
+// with this operator's CloudProvider in core's own decorations (see its main,
+// kwok/main.go), and this operator's reconcilers. It returns core's state of the workload
+// cluster.
 func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	catalog := catalog.New(op.Clusters)
 	provider := cloudprovider.New(op.Clusters, catalog, op.Clock)
@@ -85,8 +85,8 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
-		// Events and metrics for each transition of a template's conditions.
+		// This publishes events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
-			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg takes this kind only.
+			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg accepts only this kind.
 	}
 }
