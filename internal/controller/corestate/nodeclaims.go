@@ -27,28 +27,27 @@ const (
 	maxReconciles = 3000
 )
 
-// NodeClaims is core's controller that brings NodeClaims into the cluster state, and
-// removes what core keeps of one under its provisional ID.
+// NodeClaims is core's controller that adds NodeClaims to the cluster state, and also
+// removes the node that core keeps under a provisional ID.
 //
-// Core removes a NodeClaim's old node when the ID changes, and remembers the old ID by
-// the NodeClaim's name. Its provisioner writes there, too: the NodeClaim as it was
-// created, without an ID (karpenter: pkg/controllers/provisioning/provisioner.go,
-// Create). If that comes after the launch is known, the provisional ID is forgotten,
-// and a node remains that no machine stands behind: core would schedule Pods to it and
-// count it against the NodePool's limits until the next restart.
+// When the ID of a NodeClaim changes, core removes the old node. It remembers the old ID by
+// the NodeClaim's name. Its provisioner also updates the state, with the NodeClaim as it was
+// created, without an ID (karpenter: pkg/controllers/provisioning/provisioner.go, Create).
+// If it does so after the launch is known, core forgets the provisional ID, and a node
+// without a machine remains: core would schedule Pods to it and count it for the NodePool's
+// limits until the next restart.
 type NodeClaims struct {
 	*informer.NodeClaimController
 	cloudProvider cloudprovider.CloudProvider
 	cluster       *state.Cluster
 }
 
-// NewNodeClaims returns core's controller as one that leaves nothing behind in the
-// cluster state, which must be that of the controller.
+// NewNodeClaims returns a NodeClaims for core's controller and its cluster state.
 func NewNodeClaims(core *informer.NodeClaimController, cloudProvider cloudprovider.CloudProvider, cluster *state.Cluster) *NodeClaims {
 	return &NodeClaims{NodeClaimController: core, cloudProvider: cloudProvider, cluster: cluster}
 }
 
-// Register adds the controller to a manager, as core's does.
+// Register adds the controller to a manager, like core's controller.
 func (c *NodeClaims) Register(ctx context.Context, mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		For(&karpv1.NodeClaim{}, builder.WithPredicates(nodeclaimutils.IsManagedPredicateFuncs(c.cloudProvider))).
@@ -56,8 +55,8 @@ func (c *NodeClaims) Register(ctx context.Context, mgr manager.Manager) error {
 		Complete(c)
 }
 
-// Reconcile brings one NodeClaim into the cluster state. If a node remains under its
-// provisional ID, core is reminded of that ID, and removes the node in a second turn.
+// Reconcile adds one NodeClaim to the cluster state. If a node remains under its provisional
+// ID, it restores that ID in core's state and calls core again, which removes the node.
 func (c *NodeClaims) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := c.NodeClaimController.Reconcile(ctx, request)
 	provisional, others := nodesOf(c.cluster.Nodes(), request.Name)

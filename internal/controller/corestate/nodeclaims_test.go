@@ -35,10 +35,10 @@ type view struct {
 	Active       int
 }
 
-// However the provider ID changes, core has one node for a NodeClaim, counts it once
-// and has none once the NodeClaim is deleted.
+// For any change of the provider ID, core has one node for a NodeClaim and counts it once.
+// It has no node after the NodeClaim is deleted.
 func TestOneNodeForANodeClaim(t *testing.T) {
-	// late is the provisioner, which tells core of the NodeClaim as it was created.
+	// late is the provisioner's update of the state with the NodeClaim as it was created.
 	const late = "late"
 	for name, tc := range map[string]struct {
 		ids  []string
@@ -49,12 +49,12 @@ func TestOneNodeForANodeClaim(t *testing.T) {
 		"launched":                            {ids: []string{"", provisionalID}, want: provisionalID},
 		"linked":                              {ids: []string{"", provisionalID, realID}, want: realID},
 		"linked, the Node joins before":       {ids: []string{"", provisionalID, realID}, node: true, want: realID},
-		"put back and healed":                 {ids: []string{provisionalID, realID, provisionalID, realID}, want: realID},
-		"released":                            {ids: []string{provisionalID, realID, provisionalID}, want: provisionalID},
+		"reset and linked again":              {ids: []string{provisionalID, realID, provisionalID, realID}, want: realID},
+		"unlinked":                            {ids: []string{provisionalID, realID, provisionalID}, want: provisionalID},
 		"created late, and deleted":           {ids: []string{provisionalID, late}, want: provisionalID},
 		"created late":                        {ids: []string{provisionalID, late, realID}, want: realID},
 		"created late, the Node joins before": {ids: []string{provisionalID, late, realID}, node: true, want: realID},
-		"created late, then put back":         {ids: []string{provisionalID, late, realID, provisionalID, realID}, want: realID},
+		"created late, then reset":            {ids: []string{provisionalID, late, realID, provisionalID, realID}, want: realID},
 		"created after the link":              {ids: []string{provisionalID, realID, late, realID}, want: realID},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestOneNodeForANodeClaim(t *testing.T) {
 	}
 }
 
-// Core counts a NodeClaim of a static NodePool that it is about to replace as one to
-// stay when it sees its own write on it. A provider ID that never changes does not help.
+// Core counts a NodeClaim of a static NodePool that it is about to replace as active when it
+// sees its own write on it, even if the provider ID never changes.
 func TestStaticDriftMiscountsWithAnyProvider(t *testing.T) {
 	_, cluster := newCluster()
 	drifted := newClaim(realID)
@@ -117,7 +117,7 @@ func TestStaticDriftMiscountsWithAnyProvider(t *testing.T) {
 	drifted.StatusConditions().SetTrue(karpv1.ConditionTypeDisruptionReason)
 	cluster.UpdateNodeClaim(drifted)
 	if active, _, pending := cluster.NodePoolState.GetNodeCount("pool"); active != 1 || pending != 0 {
-		t.Errorf("got %d active and %d pending NodeClaims: Karpenter counts it right now, so docs/design/provider-ids.md can say so", active, pending)
+		t.Errorf("got %d active and %d pending NodeClaims: Karpenter now counts it correctly: correct docs/design/provider-ids.md", active, pending)
 	}
 }
 

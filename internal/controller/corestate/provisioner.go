@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// Provisioner is core's provisioner, and lets the counts of buffer Pods follow
-// NodeClaims to their Machines' provider IDs.
+// Provisioner is core's provisioner, and moves the counts of buffer Pods to the provider
+// IDs of the NodeClaims' Machines.
 //
 // With the feature gate CapacityBuffer, core counts the virtual Pods of
 // CapacityBuffers per provider ID after each scheduling pass (karpenter: pkg/
@@ -25,30 +25,28 @@ import (
 // Node as empty that has some (pkg/controllers/disruption/emptiness.go). A count by a
 // provisional ID protects nothing once the NodeClaim has its Machine's.
 //
-// Core's provisioner is the only writer of the counts and replaces all of them, so
-// they can be corrected without losing a newer pass only in its own goroutine: after
-// each round, which takes a second when there is nothing to schedule and ends with
-// the pass otherwise.
+// Core's provisioner is the only writer of the counts and replaces all of them. To lose no
+// newer pass, the counts are corrected in its goroutine after each round. A round takes a
+// second when there is nothing to schedule, and otherwise ends with the pass.
 type Provisioner struct {
 	*provisioning.Provisioner
 	cluster *state.Cluster
 }
 
-// NewProvisioner returns core's provisioner as one that corrects the counts in the
-// cluster state, which must be that of the provisioner.
+// NewProvisioner returns a Provisioner for core's provisioner and its cluster state.
 func NewProvisioner(core *provisioning.Provisioner, cluster *state.Cluster) *Provisioner {
 	return &Provisioner{Provisioner: core, cluster: cluster}
 }
 
-// Register adds the provisioner to a manager, as core's does.
+// Register adds the provisioner to a manager, like core's provisioner.
 func (p *Provisioner) Register(_ context.Context, mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(p.Name()).
 		WatchesRawSource(singleton.Source()).
 		Complete(singleton.AsReconciler(p))
 }
 
-// Reconcile runs one round of core's provisioner and corrects the counts, also if the
-// round has failed.
+// Reconcile runs one round of core's provisioner and corrects the counts, even if the round
+// fails.
 func (p *Provisioner) Reconcile(ctx context.Context) (reconciler.Result, error) {
 	result, err := p.Provisioner.Reconcile(ctx)
 	if counts, changed := followed(p.cluster.Nodes(), p.cluster.BufferPodCount); changed {
@@ -57,8 +55,8 @@ func (p *Provisioner) Reconcile(ctx context.Context) (reconciler.Result, error) 
 	return result, err
 }
 
-// followed returns the counts of all nodes by the provider IDs that they have now, and
-// whether a node had a count by the provisional ID of its NodeClaim.
+// followed returns the counts of all nodes by their current provider IDs, and whether a
+// count was moved from the provisional ID of a NodeClaim.
 func followed(nodes iter.Seq[*state.StateNode], count func(providerID string) int) (counts map[string]int, changed bool) {
 	counts = map[string]int{}
 	for node := range nodes {

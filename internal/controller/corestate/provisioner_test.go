@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 )
 
-// A round of the provisioner moves the counts of provisional IDs to the IDs that the
-// NodeClaims have by then, and leaves all others as they are.
+// A round of the provisioner moves the counts of provisional IDs to the current IDs of the
+// NodeClaims, and does not change other counts.
 func TestCountsFollowTheProviderID(t *testing.T) {
 	const other = "sim://2"
 	for name, tc := range map[string]struct {
@@ -30,11 +30,11 @@ func TestCountsFollowTheProviderID(t *testing.T) {
 		want   map[string]int
 	}{
 		"before the Machine has an ID": {claims: claims("1234", provisionalID), counts: map[string]int{provisionalID: 2}, want: map[string]int{provisionalID: 2}},
-		"once it has":                  {claims: claims("1234", provisionalID, realID), counts: map[string]int{provisionalID: 2}, want: map[string]int{realID: 2}},
-		"once its Node has joined":     {claims: claims("1234", provisionalID, realID), nodes: []string{realID}, counts: map[string]int{provisionalID: 2}, want: map[string]int{realID: 2}},
-		"the Node has some of its own": {claims: claims("1234", provisionalID, realID), nodes: []string{realID}, counts: map[string]int{provisionalID: 2, realID: 1}, want: map[string]int{realID: 3}},
+		"when the Machine has an ID":   {claims: claims("1234", provisionalID, realID), counts: map[string]int{provisionalID: 2}, want: map[string]int{realID: 2}},
+		"when its Node has joined":     {claims: claims("1234", provisionalID, realID), nodes: []string{realID}, counts: map[string]int{provisionalID: 2}, want: map[string]int{realID: 2}},
+		"the Node has a count, too":    {claims: claims("1234", provisionalID, realID), nodes: []string{realID}, counts: map[string]int{provisionalID: 2, realID: 1}, want: map[string]int{realID: 3}},
 		"counted by the new ID":        {claims: claims("1234", provisionalID, realID), counts: map[string]int{realID: 2}, want: map[string]int{realID: 2}},
-		"put back from a stale read":   {claims: claims("1234", provisionalID, realID, provisionalID), counts: map[string]int{provisionalID: 2}, want: map[string]int{provisionalID: 2}},
+		"reset from a stale read":      {claims: claims("1234", provisionalID, realID, provisionalID), counts: map[string]int{provisionalID: 2}, want: map[string]int{provisionalID: 2}},
 		"others keep theirs": {
 			claims: append(claims("1234", provisionalID, realID), claims("5678", other)...), nodes: []string{"static://1"},
 			counts: map[string]int{provisionalID: 2, other: 3, "static://1": 4}, want: map[string]int{realID: 2, other: 3, "static://1": 4},
@@ -65,7 +65,7 @@ func TestCountsFollowTheProviderID(t *testing.T) {
 	}
 }
 
-// claims returns a NodeClaim as it is with one provider ID after the other.
+// claims returns the versions of a NodeClaim with a sequence of provider IDs.
 func claims(uid types.UID, providerIDs ...string) []*karpv1.NodeClaim {
 	var claims []*karpv1.NodeClaim
 	for _, id := range providerIDs {
@@ -82,12 +82,12 @@ func newCluster() (client.Client, *state.Cluster) {
 	return workload, state.NewCluster(clock.RealClock{}, workload, nil)
 }
 
-// instant is a clock whose timers do not wait, so that an idle round ends at once.
+// instant is a clock whose timers do not wait, so that an idle round ends immediately.
 type instant struct{ clock.RealClock }
 
 func (instant) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }
 
-// idleRound runs a round in which nothing is to be scheduled.
+// idleRound runs a round with nothing to schedule.
 func idleRound(t *testing.T, cluster *state.Cluster) {
 	t.Helper()
 	core := provisioning.NewProvisioner(nil, nil, nil, cluster, instant{}, nil, nil)
