@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enqueue maps events of both clusters to scalable resources. The
-// reconcilers of claims and of scalable resources both work on one resource at a
-// time, by its name.
+// Package enqueue maps events of both clusters to scalable resources. The reconcilers of
+// claims and of scalable resources both work on one resource at a time, by its name.
 package enqueue
 
 import (
@@ -31,25 +30,25 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// window collects the events of a burst into one reconcile: Karpenter makes many
-// claims at once, and a MachineSet many Machines.
+// window is the time in which the events of a burst are collected into one reconcile:
+// Karpenter creates many claims at once, and a MachineSet creates many Machines.
 const window = 100 * time.Millisecond
 
 const (
 	// concurrency is the number of scalable resources that a reconciler works on at once.
 	concurrency = 10
 
-	// Errors are retried after minRetry, and after twice as long each time, but never
-	// after more than maxRetry. For some causes no event of the resource follows when they
-	// end: a webhook that refused a write, a missing right, or a provider ID that a claim of
-	// another resource has. controller-runtime's default is up to 1,000 s.
+	// Errors are retried after minRetry, and the delay doubles each time up to maxRetry.
+	// When some causes end, no event of the resource follows: a webhook that rejected a
+	// write, a missing right, or a provider ID that a claim of another resource has. The
+	// maximum of controller-runtime is 1,000 s.
 	minRetry = 5 * time.Millisecond
 	maxRetry = 15 * time.Second
 )
 
-// Resources adds the watches for everything that a scalable resource's state
-// depends on: its claims, its Machines and MachineSet, itself, and its Cluster. It also
-// sets how many resources are worked on at once, and when errors are retried.
+// Resources adds the watches for all objects on which the state of a scalable resource
+// depends: itself, its claims, its Machines and MachineSets, and its Cluster. It also sets
+// how many resources are reconciled at once, and when errors are retried.
 func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder {
 	management := clusters.Management.GetCache()
 	for _, kind := range scalable.Kinds() {
@@ -67,10 +66,10 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }
 
-// ClusterChanged lets through what decides whether Machines can be created in a Cluster:
-// that it is created, becomes ready, is paused or resumed, is being deleted, and that it
-// is deleted. It also lets through which replicas its topology sets. Cluster API changes the
-// rest of its status often.
+// ClusterChanged passes events that decide whether Machines can be created in a Cluster: it
+// is created, becomes ready, is paused or resumed, is being deleted, or is deleted. It also
+// passes changes of which replicas its topology sets. It drops other updates, because Cluster
+// API changes the rest of the status often.
 func ClusterChanged() predicate.Predicate {
 	usable := func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization
@@ -86,13 +85,13 @@ func ClusterChanged() predicate.Predicate {
 	}}
 }
 
-// topologyReplicas returns, as a value that can be compared, which replicas the topology of a
-// Cluster sets.
+// topologyReplicas returns, as a comparable value, which replicas the topology of a Cluster
+// sets.
 func topologyReplicas(cluster *clusterv1.Cluster) string {
 	return strings.Join(operator.TopologyReplicas(cluster), ",")
 }
 
-// UnavailableChanged lets through a template whose unavailable offerings change.
+// UnavailableChanged passes updates that change the unavailable offerings of a template.
 func UnavailableChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isTemplate := e.ObjectOld.(*v1alpha1.KarpenterMachineTemplate)
@@ -101,8 +100,8 @@ func UnavailableChanged() predicate.Predicate {
 	}}
 }
 
-// ResourcesOfTemplate enqueues the scalable resources of a template, those that
-// exist and those that only claims name yet.
+// ResourcesOfTemplate enqueues the scalable resources of a template: those that exist, and
+// those that only claims name so far.
 func ResourcesOfTemplate(clusters *operator.Clusters) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, template client.Object) []reconcile.Request {
 		return list(ctx, clusters,
@@ -120,9 +119,8 @@ func all(ctx context.Context, clusters *operator.Clusters) []reconcile.Request {
 	return list(ctx, clusters, []client.ListOption{client.HasLabels{v1alpha1.TemplateLabel}}, nil)
 }
 
-// list returns the scalable resources that exist or that a claim names. An error of
-// a cache is no reason to lose the others: each resource is also enqueued by its
-// own events.
+// list returns the scalable resources that exist or that a claim names. It ignores errors of
+// a cache, because each resource is also enqueued by its own events.
 func list(ctx context.Context, clusters *operator.Clusters, ofResources, ofClaims []client.ListOption) []reconcile.Request {
 	names := sets.New[string]()
 	if resources, err := scalable.List(ctx, clusters, ofResources...); err == nil {
@@ -143,8 +141,8 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// named enqueues the resource that an object belongs to, and on an update also
-// the one it belonged to before.
+// named enqueues the resource to which an object belongs, and on an update also the one to
+// which it belonged before.
 func named(resource func(client.Object) string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(q queue, object client.Object) {

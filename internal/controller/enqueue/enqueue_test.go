@@ -15,12 +15,12 @@ func TestClusterChanged(t *testing.T) {
 		change func(*clusterv1.Cluster)
 		want   bool
 	}{
-		"a pause":                        {change: func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) }, want: true},
-		"its deletion":                   {change: func(c *clusterv1.Cluster) { c.DeletionTimestamp = new(metav1.Now()) }, want: true},
-		"its infrastructure":             {change: func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = new(true) }, want: true},
-		"its control plane":              {change: func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = new(true) }, want: true},
-		"a pause that is said to be off": {change: func(c *clusterv1.Cluster) { c.Spec.Paused = new(false) }},
-		"a condition":                    {change: func(c *clusterv1.Cluster) { c.Status.Conditions = []metav1.Condition{{Type: "Available"}} }},
+		"a pause":                      {change: func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) }, want: true},
+		"its deletion":                 {change: func(c *clusterv1.Cluster) { c.DeletionTimestamp = new(metav1.Now()) }, want: true},
+		"its infrastructure":           {change: func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = new(true) }, want: true},
+		"its control plane":            {change: func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = new(true) }, want: true},
+		"a pause that is set to false": {change: func(c *clusterv1.Cluster) { c.Spec.Paused = new(false) }},
+		"a condition":                  {change: func(c *clusterv1.Cluster) { c.Status.Conditions = []metav1.Condition{{Type: "Available"}} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := &clusterv1.Cluster{}, &clusterv1.Cluster{}
@@ -33,6 +33,6 @@ func TestClusterChanged(t *testing.T) {
 		})
 	}
 	if !ClusterChanged().Create(event.CreateEvent{Object: &clusterv1.Cluster{}}) || !ClusterChanged().Delete(event.DeleteEvent{Object: &clusterv1.Cluster{}}) {
-		t.Error("a Cluster that is created or deleted is not let through")
+		t.Error("the event of a Cluster that is created or deleted is dropped")
 	}
 }

@@ -38,8 +38,8 @@ func (r *registry) Add(controller manager.Runnable) error {
 	return nil
 }
 
-// An error whose cause ends without an event is retried within half a minute, however
-// often it came before.
+// An error whose cause ends without an event is retried within half a minute, even if it
+// occurred many times before.
 func TestErrorsAreRetriedSoon(t *testing.T) {
 	for name, register := range map[string]func(*operator.Clusters) func(context.Context, manager.Manager) error{
 		"claims": func(clusters *operator.Clusters) func(context.Context, manager.Manager) error {
@@ -65,7 +65,7 @@ func TestErrorsAreRetriedSoon(t *testing.T) {
 			if len(registry.controllers) != 1 {
 				t.Fatalf("got %d controllers, want 1", len(registry.controllers))
 			}
-			// No interface has it.
+			// No interface provides it.
 			limiter, is := reflect.ValueOf(registry.controllers[0]).Elem().FieldByName("RateLimiter").Interface().(workqueue.TypedRateLimiter[reconcile.Request])
 			if !is {
 				t.Fatalf("%T has no rate limiter", registry.controllers[0])
