@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podevents notes on a NodeClaim when a Pod last came to its Node or left
-// it, from which Karpenter reckons consolidateAfter. It stands for Karpenter
-// core's controller of the same name, and calls that.
+// Package podevents records on a NodeClaim when a Pod last came to its Node or left it.
+// Karpenter counts consolidateAfter from that time. The package replaces Karpenter core's
+// controller of the same name, and calls it.
 //
-// Core's takes every Pod that it sees for such an event, so when it starts, the
-// time is set to now on all claims, and so the condition Consolidatable is taken
-// away and given back: three writes for each claim, and no Node is consolidated
-// for consolidateAfter. This one leaves out a Pod whose last event is noted
-// already. What happened while the operator was away is noted when it starts.
+// Core's controller treats every Pod that it sees as such an event. When it starts, it sets
+// the time on all claims to now, so that the condition Consolidatable is removed and added
+// again: that is three writes for each claim, and no Node is consolidated for
+// consolidateAfter. This controller skips a Pod whose last event is already recorded. When
+// it starts, it records events that occurred while the operator did not run.
 package podevents
 
 import (
@@ -32,7 +32,7 @@ import (
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 )
 
-// Controller notes Pod events on NodeClaims.
+// Controller records Pod events on NodeClaims.
 type Controller struct {
 	*podevents.Controller
 	workload client.Client
@@ -50,13 +50,13 @@ func (c *Controller) Register(_ context.Context, mgr manager.Manager) error {
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				return !lastEvent(e.ObjectOld.(*corev1.Pod)).Equal(lastEvent(e.ObjectNew.(*corev1.Pod)))
 			},
-			// A Pod is terminating or has ended before it is gone.
+			// A Pod is terminating or has ended before it is deleted.
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Complete(reconcile.AsReconciler(c.workload, c))
 }
 
-// Reconcile notes the Pod's last event, unless it is noted already.
+// Reconcile records the Pod's last event, unless it is already recorded.
 func (c *Controller) Reconcile(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	noted, err := c.noted(ctx, pod)
 	if err != nil || !lastEvent(pod).After(noted) {
@@ -65,8 +65,8 @@ func (c *Controller) Reconcile(ctx context.Context, pod *corev1.Pod) (reconcile.
 	return c.Controller.Reconcile(ctx, pod)
 }
 
-// noted returns the time on the NodeClaim of the Pod's Node; the zero time if there
-// is none, of which core's controller knows what to do.
+// noted returns the time that is recorded on the NodeClaim of the Pod's Node; the zero time
+// if the Node or the NodeClaim does not exist, which core's controller handles.
 func (c *Controller) noted(ctx context.Context, pod *corev1.Pod) (time.Time, error) {
 	if pod.Spec.NodeName == "" {
 		return time.Time{}, nil
@@ -83,8 +83,8 @@ func (c *Controller) noted(ctx context.Context, pod *corev1.Pod) (time.Time, err
 	return claim.Status.LastPodEventTime.Time, nil
 }
 
-// lastEvent returns when the Pod was bound, ended, or began to terminate, whatever
-// was last, in whole seconds; the zero time if it is not bound.
+// lastEvent returns when the Pod was bound, ended, or began to terminate, whichever is last,
+// in whole seconds; the zero time if it is not bound.
 func lastEvent(pod *corev1.Pod) time.Time {
 	var last time.Time
 	note := func(at time.Time) {

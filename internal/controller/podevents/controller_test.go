@@ -26,7 +26,7 @@ func TestLastEvent(t *testing.T) {
 			pod:  corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{bound}}},
 			want: noon.Add(time.Second),
 		},
-		"that is ready, which is no event": {
+		"that is ready, which does not count": {
 			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
 				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionTrue, 2)},
 			}},
