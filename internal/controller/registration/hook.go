@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration mends and notes what can be known only in the moment before
-// Karpenter registers a Node.
+// Package registration corrects the labels of a NodeClaim and records whether its Node lacks
+// the taint, immediately before Karpenter registers the Node. It also corrects the taints of
+// registered Nodes.
 package registration
 
 import (
@@ -19,8 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Hook is one of core's registration hooks: what it changes on a NodeClaim, core
-// persists, and brings to the Node. It never holds a registration up.
+// Hook is one of core's registration hooks. Core persists its changes of a NodeClaim and
+// copies them to the Node. It never delays a registration.
 type Hook struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
@@ -44,8 +45,8 @@ func (h *Hook) Registered(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 	return cloudprovider.NodeLifecycleHookResult{}, h.setLabels(ctx, claim)
 }
 
-// noteTaint writes on the claim that its Node has joined without the taint that keeps
-// Pods away until it is registered. Afterwards nothing tells that any more.
+// noteTaint records on the claim whether its Node has joined without the taint that keeps
+// Pods away until it is registered. After the registration, no Node has the taint.
 func (h *Hook) noteTaint(ctx context.Context, claim *karpv1.NodeClaim) error {
 	node, err := nodeclaimutils.NodeForNodeClaim(ctx, h.clusters.Workload.GetClient(), claim)
 	if err != nil {
@@ -59,8 +60,8 @@ func (h *Hook) noteTaint(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return nil
 }
 
-// setLabels gives the claim the labels of its instance type. Of a label that core
-// does not know from the start it took any value that the NodePool allows (karpenter:
+// setLabels gives the claim the labels of its instance type. For labels that core does not
+// know from the start, it has chosen any value that the NodePool allows (karpenter:
 // pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go,
 // resolveCustomLabelsFromRequirements).
 func (h *Hook) setLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
@@ -76,7 +77,7 @@ func (h *Hook) setLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return nil
 }
 
-// withLabels returns labels of which those with the given keys are as they are given.
+// withLabels returns labels in which those with the given keys are replaced by the given ones.
 func withLabels(labels, given map[string]string, keys []string) map[string]string {
 	return lo.Assign(lo.OmitByKeys(labels, keys), lo.PickByKeys(given, keys))
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
-// TaintReconciler gives Nodes the taints again with which Karpenter has registered them.
+// TaintReconciler restores the taints with which Karpenter has registered a Node.
 //
-// Cluster API's controller of MachinePools changes Nodes as its cache has them, the
-// taints as one list and without the resourceVersion as precondition (core/reconcilers/
-// machinepool/machinepool_controller_noderef.go, patchNodes). When Karpenter registers
-// a Node at that moment, the taints from before come back. Karpenter registers a Node
-// once, so that one would never be initialized, and its NodeClaim would stay for ever.
+// Cluster API's controller of MachinePools patches Nodes from its cache. It replaces the
+// list of taints, without the resourceVersion as precondition (core/reconcilers/
+// machinepool/machinepool_controller_noderef.go, patchNodes). If Karpenter registers a
+// Node at the same time, that patch restores the earlier taints. Karpenter registers a Node
+// only once, so it would never initialize the Node, and the NodeClaim would stay forever.
 type TaintReconciler struct {
 	workload client.Client
 }
@@ -58,7 +58,7 @@ func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (rec
 		return reconcile.Result{}, fmt.Errorf("listing the NodeClaim of Node %s: %w", node.Name, err)
 	}
 	if len(claims.Items) != 1 {
-		return reconcile.Result{}, nil // it is going
+		return reconcile.Result{}, nil // it is being deleted
 	}
 	registered := node.DeepCopy()
 	registered.Spec.Taints = taintsOf(node, &claims.Items[0])
@@ -67,17 +67,17 @@ func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (rec
 	}
 	err := r.workload.Patch(ctx, registered, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
 	if requeue.IsChanged(err) {
-		return reconcile.Result{}, nil // its event brings the next reconcile
+		return reconcile.Result{}, nil // its event triggers the next reconcile
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching the taints of Node %s: %w", node.Name, err)
 	}
-	log.FromContext(ctx).Info("gave the Node the taints again that it was registered with", "Node", node.Name)
+	log.FromContext(ctx).Info("restored the taints with which the Node was registered", "Node", node.Name)
 	return reconcile.Result{}, nil
 }
 
-// undone tells whether a Node that is registered has the taint of one that is not.
-// Karpenter writes the label and takes the taint off in one patch.
+// undone reports whether a registered Node has the taint of an unregistered one. Karpenter
+// adds the label and removes the taint in one patch.
 func undone(node *corev1.Node) bool {
 	return node.DeletionTimestamp.IsZero() && node.Labels[karpv1.NodeRegisteredLabelKey] == "true" &&
 		lo.ContainsBy(node.Spec.Taints, isUnregistered)
@@ -87,8 +87,8 @@ func isUnregistered(taint corev1.Taint) bool {
 	return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint)
 }
 
-// taintsOf returns the taints that a Node is to have, as core's registration leaves them
-// (karpenter: pkg/controllers/nodeclaim/lifecycle/registration.go, syncNode).
+// taintsOf returns the taints that a Node should have, like core's registration (karpenter:
+// pkg/controllers/nodeclaim/lifecycle/registration.go, syncNode).
 func taintsOf(node *corev1.Node, claim *karpv1.NodeClaim) []corev1.Taint {
 	taints := lo.Reject(node.Spec.Taints, func(taint corev1.Taint, _ int) bool { return isUnregistered(taint) })
 	if node.Labels[karpv1.NodeDoNotSyncTaintsLabelKey] == "true" {

@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// Taints from before the registration, which somebody has written after it, go, and those
-// of the NodeClaim come back.
+// If another controller restores the taints from before the registration, they are removed
+// and those of the NodeClaim are added again.
 func TestTaintReconciler(t *testing.T) {
 	unregistered := karpv1.UnregisteredNoExecuteTaint
 	own := corev1.Taint{Key: "own", Effect: corev1.TaintEffectNoSchedule}
@@ -34,7 +34,7 @@ func TestTaintReconciler(t *testing.T) {
 		"not registered yet":        {taints: []corev1.Taint{unregistered}, want: []corev1.Taint{unregistered}},
 		"registered":                {labels: registered, taints: []corev1.Taint{own}, want: []corev1.Taint{own}},
 		"registered, and undone":    {labels: registered, taints: []corev1.Taint{unregistered, own}, want: []corev1.Taint{own, pool, startup}},
-		"undone once initialized":   {labels: registered, taints: []corev1.Taint{unregistered, pool}, initialized: true, want: []corev1.Taint{pool}},
+		"undone after initialized":  {labels: registered, taints: []corev1.Taint{unregistered, pool}, initialized: true, want: []corev1.Taint{pool}},
 		"undone, without its claim": {labels: registered, taints: []corev1.Taint{unregistered}, noClaim: true, want: []corev1.Taint{unregistered}},
 		"undone, and keeping its taints": {labels: map[string]string{karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeDoNotSyncTaintsLabelKey: "true"},
 			taints: []corev1.Taint{unregistered, own}, want: []corev1.Taint{own}},
@@ -53,7 +53,7 @@ func TestTaintReconciler(t *testing.T) {
 			workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
 			read := &corev1.Node{}
-			for range 2 { // the second time it is to change nothing
+			for range 2 { // the second reconcile must change nothing
 				if err := workload.Get(t.Context(), client.ObjectKeyFromObject(node), read); err != nil {
 					t.Fatal(err)
 				}
