@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// setBootstrapReady reports whether the bootstrap template exists and can be used. A Secret that is
-// named instead is not looked up, so that this operator needs no right to read
-// Secrets; Cluster API does not look it up either.
+// setBootstrapReady sets whether the bootstrap template exists and can be used. If the
+// template names a Secret instead, it is not read, so that this operator needs no right to
+// read Secrets. Cluster API does not read it either.
 func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
@@ -27,7 +27,7 @@ func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.K
 	}
 	if generate.LacksVersion(template) {
 		conditions.SetFalse(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonVersionMissing,
-			"spec.template.spec.version is not set, and without it a KubeadmConfigTemplate makes no bootstrap data: set the Kubernetes version of the Machines, as v1.36.3")
+			"spec.template.spec.version is not set, but KubeadmConfigTemplates need it to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3")
 		return nil
 	}
 	conditions.SetTrue(v1alpha1.ConditionBootstrapReady)

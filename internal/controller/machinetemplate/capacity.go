@@ -20,11 +20,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// tolerance is by how much of what is declared a Node may differ.
+// tolerance is the share of the declared capacity by which Nodes can differ from it.
 const tolerance = 0.05
 
-// setCapacityAccurate learns from Nodes what their instance types really have, and
-// tells of those that are far from what is declared.
+// setCapacityAccurate learns the capacity of instance types from their Nodes, and reports
+// types whose declared capacity differs by more than the tolerance.
 func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	declared, err := r.declared(ctx, template)
 	if err != nil {
@@ -39,14 +39,14 @@ func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1
 	conditions := template.StatusConditions()
 	if texts := inaccuracies(template.Status.ObservedCapacity, declared); len(texts) > 0 {
 		conditions.SetFalse(v1alpha1.ConditionCapacityAccurate, v1alpha1.ReasonCapacityDiffers,
-			"Karpenter counts with what Nodes report, which is not what is declared: "+strings.Join(texts, "; "))
+			"Karpenter uses the capacity that Nodes report, because it differs from the declared one: "+strings.Join(texts, "; "))
 	} else {
 		conditions.SetTrue(v1alpha1.ConditionCapacityAccurate)
 	}
 	return nil
 }
 
-// declared returns the instance types as they are without what was learned.
+// declared returns a function that returns an instance type without learned capacity.
 func (r *Reconciler) declared(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (func(string) *cloudprovider.InstanceType, error) {
 	types, _, err := r.catalog.Types(ctx, template)
 	if err != nil {
@@ -63,8 +63,8 @@ func (r *Reconciler) declared(ctx context.Context, template *v1alpha1.KarpenterM
 	}, nil
 }
 
-// reports returns what the template's Nodes report that were made from its current
-// revision. Karpenter has checked that they have all their resources.
+// reports returns the reports of the template's Nodes of its current revision. Karpenter has
+// initialized them, so they have all their resources.
 func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, revision string) ([]report, error) {
 	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {
@@ -88,8 +88,8 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 	return reports, nil
 }
 
-// differs tells whether some of what is observed is not as declared. What is not
-// declared does not count: Karpenter cannot ask for it.
+// differs reports whether an observed quantity is not the declared one. Resources that are
+// not declared do not count, because Karpenter cannot request them.
 func differs(observed, declared corev1.ResourceList) bool {
 	for name, quantity := range observed {
 		if expected, is := declared[name]; is && quantity.Cmp(expected) != 0 {
@@ -99,7 +99,7 @@ func differs(observed, declared corev1.ResourceList) bool {
 	return false
 }
 
-// inaccuracies tells which instance types differ by more than the tolerance.
+// inaccuracies returns a text for each resource that differs by more than the tolerance.
 func inaccuracies(observed []v1alpha1.ObservedCapacity, declared func(string) *cloudprovider.InstanceType) []string {
 	var texts []string
 	for _, o := range observed {

@@ -28,7 +28,7 @@ func quantities(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// declaredM5 is m5 with 2 CPUs and 8Gi, of which 1Gi is reserved.
+// declaredM5 returns m5 with 2 CPUs and 8Gi, of which 1Gi is reserved.
 func declaredM5(name string) *cloudprovider.InstanceType {
 	if name != "m5" {
 		return nil
@@ -46,12 +46,12 @@ func observed(nodes int32, revision, memory, allocatable string) v1alpha1.Observ
 	}
 }
 
-// m5 is what a Node of type m5 reports.
+// m5 returns the report of a Node of type m5.
 func m5(memory, allocatable string) report {
 	return report{"m5", quantities("cpu", "2", "memory", memory, "hugepages-2Mi", "0"), quantities("cpu", "2", "memory", allocatable)}
 }
 
-// several are so many Nodes that report the same.
+// several returns equal reports of a number of Nodes.
 func several(count int, r report) []report { return slices.Repeat([]report{r}, count) }
 
 func TestLearn(t *testing.T) {
@@ -63,14 +63,14 @@ func TestLearn(t *testing.T) {
 		want    entries
 	}{
 		"nothing":                         {},
-		"what is declared is not stored":  {reports: []report{m5("8Gi", "7Gi")}},
+		"declared capacity is not stored": {reports: []report{m5("8Gi", "7Gi")}},
 		"less memory":                     {reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
 		"only less allocatable":           {reports: []report{m5("8Gi", "6Gi")}, want: entries{observed(1, "r", "8Gi", "6Gi")}},
 		"another revision is forgotten":   {stored: entries{observed(2, "old", "7Gi", "6Gi")}},
-		"a type that is gone":             {reports: []report{{"gone", quantities("memory", "1Gi"), nil}}},
+		"a type that no longer exists":    {reports: []report{{"gone", quantities("memory", "1Gi"), nil}}},
 		"a Node that reports nothing":     {reports: []report{m5("0", "0"), {"m5", nil, nil}}},
-		"what is not declared is nothing": {reports: []report{{"m5", quantities("ephemeral-storage", "1Gi"), nil}}},
-		"a Node that reports nothing is none": {
+		"undeclared resources":            {reports: []report{{"m5", quantities("ephemeral-storage", "1Gi"), nil}}},
+		"a Node that reports nothing does not count": {
 			reports: []report{m5("7Gi", "6Gi"), {"m5", nil, nil}}, want: entries{observed(1, "r", "7Gi", "6Gi")},
 		},
 
@@ -82,13 +82,13 @@ func TestLearn(t *testing.T) {
 		"three of ten":           {reports: append(several(7, m5("7Gi", "6Gi")), several(3, broken)...), want: entries{observed(2, "r", "4Gi", "3Gi")}},
 		"one of ten is close by": {reports: append(several(9, m5("7000Mi", "6000Mi")), m5("6800Mi", "5800Mi")), want: entries{observed(2, "r", "6800Mi", "5800Mi")}},
 
-		"it recovers when the broken Node is gone": {stored: entries{observed(2, "r", "4Gi", "3Gi")}, reports: several(3, m5("7Gi", "6Gi")), want: entries{observed(2, "r", "7Gi", "6Gi")}},
+		"it recovers when the broken Node no longer exists": {stored: entries{observed(2, "r", "4Gi", "3Gi")}, reports: several(3, m5("7Gi", "6Gi")), want: entries{observed(2, "r", "7Gi", "6Gi")}},
 		"and entirely":                                   {stored: entries{observed(2, "r", "4Gi", "3Gi")}, reports: several(3, m5("8Gi", "7Gi"))},
 		"the Nodes that exist decide":                    {stored: entries{observed(2, "r", "6Gi", "5Gi")}, reports: []report{m5("7500Mi", "5500Mi")}, want: entries{observed(1, "r", "7500Mi", "5500Mi")}},
 		"a little more changes nothing":                  {stored: entries{observed(2, "r", "7000Mi", "6000Mi")}, reports: several(2, m5("7010Mi", "6010Mi")), want: entries{observed(2, "r", "7000Mi", "6000Mi")}},
 		"a little less counts":                           {stored: entries{observed(2, "r", "7000Mi", "6000Mi")}, reports: several(2, m5("6990Mi", "5990Mi")), want: entries{observed(2, "r", "6990Mi", "5990Mi")}},
 		"it stays without Nodes":                         {stored: entries{observed(2, "r", "7Gi", "6Gi")}, want: entries{observed(2, "r", "7Gi", "6Gi")}},
-		"what only one Node had is not counted without":  {stored: entries{observed(1, "r", "4Gi", "3Gi")}, want: entries{observed(0, "r", "4Gi", "3Gi")}},
+		"what one Node had does not count without it":    {stored: entries{observed(1, "r", "4Gi", "3Gi")}, want: entries{observed(0, "r", "4Gi", "3Gi")}},
 		"a second Node that reports the same confirms":   {stored: entries{observed(0, "r", "7Gi", "6Gi")}, reports: []report{m5("7100Mi", "6Gi")}, want: entries{observed(2, "r", "7100Mi", "6Gi")}},
 		"a second Node that reports more does not":       {stored: entries{observed(0, "r", "4Gi", "3Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
 		"the same Node does not confirm what it reports": {stored: entries{observed(1, "r", "7Gi", "6Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
@@ -110,9 +110,9 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// Whatever Nodes there are: their order does not matter, nothing changes while they stay,
-// at least four of five Nodes have what is learned, within the tolerance and what is kept
-// steady, and no fewer than the share of rare Nodes have less.
+// For any Nodes, their order does not matter, and nothing changes while they stay. At least
+// four of five Nodes have the learned capacity within tolerance and steady, and at most the
+// share of rare Nodes have less.
 func TestLearnedIsWhatMostNodesHave(t *testing.T) {
 	check := func(seed int64) bool {
 		random := rand.New(rand.NewSource(seed))
@@ -149,8 +149,8 @@ func TestLearnedIsWhatMostNodesHave(t *testing.T) {
 	}
 }
 
-// The status has room for what is learned of very many types. Those that are not planned
-// with are forgotten first.
+// If the status has no room for the learned capacity of all types, types whose capacity
+// Karpenter does not use are left out first.
 func TestLearnedFits(t *testing.T) {
 	var stored []v1alpha1.ObservedCapacity
 	declared := func(name string) *cloudprovider.InstanceType {
@@ -167,7 +167,7 @@ func TestLearnedFits(t *testing.T) {
 	}
 	for _, o := range got {
 		if o.Nodes == 0 {
-			t.Errorf("%s is kept, which is not planned with", o.InstanceType)
+			t.Errorf("%s is kept, although Karpenter does not use its capacity", o.InstanceType)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// setClusterReady reports whether Machines can be created in the served Cluster.
+// setClusterReady sets whether Machines can be created in the served Cluster.
 func (r *Reconciler) setClusterReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	cluster := &clusterv1.Cluster{}
@@ -32,7 +32,7 @@ func (r *Reconciler) setClusterReady(ctx context.Context, template *v1alpha1.Kar
 			fmt.Sprintf("Cluster %s is being deleted, so no Machines are created for NodeClaims: delete the NodePools of this template, or set the operator's --cluster-name and --cluster-namespace to another Cluster", r.clusters.Cluster))
 	case lo.FromPtr(cluster.Spec.Paused):
 		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterPaused,
-			fmt.Sprintf("Cluster %s is paused: set its spec.paused to false to go on", r.clusters.Cluster))
+			fmt.Sprintf("Cluster %s is paused: set its spec.paused to false to continue", r.clusters.Cluster))
 	case !lo.FromPtr(initialized.InfrastructureProvisioned):
 		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotProvisioned,
 			fmt.Sprintf("the infrastructure of Cluster %s is not provisioned yet: see its conditions", r.clusters.Cluster))

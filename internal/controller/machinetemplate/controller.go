@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetemplate tells on a KarpenterMachineTemplate's status whether it
-// can be used, what it offers, and what was generated from it. There is one file
-// for each condition.
+// Package machinetemplate reports in the status of a KarpenterMachineTemplate whether it can
+// be used, what it offers, and what was generated from it. Each condition has its own file.
 package machinetemplate
 
 import (
@@ -38,11 +37,11 @@ import (
 )
 
 const (
-	// concurrency is the number of templates that are worked on at once.
+	// concurrency is the number of templates that are reconciled at once.
 	concurrency = 10
 
-	// setTimeout ends waiting for a kind's objects to be listed, which does not happen
-	// while the operator may not read them. What is left of timeout is for writing the
+	// setTimeout limits the wait for the objects of a kind. The cache never has them while
+	// the operator lacks the right to read them. The rest of timeout is for writing the
 	// status.
 	setTimeout = time.Minute
 	timeout    = setTimeout + 30*time.Second
@@ -57,7 +56,7 @@ type Reconciler struct {
 	// templates maps objects to templates, and kinds has the watches of those that templates refer to.
 	templates *enqueue.Templates
 	kinds     *enqueue.Kinds
-	// examined is what is known of what each template generates: see generated.go.
+	// examined has the examined objects of each template: see generated.go.
 	examined sync.Map
 }
 
@@ -94,7 +93,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
-// Reconcile works on the template of the given name.
+// Reconcile reconciles one template.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, template); err != nil {
@@ -114,9 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: requeue.Soonest(examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
 }
 
-// setStatus sets what can be found out now. A part that fails stays as it is stored, with
-// the generation that it was found for, so that the template does not become Ready in a
-// generation that was not examined in full. It returns after what time to examine again.
+// setStatus sets the parts of the status. A part that fails stays as it is stored, with the
+// generation for which it was set, so that the template does not become Ready in a
+// generation that was not fully examined. It returns the time until the next examination.
 func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, setTimeout)
 	defer cancel()
@@ -142,7 +141,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	} {
 		errs = append(errs, set(ctx, template))
 	}
-	// Messages are put together from what others have written, of any length.
+	// Messages contain texts of other controllers and users, of any length.
 	for i := range template.Status.Conditions {
 		condition := &template.Status.Conditions[i]
 		condition.Message = budget.Text(condition.Message, budget.Message)
@@ -150,15 +149,15 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	return examineAgain, errors.Join(errs...)
 }
 
-// patchStatus writes the status if it is another than what is stored.
+// patchStatus writes the status if it differs from the stored one.
 func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1.KarpenterMachineTemplate) error {
 	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
 		return nil
 	}
-	// With the resourceVersion as precondition, since lists are replaced as a whole.
+	// The resourceVersion is a precondition, because lists are replaced as a whole.
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if requeue.IsChanged(err) {
-		return nil // its event brings the next reconcile
+		return nil // its event triggers the next reconcile
 	}
 	if err != nil {
 		r.recorder.Publish(statusNotWritten(template, err))

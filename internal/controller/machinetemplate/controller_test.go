@@ -34,13 +34,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// unwatched is a controller that watches nothing: the tests reconcile.
+// unwatched is a controller that watches nothing, because the tests call Reconcile.
 type unwatched struct{ controller.Controller }
 
 func (unwatched) Watch(source.Source) error { return nil }
 
-// cell is a served Cluster in an API server for both clusters, in which requests can be
-// made to fail.
+// cell is a served Cluster in one API server for both clusters. Tests can make its requests
+// fail.
 type cell struct {
 	*Reconciler
 	client.Client
@@ -108,7 +108,7 @@ func newCell(objects ...client.Object) *cell {
 	return c
 }
 
-// newTemplate returns a template with one offering, whose base exists in a cell.
+// newTemplate returns a template with one offering. Its base exists in a cell.
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
 	template.Spec.Template.Spec.Bootstrap.DataSecretName = new("bootstrap")
@@ -120,7 +120,7 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	return template
 }
 
-// reconcile reconciles the template and returns it as it is stored then.
+// reconcile reconciles the template and returns it as it is stored afterwards.
 func (c *cell) reconcile(t *testing.T, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
 	t.Helper()
 	_, failed := c.Reconcile(t.Context(), requestOf(name))
@@ -132,7 +132,7 @@ func (c *cell) reconcile(t *testing.T, name string) (*v1alpha1.KarpenterMachineT
 	return stored, failed
 }
 
-// What can be found out is written, whatever else fails.
+// If one part of the status fails, all others are still written.
 func TestOneFailureHidesNothingElse(t *testing.T) {
 	broken := errors.New("etcdserver: leader changed")
 	for name, tc := range map[string]struct {
@@ -175,16 +175,16 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 				}
 			}
 			if stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
-				t.Error("the template is Ready, and not all is known")
+				t.Error("the template is Ready, although one condition is unknown")
 			}
 			if stored, err = c.reconcile(t, "general"); err != nil || !stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
-				t.Errorf("when nothing fails any more: got %v and %+v", err, stored.Status.Conditions)
+				t.Errorf("after the failure has ended: got %v and %+v", err, stored.Status.Conditions)
 			}
 		})
 	}
 }
 
-// A condition of an earlier generation, which cannot be found out now, does not decide.
+// A condition of an earlier generation that cannot be set now does not make the template not Ready.
 func TestAnEarlierConditionDoesNotDecide(t *testing.T) {
 	template := newTemplate()
 	template.Spec.Template.Spec.InfrastructureRef.Name = "missing"
@@ -209,8 +209,8 @@ func TestAnEarlierConditionDoesNotDecide(t *testing.T) {
 	}
 }
 
-// If the status cannot be written, that is reported, and invalid offerings are closed all
-// the same. A mark that could not be written is written with the next status.
+// If the status cannot be written, an event reports it, and invalid offerings are closed
+// nevertheless. A mark that could not be written is written with the next status.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	template := newTemplate()
 	c := newCell(template)

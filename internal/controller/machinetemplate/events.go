@@ -11,13 +11,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// statusNotWritten shows that a template's status is out of date.
+// statusNotWritten returns the event for a template whose status is out of date.
 func statusNotWritten(template *v1alpha1.KarpenterMachineTemplate, err error) events.Event {
 	return events.Event{
 		InvolvedObject: template,
 		Type:           corev1.EventTypeWarning,
 		Reason:         "StatusNotWritten",
-		Message:        fmt.Sprintf("The status is out of date, because it cannot be written. If the template is too large, divide it: %s", err),
+		Message:        fmt.Sprintf("The status is out of date because it cannot be written. If the template is too large, split it into several templates: %s", err),
 		DedupeValues:   []string{string(template.UID)},
 	}
 }

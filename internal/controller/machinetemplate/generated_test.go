@@ -144,7 +144,7 @@ func TestExamine(t *testing.T) {
 
 	a.template.Status.AcceptedHash = ""
 	a.answer = in("abc", refused)
-	if got, _, err = a.examine(t, nil); err != nil || got.all == nil || len(got.invalid) != 0 || !strings.Contains(got.all.Error(), "3 of 3 generated offerings cannot be made; m5/a/on-demand") {
+	if got, _, err = a.examine(t, nil); err != nil || got.all == nil || len(got.invalid) != 0 || !strings.Contains(got.all.Error(), "3 of 3 generated offerings are invalid; m5/a/on-demand") {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }

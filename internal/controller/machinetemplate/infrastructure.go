@@ -15,9 +15,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// setInfrastructureReady tells whether all infrastructure templates exist that the
-// template names, and whether Machines can be had from what was made of them. What it
-// discovers exists.
+// setInfrastructureReady sets whether all infrastructure templates exist that the template
+// names, and whether Machines can be created from the resources that were generated from
+// them. Discovered objects always exist.
 func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	type reference struct {
@@ -35,7 +35,7 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 	}
 	if len(references) == 0 && template.Spec.Discovery == nil {
 		conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing,
-			"spec.template.spec.infrastructureRef is not set, and no instance type has an infrastructureRef of its own: name an infrastructure machine template")
+			"spec.template.spec.infrastructureRef is not set, and no instance type has an infrastructureRef: name an infrastructure machine template")
 		return nil
 	}
 	kind := scalable.KindOf(template.Spec.ScalableResource)
@@ -67,8 +67,8 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 	return nil
 }
 
-// unusable returns why no Machines can be had from a scalable resource of the template as
-// it is now; empty if they can. What was made of an earlier revision does not matter.
+// unusable returns why a scalable resource of the template's current revision cannot create
+// Machines; empty if all can. Resources of earlier revisions do not matter.
 func (r *Reconciler) unusable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (string, error) {
 	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: template.Name})
 	if err != nil {

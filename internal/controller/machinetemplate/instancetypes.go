@@ -14,13 +14,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 )
 
-// setInstanceTypesReady brings the catalogue up to date, counts what is on offer, and
-// examines what is generated of it. The condition is False if nothing is left. What is
-// wrong with some of it has a condition of its own. It returns after what time to
-// examine again.
+// setInstanceTypesReady refreshes the Catalog, counts the offerings, and examines the objects
+// that are generated for them. The condition is False if no offering is left. The condition
+// OfferingsValid reports invalid offerings. It returns the time until the next examination.
 //
-// Nothing is set before all is known: the template must not become Ready in a
-// generation that was not examined.
+// It sets nothing before it knows everything, because the template must not become Ready in
+// a generation that was not examined.
 func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	kinds, err := r.catalog.Refresh(ctx, template)
 	if err != nil {

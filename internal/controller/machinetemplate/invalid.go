@@ -17,28 +17,27 @@ import (
 )
 
 const (
-	// maxGroups is the CRD's bound of status.invalidOfferings.
+	// maxGroups is the maximum of status.invalidOfferings in the CRD.
 	maxGroups = 32
-	// maxExamples is how many offerings each of them names.
+	// maxExamples is the number of offerings that each group names.
 	maxExamples = 5
 )
 
-// summarize returns what the answers mean for a template with the given generated
-// offerings. As long as some can be made, the others do not keep it from being Ready,
-// however many they are.
+// summarize returns the result for a template with the given generated offerings. If at
+// least one offering is valid, the others do not keep the template from being Ready.
 func summarize(offerings []catalog.Key, problems map[catalog.Key]error, accepted sets.Set[catalog.Key], hash string) result {
 	if len(problems) == 0 {
 		return result{accepted: accepted, hash: hash}
 	}
 	bad := lo.Filter(offerings, func(o catalog.Key, _ int) bool { return problems[o] != nil })
 	if len(bad) == len(offerings) {
-		return result{accepted: accepted, all: fmt.Errorf("%d of %d generated offerings cannot be made; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
+		return result{accepted: accepted, all: fmt.Errorf("%d of %d generated offerings are invalid; %s: %w", len(bad), len(offerings), bad[0], problems[bad[0]])}
 	}
 	return result{accepted: accepted, invalid: fitting(groupsOf(bad, problems))}
 }
 
-// groupsOf returns offerings by what is wrong with them: the largest group first, of
-// equal ones that of the first offering.
+// groupsOf returns offerings grouped by problem: the largest group first, and of equal ones
+// that of the first offering.
 func groupsOf(offerings []catalog.Key, problems map[catalog.Key]error) []v1alpha1.InvalidOfferings {
 	type problem struct{ reason, message string }
 	index := map[problem]int{}
@@ -57,8 +56,8 @@ func groupsOf(offerings []catalog.Key, problems map[catalog.Key]error) []v1alpha
 	return groups
 }
 
-// fitting returns as many groups as the status has room for. The last one then stands for
-// all others, so that every offering is counted.
+// fitting returns as many groups as the status has room for. If there are more, the last one
+// counts the offerings of all others.
 func fitting(groups []v1alpha1.InvalidOfferings) []v1alpha1.InvalidOfferings {
 	if len(groups) <= maxGroups && budget.Size(groups) <= budget.Invalid {
 		return groups

@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// manyOfferings are those of 800 instance types in 6 zones.
+// manyOfferings returns the offerings of 800 instance types in 6 zones.
 func manyOfferings() []catalog.Key {
 	var offerings []catalog.Key
 	for i := range 800 {
@@ -30,8 +30,8 @@ func manyOfferings() []catalog.Key {
 	return offerings
 }
 
-// As long as one offering can be made, the others do not disable it, and the status has
-// room for what is wrong with them, and counts them all.
+// As long as one offering is valid, invalid ones do not disable it. The status has room for
+// their problems and counts all of them.
 func TestInvalidOfferingsAreGrouped(t *testing.T) {
 	group := func(message string, count int32, examples ...string) v1alpha1.InvalidOfferings {
 		return v1alpha1.InvalidOfferings{Reason: v1alpha1.ReasonPatchesFailed, Message: message, Count: count, Examples: examples}
@@ -61,7 +61,7 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 			good := sets.New(offerings[len(offerings)-1])
 			got := summarize(offerings, problems, good, "hash")
 			if got.all != nil || got.hash != "" || !got.accepted.Equal(good) {
-				t.Errorf("got %v, hash %q, %d accepted: want that one offering can be made", got.all, got.hash, got.accepted.Len())
+				t.Errorf("got %v, hash %q, %d accepted: want that one offering is valid", got.all, got.hash, got.accepted.Len())
 			}
 			if len(got.invalid) != tc.wantGroups {
 				t.Errorf("got %d groups, want %d", len(got.invalid), tc.wantGroups)
@@ -89,7 +89,7 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 	}
 }
 
-// What is refused of several copies for one reason is one group: their names do not count.
+// If several copies are rejected for one reason, they are one group: their names do not matter.
 func TestRefusalsAreGroupedWithoutNames(t *testing.T) {
 	a := newAsking()
 	a.answer = func(zone string) error {

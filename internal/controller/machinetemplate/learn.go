@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// maxObserved is the CRD's bound of status.observedCapacity.
+	// maxObserved is the maximum of status.observedCapacity in the CRD.
 	maxObserved = 1000
-	// rare is the share of the Nodes of a type that may have less than what is learned: one
-	// of five. Karpenter must not plan Pods that do not fit on most Nodes, and one broken
+	// rare is the share of the Nodes of a type that can have less than the learned capacity:
+	// one of five. Karpenter must not plan Pods that do not fit on most Nodes, and one broken
 	// memory module among many must not shrink the type.
 	rare = 5
-	// steady is by how much of itself a value may be lower than what Nodes report now
-	// without being replaced: each change rebuilds the catalogue.
+	// steady is the share by which a learned value can be lower than what Nodes report now
+	// without being replaced, because each change rebuilds the instance types.
 	steady = 0.01
 )
 
-// learnable are the resources that are learned: those that are hard to know before.
+// learnable are the resources that are learned, because they are hard to know in advance.
 var learnable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
 
 // report is what one Node reports.
@@ -36,9 +36,9 @@ type report struct {
 	capacity, allocatable corev1.ResourceList
 }
 
-// learn returns what is known of each instance type from the Nodes that exist and, for
-// types without Nodes, from what is stored of a revision, where it is not what is
-// declared, by name. The order of the reports does not matter.
+// learn returns the capacity of the instance types that differ from their declaration, by
+// name. It learns from the Nodes that exist and, for types without Nodes, from what is
+// stored for the revision. The order of the reports does not matter.
 func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(string) *cloudprovider.InstanceType, revision string) []v1alpha1.ObservedCapacity {
 	known := map[string]v1alpha1.ObservedCapacity{}
 	for _, o := range stored {
@@ -58,7 +58,7 @@ func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(s
 			learned = append(learned, o)
 		}
 	}
-	// If there are too many, those that are not planned with are forgotten first.
+	// If there are too many, those that Karpenter does not use are left out first.
 	byName := func(a, b v1alpha1.ObservedCapacity) int { return cmp.Compare(a.InstanceType, b.InstanceType) }
 	slices.SortFunc(learned, func(a, b v1alpha1.ObservedCapacity) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), byName(a, b)) })
 	learned = learned[:min(maxObserved, budget.Fit(learned, budget.Observed))]
@@ -66,10 +66,10 @@ func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(s
 	return learned
 }
 
-// observe returns what is known of one type. What only one Node has reported is not
-// planned with after that Node, which may have been broken. If it were forgotten, each
-// next Node of a type that is mostly scaled to zero would be planned too large, so it
-// counts again, and for good, when a second Node reports the same.
+// observe returns the capacity of one type. If only one Node has reported it, Karpenter does
+// not use it after that Node is deleted, because the Node can have been broken. It is kept,
+// because otherwise the next Node of a type that is often scaled to zero would always be
+// planned too large: when a second Node reports the same, it counts permanently.
 func observe(known v1alpha1.ObservedCapacity, reports []report) v1alpha1.ObservedCapacity {
 	if len(reports) == 0 {
 		if known.Nodes == 1 {
@@ -86,11 +86,11 @@ func observe(known v1alpha1.ObservedCapacity, reports []report) v1alpha1.Observe
 	return now
 }
 
-// typical returns of each resource that can be learned what most Nodes have.
+// typical returns the quantity of each learnable resource that most Nodes have.
 func typical(known corev1.ResourceList, lists []corev1.ResourceList) corev1.ResourceList {
 	result := corev1.ResourceList{}
 	for _, name := range learnable {
-		// A Node that has nothing of it, yet, reports nothing.
+		// A Node that does not have the resource yet reports nothing.
 		values := lo.FilterMap(lists, func(list corev1.ResourceList, _ int) (resource.Quantity, bool) {
 			quantity := list[name]
 			return quantity, quantity.Sign() > 0
@@ -107,7 +107,7 @@ func typical(known corev1.ResourceList, lists []corev1.ResourceList) corev1.Reso
 	return result
 }
 
-// ofMost returns the least of the quantities without those that are rare and far below.
+// ofMost returns the smallest of the quantities, without those that are rare and much smaller.
 func ofMost(quantities []resource.Quantity) resource.Quantity {
 	slices.SortFunc(quantities, func(a, b resource.Quantity) int { return a.Cmp(b) })
 	reference := quantities[len(quantities)/rare]
@@ -115,12 +115,12 @@ func ofMost(quantities []resource.Quantity) resource.Quantity {
 	return least
 }
 
-// within reports whether a quantity is below another one by no more than a share of that.
+// within reports whether a quantity is below another one by at most a share of the other.
 func within(quantity, other resource.Quantity, share float64) bool {
 	return quantity.AsApproximateFloat64() >= (1-share)*other.AsApproximateFloat64()
 }
 
-// alike reports whether two lists have the same resources, and about as much of each.
+// alike reports whether two lists have the same resources, within the tolerance.
 func alike(a, b corev1.ResourceList) bool {
 	return len(a) == len(b) && lo.EveryBy(lo.Keys(a), func(name corev1.ResourceName) bool {
 		other, is := b[name]

@@ -17,8 +17,8 @@ import (
 // maxNamed is the number of offerings that the condition's message names.
 const maxNamed = 5
 
-// setOfferingsAvailable forgets failures of more than half an hour ago, adds those that
-// could not be written when they happened, and sets which offerings cannot be chosen now.
+// setOfferingsAvailable removes failures that no longer count, adds those that could not be
+// written when they happened, and sets which offerings are unavailable now.
 func (r *Reconciler) setOfferingsAvailable(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	now := r.clock.Now()
 	template.Status.UnavailableOfferings = r.catalog.Unavailable(template, now)
@@ -29,19 +29,19 @@ func (r *Reconciler) setOfferingsAvailable(_ context.Context, template *v1alpha1
 		return nil
 	}
 	texts := lo.Map(unavailable[:min(len(unavailable), maxNamed)], func(o v1alpha1.UnavailableOffering, _ int) string {
-		return fmt.Sprintf("%s until %s, for %s: %s", strings.Join(lo.Compact([]string{o.InstanceType, o.Zone, o.CapacityType}), "/"),
+		return fmt.Sprintf("%s until %s (%s: %s)", strings.Join(lo.Compact([]string{o.InstanceType, o.Zone, o.CapacityType}), "/"),
 			o.Until.UTC().Format(time.RFC3339), o.Reason, o.Message)
 	})
 	if more := len(unavailable) - maxNamed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	conditions.SetFalse(v1alpha1.ConditionOfferingsAvailable, v1alpha1.ReasonOfferingsUnavailable,
-		"Karpenter chooses other offerings for now: "+strings.Join(texts, "; "))
+		"Karpenter does not choose these offerings: "+strings.Join(texts, "; "))
 	return nil
 }
 
-// setAvailable sets how many offerings can be chosen now. It comes last, because that
-// depends on the rest of the status. It changes only together with that.
+// setAvailable sets how many offerings can be chosen now. It comes last, because the number
+// depends on the rest of the status. It changes only if the rest changes.
 func (r *Reconciler) setAvailable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	available, err := r.catalog.CountAvailable(ctx, template, r.clock.Now())
 	if err != nil {

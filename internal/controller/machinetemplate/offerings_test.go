@@ -72,7 +72,7 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// When an offering can be chosen again, one write shows that, and nothing is written after.
+// When an offering can be chosen again, one write shows that, and no further write follows.
 func TestAvailabilityCausesNoFurtherWrites(t *testing.T) {
 	template := newTemplate()
 	template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{
@@ -106,5 +106,5 @@ func TestAvailabilityCausesNoFurtherWrites(t *testing.T) {
 	c.clock.Step(29 * time.Minute)
 	reconciled("1/1", 0)
 	c.clock.Step(time.Minute)
-	reconciled("1/1", 1) // it is forgotten
+	reconciled("1/1", 1) // the failure no longer counts
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// setOfferingsValid names all that cannot be made of what the template and its
-// discovery describe. It comes last, for it tells also of status.invalidOfferings.
+// setOfferingsValid reports all invalid instance types and offerings of the template and its
+// discovery. It comes after setInstanceTypesReady, because it reads status.invalidOfferings.
 func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	_, problems, err := r.catalog.Types(ctx, template)
 	if err != nil {

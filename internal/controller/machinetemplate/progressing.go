@@ -14,8 +14,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// setMachinesProgressing repeats what Cluster API reports on the oldest NodeClaim that waits
-// for it (see package nodeclaim). The number of those is left out: it changes often.
+// setMachinesProgressing repeats what Cluster API reports for the oldest NodeClaim that waits
+// for it (see package nodeclaim). The message omits the number of these NodeClaims, because
+// it changes often.
 func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// setReady gives Ready, where people look first and which Karpenter repeats on
-// NodePools and NodeClaims, the reasons and messages of what is not: operatorpkg
-// itself only names the conditions.
+// setReady copies the reasons and messages of False conditions to Ready, which users read
+// first and which Karpenter repeats on NodePools and NodeClaims. operatorpkg itself only names
+// the conditions.
 func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	var reason string
@@ -23,7 +23,7 @@ func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMac
 		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady,
 		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady,
 	} {
-		// One of an earlier generation could not be found out now.
+		// A condition of an earlier generation could not be set now.
 		if condition := conditions.Get(dependent); condition.IsFalse() && condition.ObservedGeneration == template.Generation {
 			reason = lo.CoalesceOrEmpty(reason, condition.Reason)
 			messages = append(messages, condition.Message)

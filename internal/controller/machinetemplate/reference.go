@@ -19,12 +19,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// problem says why a reference cannot be used.
+// problem is why a reference cannot be used.
 type problem struct{ reason, message string }
 
-// resolve looks up what a reference names in the served Cluster's namespace. It
-// returns a problem if Cluster API cannot use that, or it is not accepted, and sees to
-// it that a change of it, or of what is made of it, brings the next reconcile.
+// resolve reads the object of a reference from the served Cluster's namespace. It returns a
+// problem if Cluster API cannot use the object, or it is not accepted. It also adds watches,
+// so that changes of the object, and of objects generated from it, trigger a reconcile.
 func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, kind scalable.Kind, accepts func(*unstructured.Unstructured) error) (*problem, error) {
 	gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
@@ -40,7 +40,7 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	object, err := reference.Get(ctx, r.clusters.Management.GetClient(), ref, key.Namespace)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
-			return &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist: create it in the served Cluster's namespace, or mend the name", ref.Kind, key)}, nil
+			return &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist: create it in the served Cluster's namespace, or correct the name", ref.Kind, key)}, nil
 		}
 		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
 	}

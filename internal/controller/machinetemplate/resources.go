@@ -15,10 +15,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// maxScalableResources is the CRD's bound of status.scalableResources.
+// maxScalableResources is the maximum of status.scalableResources in the CRD.
 const maxScalableResources = 1000
 
-// setScalableResources tells of what was generated from the template.
+// setScalableResources sets the scalable resources of the template, and the number of Machines.
 func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	list, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: template.Name})
 	if err != nil {
@@ -50,8 +50,9 @@ func (r *Reconciler) setScalableResources(ctx context.Context, template *v1alpha
 	return nil
 }
 
-// listed returns the resources that the status has room for, by name: first those that
-// are paused, whose offerings Karpenter must not choose, then those that need a look.
+// listed returns the resources for which the status has room, by name. If there are too many,
+// it prefers those that are paused, whose offerings Karpenter must not choose, and then those
+// whose replicas are not all ready.
 func listed(resources []v1alpha1.ScalableResourceStatus) []v1alpha1.ScalableResourceStatus {
 	rank := func(r v1alpha1.ScalableResourceStatus) int {
 		switch {

@@ -14,10 +14,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// setNodesTainted names the Nodes that joined without the taint that Karpenter needs,
-// for as long as their NodeClaims are there: once a Node is registered it has the
-// taint no more, so what it joined with was noted on its NodeClaim (see package
-// registration).
+// setNodesTainted names the Nodes that joined without the taint that Karpenter needs, as long
+// as their NodeClaims exist. Registered Nodes no longer have the taint, so package
+// registration has recorded on their NodeClaims whether they joined with it.
 func (r *Reconciler) setNodesTainted(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {
@@ -40,7 +39,7 @@ func (r *Reconciler) setNodesTainted(ctx context.Context, template *v1alpha1.Kar
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	conditions.SetFalse(v1alpha1.ConditionNodesTainted, v1alpha1.ReasonTaintMissing, fmt.Sprintf(
-		"Nodes have joined without the taint %s:%s, so that Pods could run there too early: let the bootstrap configuration register it with the kubelet. They are %s",
+		"Nodes joined without the taint %s:%s, so Pods could run on them before Karpenter registered them: let the bootstrap configuration register Nodes with it. These Nodes are %s",
 		karpv1.UnregisteredNoExecuteTaint.Key, karpv1.UnregisteredNoExecuteTaint.Effect, names))
 	return nil
 }
