@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 func TestClusterReady(t *testing.T) {
@@ -47,7 +48,7 @@ func TestClusterReady(t *testing.T) {
 				objects = append(objects, cluster)
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: clusterOf{client: management}}}
+			r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
 			template := &v1alpha1.KarpenterMachineTemplate{}
 			if err := r.setClusterReady(t.Context(), template); err != nil {
 				t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,6 +29,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -56,13 +56,12 @@ type Reconciler struct {
 	// templates maps objects to templates, and kinds has the watches of those that templates refer to.
 	templates *enqueue.Templates
 	kinds     *enqueue.Kinds
-	// examined has the examined objects of each template: see generated.go.
-	examined sync.Map
+	examiner  *generate.Examiner
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, templates: enqueue.NewTemplates(clusters)}
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, templates: enqueue.NewTemplates(clusters), examiner: generate.NewExaminer(clusters, catalog, clock)}
 }
 
 // Register adds the reconciler to a manager.
@@ -99,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, template); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.catalog.Forget(request.Name)
-			r.examined.Delete(request.Name)
+			r.examiner.Forget(request.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)

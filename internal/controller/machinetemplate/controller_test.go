@@ -32,6 +32,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // unwatched is a controller that watches nothing, because the tests call Reconcile.
@@ -101,7 +102,7 @@ func newCell(objects ...client.Object) *cell {
 				return w.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 		}).Build()
-	both := clusterOf{client: c.Client}
+	both := fixture.Cluster{Client: c.Client}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
 	c.kinds = enqueue.NewKinds(unwatched{}, nil)

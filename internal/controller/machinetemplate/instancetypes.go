@@ -12,6 +12,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 // setInstanceTypesReady refreshes the Catalog, counts the offerings, and examines the objects
@@ -34,17 +35,17 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 	if err != nil {
 		return 0, err
 	}
-	result, again, err := r.examineGenerated(ctx, template, types)
+	result, again, err := r.examiner.Examine(ctx, template, types)
 	if err != nil {
 		return 0, err
 	}
 	template.Status.InstanceTypes = int32(len(types))
 	template.Status.Offerings = int32(lo.SumBy(types, func(t catalog.Type) int { return len(t.Offerings) }))
-	template.Status.InvalidOfferings, template.Status.AcceptedHash = result.invalid, result.hash
+	template.Status.InvalidOfferings, template.Status.AcceptedHash = result.Invalid, result.Hash
 	conditions := template.StatusConditions()
 	switch {
-	case result.all != nil:
-		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, reasonOf(result.all), result.all.Error())
+	case result.All != nil:
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, generate.ReasonOf(result.All), result.All.Error())
 	case len(types) > 0:
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
 	case len(problems) > 0:

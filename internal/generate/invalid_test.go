@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetemplate
+package generate
 
 import (
 	"errors"
@@ -60,21 +60,21 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 			}
 			good := sets.New(offerings[len(offerings)-1])
 			got := summarize(offerings, problems, good, "hash")
-			if got.all != nil || got.hash != "" || !got.accepted.Equal(good) {
-				t.Errorf("got %v, hash %q, %d accepted: want that one offering is valid", got.all, got.hash, got.accepted.Len())
+			if got.All != nil || got.Hash != "" || !got.accepted.Equal(good) {
+				t.Errorf("got %v, hash %q, %d accepted: want that one offering is valid", got.All, got.Hash, got.accepted.Len())
 			}
-			if len(got.invalid) != tc.wantGroups {
-				t.Errorf("got %d groups, want %d", len(got.invalid), tc.wantGroups)
+			if len(got.Invalid) != tc.wantGroups {
+				t.Errorf("got %d groups, want %d", len(got.Invalid), tc.wantGroups)
 			}
 			if tc.want != nil {
-				if diff := cmp.Diff(tc.want, got.invalid); diff != "" {
+				if diff := cmp.Diff(tc.want, got.Invalid); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
 			counted, last := int32(0), int32(0)
-			for i, g := range got.invalid {
+			for i, g := range got.Invalid {
 				counted += g.Count
-				if others := i == len(got.invalid)-1 && strings.HasSuffix(g.Message, "other messages"); i > 0 && !others && g.Count > last {
+				if others := i == len(got.Invalid)-1 && strings.HasSuffix(g.Message, "other messages"); i > 0 && !others && g.Count > last {
 					t.Errorf("a group of %d follows one of %d", g.Count, last)
 				}
 				last = g.Count
@@ -82,7 +82,7 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 			if counted != 4799 {
 				t.Errorf("%d offerings are counted, want 4799", counted)
 			}
-			if size := budget.Size(got.invalid); size > budget.Invalid {
+			if size := budget.Size(got.Invalid); size > budget.Invalid {
 				t.Errorf("they have %d bytes, want at most %d", size, budget.Invalid)
 			}
 		})
@@ -99,10 +99,10 @@ func TestRefusalsAreGroupedWithoutNames(t *testing.T) {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "TestMachineTemplate"}, a.last, nil)
 	}
 	got, _, err := a.examine(t, nil)
-	if err != nil || len(got.invalid) != 1 || got.invalid[0].Count != 2 {
-		t.Fatalf("got %+v and %v, want one group of two", got.invalid, err)
+	if err != nil || len(got.Invalid) != 1 || got.Invalid[0].Count != 2 {
+		t.Fatalf("got %+v and %v, want one group of two", got.Invalid, err)
 	}
-	if want := "the management cluster refuses TestMachineTemplate: TestMachineTemplate is invalid"; got.invalid[0].Message != want {
-		t.Errorf("got %q, want %q", got.invalid[0].Message, want)
+	if want := "the management cluster refuses TestMachineTemplate: TestMachineTemplate is invalid"; got.Invalid[0].Message != want {
+		t.Errorf("got %q, want %q", got.Invalid[0].Message, want)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetemplate
+package generate
 
 import (
 	"context"
@@ -21,28 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
-
-type clusterOf struct {
-	cluster.Cluster
-	client client.Client
-}
-
-func (c clusterOf) GetClient() client.Client { return c.client }
 
 // asking is a template with an offering in each of three zones, each with a template
 // of its own, and an API server that answers as the test wants.
 type asking struct {
-	*Reconciler
+	*Examiner
 	clock    *clocktesting.FakeClock
 	template *v1alpha1.KarpenterMachineTemplate
-	bases    generate.Bases
+	bases    Bases
 	asked    []string
 	last     string // name of the object that was asked about last
 	answer   func(zone string) error
@@ -77,19 +69,19 @@ func newAsking() *asking {
 			return a.answer(zone)
 		},
 	})
-	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Management: clusterOf{client: management}}
-	a.Reconciler = NewReconciler(clusters, nil, nil, a.clock)
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Management: fixture.Cluster{Client: management}}
+	a.Examiner = NewExaminer(clusters, nil, a.clock)
 	return a
 }
 
-func (a *asking) examine(t *testing.T, before map[string]answer) (result, map[string]answer, error) {
+func (a *asking) examine(t *testing.T, before map[string]answer) (Result, map[string]answer, error) {
 	t.Helper()
 	a.asked = nil
 	offered := []catalog.Type{{Name: "m5"}}
 	for _, o := range a.template.Spec.InstanceTypes[0].Offerings {
 		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: o.Zone, CapacityType: string(o.CapacityType)})
 	}
-	return a.Reconciler.examine(t.Context(), a.template, offered, a.bases, before)
+	return a.Examiner.examine(t.Context(), a.template, offered, a.bases, before)
 }
 
 func key(zone string) catalog.Key {
@@ -110,7 +102,7 @@ func TestExamine(t *testing.T) {
 
 	a.answer = in("b", apierrors.NewInternalError(errors.New("the webhook is not there")))
 	_, answers, err := a.examine(t, nil)
-	if err == nil || !strings.Contains(err.Error(), "did not say of 1 of 3 generated objects") || !strings.Contains(err.Error(), "the webhook is not there") || reasonOf(err) != v1alpha1.ReasonTemplatesRejected {
+	if err == nil || !strings.Contains(err.Error(), "did not say of 1 of 3 generated objects") || !strings.Contains(err.Error(), "the webhook is not there") || ReasonOf(err) != v1alpha1.ReasonTemplatesRejected {
 		t.Fatalf("got %v", err)
 	}
 
@@ -119,7 +111,7 @@ func TestExamine(t *testing.T) {
 	if err != nil || len(a.asked) != 1 || a.asked[0] != "b" {
 		t.Fatalf("got %v, asked about %v, want zone b only: of the others it is known", err, a.asked)
 	}
-	if len(got.invalid) != 1 || got.invalid[0].Count != 1 || got.invalid[0].Examples[0] != "m5/b/on-demand" || got.invalid[0].Reason != v1alpha1.ReasonTemplatesRejected || got.hash != "" || got.all != nil {
+	if len(got.Invalid) != 1 || got.Invalid[0].Count != 1 || got.Invalid[0].Examples[0] != "m5/b/on-demand" || got.Invalid[0].Reason != v1alpha1.ReasonTemplatesRejected || got.Hash != "" || got.All != nil {
 		t.Fatalf("got %+v", got)
 	}
 	if diff := cmp.Diff(sets.New(key("a"), key("c")), got.accepted); diff != "" {
@@ -133,18 +125,18 @@ func TestExamine(t *testing.T) {
 	a.clock.Step(askAgainAfter)
 	a.answer = in("", nil)
 	got, _, err = a.examine(t, answers)
-	if err != nil || len(a.asked) != 1 || len(got.invalid) != 0 || got.hash == "" || got.accepted.Len() != 3 {
+	if err != nil || len(a.asked) != 1 || len(got.Invalid) != 0 || got.Hash == "" || got.accepted.Len() != 3 {
 		t.Fatalf("got %+v, %v, asked about %v", got, err, a.asked)
 	}
 
-	a.template.Status.AcceptedHash = got.hash
+	a.template.Status.AcceptedHash = got.Hash
 	if _, _, err = a.examine(t, nil); err != nil || len(a.asked) != 0 {
 		t.Fatalf("got %v, asked about %v, want nothing: the status says that all was accepted", err, a.asked)
 	}
 
 	a.template.Status.AcceptedHash = ""
 	a.answer = in("abc", refused)
-	if got, _, err = a.examine(t, nil); err != nil || got.all == nil || len(got.invalid) != 0 || !strings.Contains(got.all.Error(), "3 of 3 generated offerings are invalid; m5/a/on-demand") {
+	if got, _, err = a.examine(t, nil); err != nil || got.All == nil || len(got.Invalid) != 0 || !strings.Contains(got.All.Error(), "3 of 3 generated offerings are invalid; m5/a/on-demand") {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }

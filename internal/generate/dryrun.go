@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetemplate
+package generate
 
 import (
 	"context"
@@ -16,12 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"sync"
+
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 const (
@@ -36,6 +39,23 @@ const (
 	askAgainSoon = 10 * time.Second
 )
 
+// Examiner reports which offerings of templates can be created, before any NodeClaim depends on it.
+type Examiner struct {
+	clusters *operator.Clusters
+	catalog  *catalog.Catalog
+	clock    clock.PassiveClock
+	// examined has the latest examination of each template.
+	examined sync.Map
+}
+
+// NewExaminer returns the examiner for the served Cluster. The catalog offers what it accepts.
+func NewExaminer(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Examiner {
+	return &Examiner{clusters: clusters, catalog: catalog, clock: clock}
+}
+
+// Forget drops what is known of a template that no longer exists.
+func (e *Examiner) Forget(template string) { e.examined.Delete(template) }
+
 // answer is what the API server said of one generated template.
 type answer struct {
 	refused error // nil if it accepts it
@@ -47,59 +67,59 @@ type examined struct {
 	revision string
 	types    []catalog.Type
 	until    time.Time // zero: for as long as the revision is the same
-	result   result
+	result   Result
 	// answers are remembered by content. What was accepted is in the template's status,
 	// too, so that a restart asks nothing again.
 	answers map[string]answer
 }
 
-// result is which offerings of a template can be made.
-type result struct {
+// Result is which offerings of a template can be made.
+type Result struct {
 	// accepted are the offerings that can be made, adopted ones included.
 	accepted sets.Set[catalog.Key]
-	// invalid are the others, as the status shows them.
-	invalid []v1alpha1.InvalidOfferings
-	// all is why no offering can be made.
-	all error
-	// hash identifies what was accepted; empty if something was not.
-	hash string
+	// Invalid are the others, as the status shows them.
+	Invalid []v1alpha1.InvalidOfferings
+	// All is why no offering can be made.
+	All error
+	// Hash identifies what was accepted; empty if something was not.
+	Hash string
 }
 
-// examineGenerated returns which offerings cannot be made: a patch cannot be applied, or
+// Examine returns which offerings cannot be made: a patch cannot be applied, or
 // the API server of the management cluster refuses the result. The API server is asked
 // by a dry run, before any NodeClaim depends on the answer. The result of the last time
 // is kept until something changes. It also returns after what time to ask again.
-func (r *Reconciler) examineGenerated(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type) (result, time.Duration, error) {
-	bases, err := generate.ReadBases(ctx, r.clusters, template)
+func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type) (Result, time.Duration, error) {
+	bases, err := ReadBases(ctx, e.clusters, template)
 	if err != nil {
 		if template.StatusConditions().IsTrue(v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady) {
-			return result{}, 0, err
+			return Result{}, 0, err
 		}
 		// These conditions show why; what was found before stays.
-		return result{invalid: template.Status.InvalidOfferings, hash: template.Status.AcceptedHash}, 0, nil
+		return Result{Invalid: template.Status.InvalidOfferings, Hash: template.Status.AcceptedHash}, 0, nil
 	}
 	revision := fmt.Sprintf("%s/%d/%s/%s", template.UID, template.Generation, versionOf(bases.Infrastructure), versionOf(bases.Bootstrap))
 	known := examined{}
-	if last, ok := r.examined.Load(template.Name); ok {
+	if last, ok := e.examined.Load(template.Name); ok {
 		known = last.(examined)
 	}
-	now := r.clock.Now()
+	now := e.clock.Now()
 	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
 		known.revision, known.types, known.until = revision, types, time.Time{}
-		known.result, known.answers, err = r.examine(ctx, template, types, bases, known.answers)
+		known.result, known.answers, err = e.examine(ctx, template, types, bases, known.answers)
 		switch {
 		case err != nil:
 			// What was answered is kept, so that a template with very many offerings
 			// gets there in several reconciles.
 			log.FromContext(ctx).Error(err, "cannot ask about all generated templates")
-			known.result, known.until = result{all: err}, now.Add(askAgainSoon)
-		case known.result.hash == "":
+			known.result, known.until = Result{All: err}, now.Add(askAgainSoon)
+		case known.result.Hash == "":
 			known.until = now.Add(askAgainAfter)
 		}
-		r.examined.Store(template.Name, known)
+		e.examined.Store(template.Name, known)
 	}
 	if known.result.accepted != nil {
-		r.catalog.SetAccepted(template, known.result.accepted)
+		e.catalog.SetAccepted(template, known.result.accepted)
 	}
 	return known.result, max(0, known.until.Sub(now)), nil
 }
@@ -119,10 +139,10 @@ func versionOf(object *unstructured.Unstructured) string {
 
 // examine generates what every offering of a template needs, and asks about what has
 // not been answered before.
-func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases generate.Bases, before map[string]answer) (result, map[string]answer, error) {
-	generator, err := generate.NewGenerator(r.clusters.Cluster, template, bases)
+func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases Bases, before map[string]answer) (Result, map[string]answer, error) {
+	generator, err := NewGenerator(e.clusters.Cluster, template, bases)
 	if err != nil {
-		return result{all: err}, before, nil
+		return Result{All: err}, before, nil
 	}
 	problems := map[catalog.Key]error{}
 	uses := map[string][]catalog.Key{}
@@ -144,19 +164,19 @@ func (r *Reconciler) examine(ctx context.Context, template *v1alpha1.KarpenterMa
 				continue
 			}
 			for _, object := range generated.Objects {
-				content := generate.ContentOf(object)
+				content := ContentOf(object)
 				objects[content] = object
 				uses[content] = append(uses[content], key)
 			}
 		}
 	}
-	hash := generate.HashOf(slices.Sorted(maps.Keys(objects)))
+	hash := HashOf(slices.Sorted(maps.Keys(objects)))
 	if len(problems) == 0 && hash == template.Status.AcceptedHash {
-		return result{accepted: accepted, hash: hash}, before, nil
+		return Result{accepted: accepted, Hash: hash}, before, nil
 	}
-	answers, err := r.ask(ctx, objects, before)
+	answers, err := e.ask(ctx, objects, before)
 	if err != nil {
-		return result{}, answers, err
+		return Result{}, answers, err
 	}
 	// In order, so that an offering with several problems always shows the same.
 	for _, content := range slices.Sorted(maps.Keys(answers)) {
@@ -178,7 +198,8 @@ type (
 	unansweredError struct{ error }
 )
 
-func reasonOf(problem error) string {
+// ReasonOf returns the reason of a condition for why an offering cannot be created.
+func ReasonOf(problem error) string {
 	if errors.As(problem, &refusedError{}) || errors.As(problem, &unansweredError{}) {
 		return v1alpha1.ReasonTemplatesRejected
 	}
@@ -188,20 +209,20 @@ func reasonOf(problem error) string {
 // ask asks the API server about generated objects, given by content, unless it has
 // answered before and that still holds. An error says that some could not be asked
 // about; the others' answers are returned all the same.
-func (r *Reconciler) ask(ctx context.Context, objects map[string]*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
+func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	contents := slices.Sorted(maps.Keys(objects))
 	answers, errs := make([]answer, len(contents)), make([]error, len(contents))
 	workqueue.ParallelizeUntil(ctx, askers, len(contents), func(i int) {
 		known, answered := before[contents[i]]
-		if answered && (known.refused == nil || r.clock.Since(known.at) < askAgainAfter) {
+		if answered && (known.refused == nil || e.clock.Since(known.at) < askAgainAfter) {
 			answers[i] = known
 			return
 		}
-		refused, err := r.dryRun(ctx, objects[contents[i]])
+		refused, err := e.dryRun(ctx, objects[contents[i]])
 		if errs[i] = err; err == nil {
-			answers[i] = answer{refused: refused, at: r.clock.Now()}
+			answers[i] = answer{refused: refused, at: e.clock.Now()}
 		}
 	})
 	said := map[string]answer{}
@@ -218,8 +239,8 @@ func (r *Reconciler) ask(ctx context.Context, objects map[string]*unstructured.U
 
 // dryRun asks whether an object could be created: refused says why not, err that this
 // could not be found out.
-func (r *Reconciler) dryRun(ctx context.Context, object *unstructured.Unstructured) (refused, err error) {
-	err = r.clusters.Management.GetClient().Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+func (e *Examiner) dryRun(ctx context.Context, object *unstructured.Unstructured) (refused, err error) {
+	err = e.clusters.Management.GetClient().Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil, nil
