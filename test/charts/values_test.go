@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A value that is wrong is refused, and the message says which one.
+// An invalid value is rejected, and the message names it.
 func TestWrongValues(t *testing.T) {
 	helm := newHelm(t)
 	workload := func(management Values) Values {
@@ -46,20 +46,20 @@ func TestWrongValues(t *testing.T) {
 		"share":                    {values: Values{"podDisruptionBudget": Values{"maxUnavailable": "half"}}, want: []string{"at '/podDisruptionBudget/maxUnavailable'"}},
 		"server without https":     {values: workload(Values{"server": "10.0.0.1:6443", "token": "t"}), want: []string{"at '/managementCluster/server'"}},
 		"authority not in PEM":     {values: workload(Values{"server": "https://m", "token": "t", "certificateAuthority": "MIIB"}), want: []string{"at '/managementCluster/certificateAuthority'"}},
-		"taken away":               {values: Values{"controller": nil}, want: []string{"missing property 'controller'"}},
-		"no kubeconfig":            {values: workload(Values{}), want: []string{"placement WorkloadCluster needs a kubeconfig: set managementCluster.existingSecret, or managementCluster.server and managementCluster.token"}},
-		"server without token":     {values: workload(Values{"server": "https://m"}), want: []string{"managementCluster.token is needed with managementCluster.server"}},
-		"token without server":     {values: workload(Values{"token": "t"}), want: []string{"managementCluster.server is needed with managementCluster.token"}},
-		"two kubeconfigs":          {values: workload(Values{"existingSecret": "s", "server": "https://m", "token": "t"}), want: []string{"managementCluster.server and managementCluster.existingSecret exclude each other", "managementCluster.token and"}},
-		"kubeconfig of no use":     {values: Values{"managementCluster": Values{"existingSecret": "s"}}, want: []string{"managementCluster.existingSecret is set, but with placement OneCluster"}},
-		"of no use over there":     {values: Values{"placement": "ManagementCluster", "managementCluster": Values{"token": "t"}, "settings": Values{"clusterNamespace": "c"}}, want: []string{"managementCluster.token is set, but with placement ManagementCluster"}},
-		"rights in no namespace":   {values: Values{"placement": "ManagementCluster"}, want: []string{"placement ManagementCluster needs settings.clusterNamespace"}},
-		"metrics of no operator":   {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "c"}, "serviceMonitor": Values{"enabled": true}}, want: []string{"serviceMonitor.enabled is set, but"}},
-		"account of no name":       {values: Values{"serviceAccount": Values{"create": false}}, want: []string{"serviceAccount.name is needed with serviceAccount.create false"}},
+		"removed":                  {values: Values{"controller": nil}, want: []string{"missing property 'controller'"}},
+		"no kubeconfig":            {values: workload(Values{}), want: []string{"placement WorkloadCluster requires a kubeconfig: set managementCluster.existingSecret, or managementCluster.server and managementCluster.token"}},
+		"server without token":     {values: workload(Values{"server": "https://m"}), want: []string{"managementCluster.token is required with managementCluster.server"}},
+		"token without server":     {values: workload(Values{"token": "t"}), want: []string{"managementCluster.server is required with managementCluster.token"}},
+		"two kubeconfigs":          {values: workload(Values{"existingSecret": "s", "server": "https://m", "token": "t"}), want: []string{"managementCluster.server and managementCluster.existingSecret are both set", "managementCluster.token and"}},
+		"unused kubeconfig":        {values: Values{"managementCluster": Values{"existingSecret": "s"}}, want: []string{"managementCluster.existingSecret is set, but with placement OneCluster"}},
+		"unused token":             {values: Values{"placement": "ManagementCluster", "managementCluster": Values{"token": "t"}, "settings": Values{"clusterNamespace": "c"}}, want: []string{"managementCluster.token is set, but with placement ManagementCluster"}},
+		"rights without namespace": {values: Values{"placement": "ManagementCluster"}, want: []string{"placement ManagementCluster requires settings.clusterNamespace"}},
+		"metrics without operator": {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "c"}, "serviceMonitor": Values{"enabled": true}}, want: []string{"serviceMonitor.enabled is set, but"}},
+		"account without a name":   {values: Values{"serviceAccount": Values{"create": false}}, want: []string{"serviceAccount.name is required with serviceAccount.create false"}},
 		"one port for two":         {values: controller("healthProbe", Values{"port": 8080}), want: []string{"controller.metrics.port and controller.healthProbe.port are the same"}},
-		"variable of a value":      {values: controller("env", []Values{{"name": "CLUSTER_NAME", "value": "x"}}), want: []string{"controller.env has CLUSTER_NAME, which is set by a value of its own"}},
+		"variable that is a value": {values: controller("env", []Values{{"name": "CLUSTER_NAME", "value": "x"}}), want: []string{"controller.env has CLUSTER_NAME, which another value of the chart sets"}},
 		"variable of a placement":  {values: controller("env", []Values{{"name": "CLUSTER_API_KUBECONFIG", "value": "x"}}), want: []string{"controller.env has CLUSTER_API_KUBECONFIG"}},
-		"gate that needs another":  {values: settings("featureGates", Values{"terminateFirstRepair": true}), want: []string{"settings.featureGates.terminateFirstRepair needs settings.featureGates.nodeRepair"}},
+		"gate that needs another":  {values: settings("featureGates", Values{"terminateFirstRepair": true}), want: []string{"settings.featureGates.terminateFirstRepair requires settings.featureGates.nodeRepair"}},
 		"more than one, all named": {values: Values{"managementCluster": Values{"token": "t"}, "serviceAccount": Values{"create": false}}, want: []string{"managementCluster.token", "serviceAccount.name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// The keys that users of Karpenter's charts know.
+// The chart has the keys of Karpenter's charts.
 func TestKnownValues(t *testing.T) {
 	values := readValues(t, Operator)
 	for _, path := range strings.Fields(`
@@ -97,7 +97,7 @@ func TestKnownValues(t *testing.T) {
 	}
 }
 
-// The schema has the keys of values.yaml, and no others, but for those that have no default.
+// The schema has exactly the keys of values.yaml, in addition to those without a default.
 func TestSchema(t *testing.T) {
 	without := map[string][]string{
 		Operator: {"affinity.podAffinity", "controller.resources.claims", "global"},
@@ -122,7 +122,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// schema is what is needed here of a JSON schema.
+// schema has the fields of a JSON schema that this test needs.
 type schema struct {
 	Ref                  string            `json:"$ref"`
 	Definitions          map[string]schema `json:"definitions"`
@@ -130,8 +130,8 @@ type schema struct {
 	AdditionalProperties any               `json:"additionalProperties"`
 }
 
-// compare returns the keys that are in the schema and not in the values, and complains about those that are in the values
-// only, and about objects with keys of ours that others may be added to.
+// compare returns the keys that are in the schema but not in the values. It reports keys that are only in the values, and
+// objects of the schema that allow additional keys, as errors.
 func (s schema) compare(t *testing.T, root schema, path string, values map[string]any) []string {
 	t.Helper()
 	if s.Ref != "" {
