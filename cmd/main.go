@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command karpenter-capi runs Karpenter for a Cluster of Cluster API: Karpenter
-// core with all its controllers, a CloudProvider for Cluster API, and the
-// reconcilers that turn NodeClaims into Machines.
+// Command karpenter-capi runs Karpenter for a Cluster of Cluster API: Karpenter core with
+// all its controllers, a CloudProvider for Cluster API, and the reconcilers that create
+// Machines for NodeClaims.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// memoryShare is the share of the container's memory limit that Go's garbage
-// collector aims for, as in Karpenter's own operator.
+// memoryShare is the share of the container's memory limit that is the soft memory limit of
+// Go's garbage collector, as in Karpenter's own operator.
 const memoryShare = 0.9
 
 func main() {
