@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The folders of the CRDs. Each can be left out by a value of the chart, for a cluster may have those of others already.
+// The folders of the CRDs. A value of the chart can omit each, because a cluster can already have the CRDs of others.
 const (
 	ourFolder       = "karpenter-capi"
 	karpenterFolder = "karpenter"
@@ -29,7 +29,7 @@ const (
 
 const karpenterModule = "sigs.k8s.io/karpenter"
 
-// crd is what of a CRD names its file.
+// crd has the fields of a CRD that determine the name of its file.
 type crd struct {
 	Kind string
 	Spec struct {
@@ -55,14 +55,14 @@ func ourCRDs(objects []byte) (map[string]string, error) {
 			return nil, err
 		}
 		if object.Kind != "CustomResourceDefinition" {
-			return nil, fmt.Errorf("config/crd has a %s: the chart takes CustomResourceDefinitions only", object.Kind)
+			return nil, fmt.Errorf("config/crd has a %s, but the chart accepts only CustomResourceDefinitions", object.Kind)
 		}
 		file := path.Join(ourFolder, object.Spec.Group+"_"+object.Spec.Names.Plural+".yaml")
 		content[file] = header("config/crd") + document(text)
 	}
 }
 
-// addKarpenterCRDs adds the files of Karpenter's own CRDs, of the version in go.mod.
+// addKarpenterCRDs adds the files of Karpenter's own CRDs, in the version of go.mod.
 func addKarpenterCRDs(content map[string]string) error {
 	printed, err := output("go", "list", "-m", "-json", karpenterModule)
 	if err != nil {
@@ -95,7 +95,7 @@ func addKarpenterCRDs(content map[string]string) error {
 	return nil
 }
 
-// document returns a YAML document without the line that separates it from others.
+// document returns a YAML document without its separator line.
 func document(text []byte) string {
 	return strings.TrimPrefix(string(bytes.TrimLeft(text, "\n")), "---\n")
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command charts writes the parts of the Helm charts that have a source elsewhere, so that there is one source: the
-// rules of the roles come from config/rbac, the CustomResourceDefinitions from config/crd and from Karpenter's Go module.
-// It runs in the root of the repository; its argument is the kubectl whose kustomize builds config.
+// Command charts writes the parts of the Helm charts whose source is elsewhere: the rules of the roles come from
+// config/rbac, and the CustomResourceDefinitions from config/crd and from Karpenter's Go module. It runs in the root of the
+// repository. Its argument is the kubectl whose kustomize builds config.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(kubectl string) error {
 	return replace(crdsDir, crds)
 }
 
-// output returns what a command prints.
+// output returns the output of a command.
 func output(name string, args ...string) ([]byte, error) {
 	command := exec.Command(name, args...)
 	command.Stderr = os.Stderr
@@ -61,7 +61,7 @@ func output(name string, args ...string) ([]byte, error) {
 	return printed, nil
 }
 
-// replace makes files, by their paths, the only content of a folder.
+// replace replaces the content of a folder with files, by their paths.
 func replace(dir string, files map[string]string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -78,7 +78,7 @@ func replace(dir string, files map[string]string) error {
 	return nil
 }
 
-// header is the first line of a generated file.
+// header returns the first line of a generated file.
 func header(source string) string {
 	return fmt.Sprintf("# Written by 'make charts' from %s; not to be changed here.\n", source)
 }

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The files that the rules of the operator's own role are divided among. With two clusters the operator has an identity
-// in each, which gets what it needs there and no more.
+// The files for the rules of the operator's own role. With two clusters the operator has one identity in each, which gets
+// only the rights that it needs there.
 const (
 	workloadRules = "workload.yaml"
-	// Rights that can be limited to the namespace of the served Cluster, and those that cannot.
+	// Rights that can be limited to the namespace of the served Cluster, and rights that cannot.
 	managementRules        = "management.yaml"
 	managementClusterRules = "management-cluster.yaml"
 )
 
-// files says where the rules of each API group go that the operator's own role names.
+// files maps the API groups in the operator's own role to the files of their rules.
 var files = map[string]string{
 	"":                                workloadRules,
 	"karpenter.sh":                    workloadRules,
@@ -34,7 +34,7 @@ var files = map[string]string{
 // ownRole is the role that controller-gen writes.
 const ownRole = "manager-role"
 
-// otherRoles are those that are written by hand, each with its file.
+// otherRoles are the roles that are not generated, each with its file.
 var otherRoles = map[string]string{
 	"karpenter-core-role":  "karpenter-core.yaml",
 	"leader-election-role": "leader-election.yaml",
@@ -64,7 +64,7 @@ func ruleFiles(dir string) (map[string]string, error) {
 	return content, nil
 }
 
-// addRules adds the rules of the role that a file has, if it has one.
+// addRules adds the rules of the role in a file, if it has one.
 func addRules(path string, to map[string][]rbacv1.PolicyRule) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -82,7 +82,7 @@ func addRules(path string, to map[string][]rbacv1.PolicyRule) error {
 	}
 	file, known := otherRoles[role.Name]
 	if !known {
-		return fmt.Errorf("the chart has no place for the %s %s: see hack/charts/rules.go", role.Kind, role.Name)
+		return fmt.Errorf("the chart has no file for the %s %s: add one in hack/charts/rules.go", role.Kind, role.Name)
 	}
 	to[file] = append(to[file], role.Rules...)
 	return nil
@@ -95,7 +95,7 @@ func divide(rules []rbacv1.PolicyRule, to map[string][]rbacv1.PolicyRule) error 
 		for _, group := range rule.APIGroups {
 			file, known := files[group]
 			if !known {
-				return fmt.Errorf("%s has a rule for the API group %q: say in hack/charts/rules.go in which cluster that is", ownRole, group)
+				return fmt.Errorf("%s has a rule for the API group %q: add the group to a file in hack/charts/rules.go", ownRole, group)
 			}
 			groups[file] = append(groups[file], group)
 		}

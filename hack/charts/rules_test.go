@@ -20,10 +20,10 @@ func TestRuleFiles(t *testing.T) {
 	}{
 		"one cluster":        {role: "manager-role", groups: `""`, want: map[string]string{"workload.yaml": `""`}},
 		"groups of both":     {role: "manager-role", groups: "cluster.x-k8s.io, karpenter.sh", want: map[string]string{"management.yaml": "cluster.x-k8s.io", "workload.yaml": "karpenter.sh"}},
-		"of no namespace":    {role: "manager-role", groups: "apiextensions.k8s.io", want: map[string]string{"management-cluster.yaml": "apiextensions.k8s.io"}},
-		"a group of nowhere": {role: "manager-role", groups: "example.com", wantError: `"example.com": say in hack/charts/rules.go in which cluster`},
+		"cluster-wide":       {role: "manager-role", groups: "apiextensions.k8s.io", want: map[string]string{"management-cluster.yaml": "apiextensions.k8s.io"}},
+		"an unknown group":   {role: "manager-role", groups: "example.com", wantError: `"example.com": add the group to a file in hack/charts/rules.go`},
 		"any group, of core": {role: "karpenter-core-role", groups: "example.com", want: map[string]string{"karpenter-core.yaml": "example.com"}},
-		"a role of nowhere":  {role: "new-role", groups: `""`, wantError: "no place for the ClusterRole new-role"},
+		"an unknown role":    {role: "new-role", groups: `""`, wantError: "no file for the ClusterRole new-role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 
-# Puts CustomResourceDefinitions of Cluster API and of its providers into the folder $1, one folder for each provider.
-# modules.txt says from which Go modules; a module whose checksum is not the one there is not used. Cluster API itself
-# is the one of go.mod, whose checksum is in go.sum.
+# Writes CustomResourceDefinitions of Cluster API and of its providers into the folder $1, one folder for each provider.
+# modules.txt has their Go modules with checksums, which must match. The version of Cluster API is that of go.mod, and its
+# checksum is in go.sum.
 
 set -euo pipefail
 
@@ -18,7 +18,7 @@ field() {
 	sed -n 's/^[[:space:]]*"'"$1"'": "\(.*\)",\{0,1\}$/\1/p' "$work/download.json"
 }
 
-# download prints where the source of a Go module is; $1 is the folder in which go decides which go.mod is in use.
+# download prints the folder with the source of the Go module $2. It runs in the folder $1, whose go.mod applies.
 download() {
 	if ! (cd "$1" && go mod download -json "$2") >"$work/download.json"; then
 		echo "downloading $2: $(field Error)" >&2
@@ -42,7 +42,7 @@ copy cluster-api "$source/bootstrap/kubeadm/config/crd/bases" bootstrap.cluster.
 while read -r provider module version sum files; do
 	source=$(download "$work" "$module@$version")
 	if [[ "$(field Sum)" != "$sum" ]]; then
-		echo "the checksum of $module@$version is $(field Sum), not $sum" >&2
+		echo "the checksum of $module@$version is $(field Sum), expected $sum" >&2
 		exit 1
 	fi
 	# shellcheck disable=SC2086 # the last field is a list

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checks returns, in words, the default of a field and what the API server checks.
-// The rules of an object are in its own section.
+// checks returns, in words, the default of a field and the checks of the API server. The
+// rules of an object are in its own section.
 func checks(field *schema, required bool) []string {
 	var words []string
 	add := func(holds bool, format string, values ...any) {
@@ -28,7 +28,7 @@ func checks(field *schema, required bool) []string {
 	add(len(values) > 0, "one of %s", strings.Join(values, ", "))
 	words = append(words, bounds(field)...)
 	add(field.Pattern != "" && !field.XIntOrString, "of the form `%s`", field.Pattern)
-	add(len(field.XListMapKeys) > 0, "each with another %s", strings.Join(field.XListMapKeys, " and "))
+	add(len(field.XListMapKeys) > 0, "unique by %s", strings.Join(field.XListMapKeys, " and "))
 	if inner, _ := objectIn(field); inner == nil {
 		for _, rule := range field.XValidations {
 			add(true, "%s", rule.Message)
@@ -42,7 +42,7 @@ func checks(field *schema, required bool) []string {
 	return words
 }
 
-// bounds returns the least and the most that a field can be.
+// bounds returns the minimum and maximum of a field, in words.
 func bounds(field *schema) []string {
 	var words []string
 	for _, bound := range []struct {
@@ -73,10 +73,10 @@ func bounds(field *schema) []string {
 	return words
 }
 
-// example is an example at the end of a sentence's paragraph, until the next default.
+// example matches an example at the end of a paragraph or before the default.
 var example = regexp.MustCompile(`(?s) Example: (.*?)\.?( Default: |$)`)
 
-// text returns a description on one line, with default and example on lines of their own.
+// text returns a description on one line, with default and example on separate lines.
 func text(description string) string {
 	words := strings.Join(strings.Fields(description), " ")
 	words = strings.NewReplacer("<", "&lt;", "*", `\*`).Replace(words)
@@ -84,7 +84,7 @@ func text(description string) string {
 	return strings.ReplaceAll(words, " Default: ", "<br>Default: ")
 }
 
-// cell returns text for a cell of a table.
+// cell returns text, escaped for a cell of a table.
 func cell(text string) string {
 	return strings.ReplaceAll(text, "|", `\|`)
 }

@@ -29,7 +29,7 @@ func TestChecks(t *testing.T) {
 		XListMapKeys: []string{"zone", "capacityType"}, XValidations: apiextensionsv1.ValidationRules{{Rule: "true", Message: "it must be so"}},
 		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "string"}},
 	}
-	want := []string{"required", "default `[]`", "1 to 9 items", "each with another zone and capacityType", "it must be so"}
+	want := []string{"required", "default `[]`", "1 to 9 items", "unique by zone and capacityType", "it must be so"}
 	if diff := cmp.Diff(want, checks(field, true)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The docs program writes the reference of a CustomResourceDefinition in Markdown,
-// to its standard output: every field with its type, description and checks.
-// controller-gen has made the CustomResourceDefinition from the types in
-// api/v1alpha1, with their comments; unlike what reads the Go types themselves, this
-// program cannot leave out a field or a rule that the API server knows.
+// Command docs writes the reference of a CustomResourceDefinition in Markdown to its
+// standard output: every field with its type, description and checks. controller-gen
+// generates the CustomResourceDefinition from the types in api/v1alpha1 and their comments.
+// Unlike a program that reads the Go types, this one cannot omit a field or a rule that the
+// API server knows.
 package main
 
 import (

@@ -76,7 +76,7 @@ func (p passage) findings() []finding {
 	end := 0
 	for _, m := range matches {
 		if m.start < end {
-			continue // It is part of a phrase that was found.
+			continue // It is part of a phrase that was already found.
 		}
 		end = m.end
 		i := sort.SearchInts(starts, m.start+1) - 1

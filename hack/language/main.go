@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The language program finds phrases that technical documentation does not use, and
-// prints what to write instead: in comments and strings of Go code, in Markdown outside
-// of code, and in YAML files, Makefiles, shell scripts and chart templates.
+// Command language finds phrases that technical documentation does not use, and prints what
+// to write instead: in comments and strings of Go code, in Markdown outside of code, and in
+// YAML files, Makefiles, shell scripts and chart templates.
 //
 //	language [-summary] [PATHSPEC...]
 //
@@ -69,7 +69,7 @@ func run(dir string, pathspecs []string, summary bool, out io.Writer) (int, erro
 	return len(all), nil
 }
 
-// list returns the files that git knows or would add, from the folder.
+// list returns the files below the folder that git knows or would add.
 func list(dir string, pathspecs []string) ([]string, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, pathspecs...)
 	git := exec.Command("git", args...)
@@ -95,7 +95,7 @@ func check(dir, name string) ([]finding, error) {
 	}
 	content, err := os.ReadFile(filepath.Join(dir, name))
 	if os.IsNotExist(err) {
-		return nil, nil // It is deleted, and git does not know that yet.
+		return nil, nil // It is deleted, but git still lists it.
 	}
 	if err != nil {
 		return nil, err

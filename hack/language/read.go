@@ -109,7 +109,7 @@ func readMarkdown(content []byte) ([]passage, error) {
 		if isFence || inCode {
 			lines[i].text = ""
 		} else {
-			// What replaces code is no space, so that the words around it are no phrase.
+			// Code is not replaced with a space, so that the words around it do not form a phrase.
 			text := code.ReplaceAllString(quote.ReplaceAllString(l.text, ""), "``")
 			lines[i].text = target.ReplaceAllString(text, "]()")
 		}
@@ -120,8 +120,8 @@ func readMarkdown(content []byte) ([]passage, error) {
 
 var mark = regexp.MustCompile(`^\s*#+\s?`)
 
-// readText returns the paragraphs of a file with comments that begin with #. What is not
-// in a comment can also be a text: a description, a message, the help of a target.
+// readText returns the paragraphs of a file with comments that begin with #. It also reads
+// text outside of comments, such as a description, a message, or the help of a target.
 func readText(content []byte) ([]passage, error) {
 	lines := split(string(content), 1)
 	for i, l := range lines {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The Helm charts. What they share with config is written by hack/charts, so `make verify` shows that they agree.
+# The Helm charts. hack/charts writes the parts that they share with config, so `make verify` shows that they agree.
 
 GENERATED += charts/karpenter-capi/files charts/karpenter-capi-crd/files
 NOT_GENERATED += ':!charts/karpenter-capi/files' ':!charts/karpenter-capi-crd/files'
@@ -12,7 +12,7 @@ charts: bin/kubectl ## Write the CRDs and rules of the Helm charts.
 	@echo "==> generating CRDs and rules of the charts"
 	@go run ./hack/charts bin/kubectl
 
-# They run with all other tests, too.
+# The tests of the charts also run with all other tests.
 test test-race: bin/helm
 
 .PHONY: test-charts

@@ -2,7 +2,7 @@
 
 ##@ Release
 
-# The image that the released manifests name.
+# The operator's image in the released manifests.
 RELEASE_IMG ?= ghcr.io/karpenter-capi/karpenter-capi:$(VERSION)
 
 .PHONY: release
@@ -16,7 +16,7 @@ test-install-clusterctl: stack-binaries bin/clusterctl ## Install, upgrade and r
 	@go test -tags install -count=1 -timeout 30m $(TEST_FLAGS) ./test/install/clusterctl
 
 .PHONY: test-install
-test-install: ## Run all tests of the ways to install.
+test-install: ## Run all installation tests.
 	@$(MAKE) test-charts test-install-helm
 	@$(MAKE) test-install-clusterctl
 	@echo "install: ok"

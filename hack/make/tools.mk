@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The tools. Each module in hack/tools pins one set of them; each tool is a file in bin/ that is built when it is not
-# there or when its module has changed. See hack/tools/README.md.
+# The tools. Each module in hack/tools pins one set of them. Each tool is a file in bin/, which is built if it does not
+# exist or its module has changed. See hack/tools/README.md.
 
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-scheduler bin/kubectl
 KWOK_TOOLS := bin/kwok bin/kwokctl
@@ -9,13 +9,13 @@ ENVTEST_TOOLS := bin/etcd bin/kube-apiserver bin/kubectl
 STACK_TOOLS := bin/etcd $(KUBERNETES_TOOLS) $(KWOK_TOOLS) bin/cluster-api-core
 TOOLS := $(STACK_TOOLS) bin/controller-gen bin/golangci-lint bin/helm
 
-# module are the files that decide what the tools of the module $(1) are.
+# module returns the files that determine the tools of the module $(1).
 module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
 
-# version is the version of the Go module $(2) that the tools of the module $(1) are built with.
+# version returns the version of the Go module $(2) with which the tools of the module $(1) are built.
 version = $(shell sed -n 's|^[[:space:]]*$(2) \(v[^ ]*\).*|\1|p' hack/tools/$(1)/go.mod)
 
-# go-build builds with the tool module $(1) what $(2), arguments of go build, says.
+# go-build runs go build with the arguments $(2) in the tool module $(1).
 define go-build
 @mkdir -p bin
 @$(call quietly,cd hack/tools/$(1) && go build -trimpath $(2))
@@ -66,14 +66,14 @@ bin/golangci-lint: $(call module,dev)
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 	@touch $@
 
-# Not in TOOLS: only `make vulncheck` runs it.
+# It is not in TOOLS, because only `make vulncheck` runs it.
 bin/govulncheck: $(call module,govulncheck)
 	@echo "==> building govulncheck $(call version,govulncheck,golang.org/x/vuln) (about 1 minute, once)"
 	$(call go-build,govulncheck,-ldflags '-s -w' -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck)
 	@touch $@
 
-# As in helm's own releases: without its version a chart that asks for it is refused, and the Kubernetes version is what
-# templates see when no cluster is asked.
+# As in helm's own releases: without its version, helm rejects charts that require one. The Kubernetes version is the one
+# that templates see if helm contacts no cluster.
 helm-ldflags = -s -w \
 	-X helm.sh/helm/v3/internal/version.version=$(call version,helm,helm.sh/helm/v3) \
 	$(foreach package,chartutil lint/rules,\
@@ -85,7 +85,7 @@ bin/helm: $(call module,helm) hack/tools/kubernetes/go.mod
 	$(call go-build,helm,-ldflags '$(helm-ldflags)' -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm)
 	@touch $@
 
-# CustomResourceDefinitions of Cluster API and its providers, for tests; the file tells make from which modules.
+# CustomResourceDefinitions of Cluster API and its providers, for tests. The file records their modules for make.
 CRDS := bin/crds/modules.txt
 
 $(CRDS): hack/crds/modules.txt hack/crds/extract.sh go.mod

@@ -34,7 +34,7 @@ verify-leftovers:
 		echo "Finish these, or open an issue for them." >&2; exit 1; \
 	fi
 
-# LANGUAGE_FLAGS=-summary counts the phrases of each top-level folder.
+# LANGUAGE_FLAGS=-summary counts the findings of each top-level folder.
 .PHONY: verify-language
 verify-language:
 	@echo "==> language"

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes what a release consists of, besides its image, into the empty folder $3: for version $1, with the operator's
-# image $2. The same commit gives the same bytes.
+# Writes the files of a release, without its image, into the empty folder $3: for version $1, with the operator's image
+# $2. The same commit always gives the same bytes.
 #
-#   addon-components.yaml    what clusterctl installs
-#   metadata.yaml            tells clusterctl which contract the version speaks
+#   addon-components.yaml    the components that clusterctl installs
+#   metadata.yaml            the contract that the version supports, for clusterctl
 #   karpenter-capi-crds.yaml this project's CRD alone, for a workload cluster that is not the management cluster
 #   karpenter-crds.yaml      Karpenter's CRDs
 #   *.tgz                    the Helm charts
 #   checksums.txt
 #
-# Karpenter's CRDs are not among the components: clusterctl would write over those of another Karpenter, make them its
-# own, and take them away with `delete --include-crd`.
+# The components do not include Karpenter's CRDs: clusterctl would overwrite those of another Karpenter, take ownership
+# of them, and delete them with `delete --include-crd`.
 
 set -euo pipefail
 export LC_ALL=C
@@ -28,17 +28,17 @@ fail() {
 	exit 1
 }
 
-[[ $version =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "'$version' is no version like v0.1.0: set VERSION"
+[[ $version =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "'$version' is not a version such as v0.1.0: set VERSION"
 grep -A1 "major: ${BASH_REMATCH[1]}\$" metadata.yaml | grep -q "minor: ${BASH_REMATCH[2]}\$" ||
 	fail "metadata.yaml has no release series for $version: add it"
-[[ $image =~ ^[^/]*[.:][^/]*/[^@]+[:@] ]] || fail "clusterctl takes images by their full name only, as registry.example/name:tag: not '$image'"
+[[ $image =~ ^[^/]*[.:][^/]*/[^@]+[:@] ]] || fail "clusterctl requires a full image name such as registry.example/name:tag, found '$image'"
 mkdir -p "$out"
 [[ -z $(ls -A "$out") ]] || fail "$out is not empty"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# kustomize wants its bases by relative paths.
+# kustomize requires relative paths of its bases.
 cat >"$work/kustomization.yaml" <<YAML
 resources:
   - $(realpath --relative-to="$work" config/clusterctl)
@@ -55,9 +55,9 @@ YAML
 cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)"/pkg/apis/crds/*.yaml >"$out/karpenter-crds.yaml"
 cp metadata.yaml "$out"
 
-# helm writes the time into its archives, so they are packed once more, without it.
+# helm writes the time into its archives, so they are packed again without it.
 for chart in charts/*/Chart.yaml; do
-	# Without a helm, asked for by an empty HELM, there are no charts: it is not needed to test all else.
+	# An empty HELM omits the charts, because the other files can be tested without helm.
 	[[ -e $chart && -n $helm ]] || continue
 	name=$(basename "$(dirname "$chart")")
 	"$helm" package "charts/$name" --version "${version#v}" --app-version "$version" --destination "$work" >/dev/null

@@ -19,7 +19,7 @@ const (
 	image   = "registry.example/karpenter-capi:v0.1.0"
 )
 
-// build runs build.sh and returns the folder it has written, and what it has said if it failed.
+// build runs build.sh and returns the folder that it writes. The error has its message if it fails.
 func build(t *testing.T, version, image string) (out string, err error) {
 	t.Helper()
 	assets := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), filepath.Join("..", "..", "bin"))
@@ -73,13 +73,13 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 	for _, name := range []string{"addon-components.yaml", "metadata.yaml", "karpenter-capi-crds.yaml", "karpenter-crds.yaml", "checksums.txt"} {
 		if len(builds[0][name]) == 0 {
-			t.Errorf("there is no %s", name)
+			t.Errorf("%s does not exist", name)
 		}
 	}
 	var sums strings.Builder
 	for name, content := range builds[0] {
 		if !bytes.Equal(content, builds[1][name]) {
-			t.Errorf("%s is another one the second time", name)
+			t.Errorf("%s differs in the second build", name)
 		}
 		if sum := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name); name != "checksums.txt" && !bytes.Contains(builds[0]["checksums.txt"], []byte(sum)) {
 			t.Errorf("checksums.txt has no line %q", sum)
@@ -88,16 +88,16 @@ func TestBuildIsReproducible(t *testing.T) {
 		}
 	}
 	if got, want := len(builds[0]["checksums.txt"]), sums.Len(); got != want {
-		t.Errorf("checksums.txt names files that are not there:\n%s", builds[0]["checksums.txt"])
+		t.Errorf("checksums.txt names files that do not exist:\n%s", builds[0]["checksums.txt"])
 	}
 }
 
 func TestBuildRefuses(t *testing.T) {
 	for version, want := range map[string]string{
-		"":              "is no version like v0.1.0",
-		"0.1.0":         "is no version like v0.1.0",
-		"v0.1":          "is no version like v0.1.0",
-		"3dbad07-dirty": "is no version like v0.1.0",
+		"":              "is not a version such as v0.1.0",
+		"0.1.0":         "is not a version such as v0.1.0",
+		"v0.1":          "is not a version such as v0.1.0",
+		"3dbad07-dirty": "is not a version such as v0.1.0",
 		"v0.99.0":       "metadata.yaml has no release series for v0.99.0",
 		"v99.1.0":       "metadata.yaml has no release series for v99.1.0",
 	} {
@@ -106,7 +106,7 @@ func TestBuildRefuses(t *testing.T) {
 		}
 	}
 	for _, image := range []string{"", "karpenter-capi:dev", "karpenter-capi/karpenter-capi:dev", "registry.example/karpenter-capi"} {
-		if _, err := build(t, version, image); err == nil || !strings.Contains(err.Error(), "images by their full name only") {
+		if _, err := build(t, version, image); err == nil || !strings.Contains(err.Error(), "clusterctl requires a full image name") {
 			t.Errorf("image %q: got %v", image, err)
 		}
 	}
@@ -121,6 +121,6 @@ func TestNotes(t *testing.T) {
 		t.Errorf("not the section of %s:\n%s", version, text)
 	}
 	if _, err := exec.Command("./notes.sh", "v0.99.0").Output(); err == nil {
-		t.Error("there are notes of a version that CHANGELOG.md does not have")
+		t.Error("there are notes for a version that CHANGELOG.md does not have")
 	}
 }

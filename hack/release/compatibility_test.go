@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The table says what is tested: the versions in the go.mod files, and in modules.txt for the providers.
+// The table has the tested versions: those of the go.mod files and, for the providers, those of modules.txt.
 func TestCompatibility(t *testing.T) {
 	read := func(path ...string) string {
 		content, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))

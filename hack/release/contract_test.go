@@ -30,10 +30,10 @@ const (
 	namespace = "karpenter-capi-system"
 )
 
-// variable is one of clusterctl's, as the contract has it: named after the provider, with a default.
+// variable matches a variable of clusterctl as the contract requires it: named after the provider, with a default.
 var variable = regexp.MustCompile(`\$\{(KARPENTER_[A-Z_]+):=([^}]+)\}`)
 
-// components returns the objects of addon-components.yaml, as clusterctl makes them of it when no variable is set.
+// components returns the objects that clusterctl creates from addon-components.yaml if no variable is set.
 func components(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	out, err := build(t, version, image)
@@ -82,7 +82,7 @@ func TestComponents(t *testing.T) {
 		switch object.GetKind() {
 		case "Namespace", "CustomResourceDefinition":
 		case "ClusterRole", "ClusterRoleBinding":
-			// clusterctl delete leaves others.
+			// clusterctl delete does not delete objects with other names.
 			if !strings.HasPrefix(object.GetName(), namespace+"-") {
 				t.Errorf("%s: the name does not begin with that of the namespace", id)
 			}
@@ -99,7 +99,7 @@ func TestComponents(t *testing.T) {
 func TestCustomResources(t *testing.T) {
 	crds := ofKind("CustomResourceDefinition", components(t))
 	if len(crds) == 0 {
-		t.Fatal("there are none")
+		t.Fatal("there are no CustomResourceDefinitions")
 	}
 	for _, crd := range crds {
 		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
@@ -108,12 +108,12 @@ func TestCustomResources(t *testing.T) {
 			t.Errorf("the CRD is named %s, Cluster API looks for %s", crd.GetName(), want)
 		}
 		if got := crd.GetLabels()[clusterv1.GroupVersion.Group+"/"+clusterv1.GroupVersion.Version]; got == "" {
-			t.Errorf("%s does not say which version speaks the contract %s", crd.GetName(), clusterv1.GroupVersion.Version)
+			t.Errorf("%s has no label with the version for the contract %s", crd.GetName(), clusterv1.GroupVersion.Version)
 		}
 		if !strings.HasSuffix(group, ".cluster.x-k8s.io") {
-			t.Errorf("%s is not this project's: clusterctl would take it from whom it belongs to", crd.GetName())
+			t.Errorf("%s does not belong to this project: clusterctl would take ownership of it", crd.GetName())
 		}
-		// Templates are in the workload cluster, which does not move.
+		// Templates are in the workload cluster, so clusterctl must not move them.
 		for _, label := range []string{clusterctlv1.ClusterctlMoveLabel, clusterctlv1.ClusterctlMoveHierarchyLabel} {
 			if _, ok := crd.GetLabels()[label]; ok {
 				t.Errorf("%s has the label %s", crd.GetName(), label)
@@ -144,10 +144,10 @@ func TestManager(t *testing.T) {
 			t.Setenv(variable.Name, variable.Value)
 		}
 	}
-	// The contract asks for --namespace. Empty it means all namespaces, which is the default.
+	// The contract requires --namespace. If it is empty, it means all namespaces, which is the default.
 	options, err := operator.ParseOptions(append(manager.Args, "--namespace=")...)
 	if err != nil {
-		t.Fatalf("the operator does not take these arguments: %v", err)
+		t.Fatalf("the operator does not accept these arguments: %v", err)
 	}
 	if options.ClusterName != "" || options.ClusterNamespace != "" || options.Core.DisableLeaderElection {
 		t.Errorf("not the defaults: %+v", options)
@@ -168,11 +168,11 @@ func TestMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	if metadata.Kind != "Metadata" || metadata.APIVersion != clusterctlv1.GroupVersion.String() || len(metadata.ReleaseSeries) == 0 {
-		t.Errorf("not what clusterctl takes: %+v", metadata)
+		t.Errorf("clusterctl does not accept this: %+v", metadata)
 	}
 	for _, series := range metadata.ReleaseSeries {
 		if series.Contract != clusterv1.GroupVersion.Version {
-			t.Errorf("series %d.%d speaks %s, want %s", series.Major, series.Minor, series.Contract, clusterv1.GroupVersion.Version)
+			t.Errorf("series %d.%d has contract %s, want %s", series.Major, series.Minor, series.Contract, clusterv1.GroupVersion.Version)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 
-# Prints what CHANGELOG.md says of version $1, for the notes of its release.
+# Prints the section of CHANGELOG.md about version $1, for the notes of its release.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

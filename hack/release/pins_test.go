@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What builds and publishes must not change without a commit here: not the images, and not the actions.
+// The images and actions that build and publish must not change without a commit here.
 func TestPins(t *testing.T) {
 	root := filepath.Join("..", "..")
 	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yaml"))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What README.md says of installing are commands of the guides, which test/install runs.
+// The commands in the section Install of README.md are those of the guides, which test/install runs.
 func TestReadmeInstalls(t *testing.T) {
 	read := func(path ...string) string {
 		content, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds Cluster API's core controllers into the file $1, with one change: their webhook server listens on 127.0.0.1.
-# Upstream it listens on all addresses, no flag can change that, and what runs for tests must not be reachable from
-# elsewhere. The changed line is in package main, which imports internal packages, and `go build -overlay` refuses files
-# of the module cache: so the module is built from a copy, with a go.mod that is this folder's plus one replace.
+# Upstream it listens on all addresses, no flag changes that, and processes of tests must not be reachable from
+# other machines. The changed line is in package main, which imports internal packages, and `go build -overlay` rejects
+# files of the module cache. Therefore the module is built from a copy, with this folder's go.mod and one more replace.
 
 set -euo pipefail
 
@@ -20,7 +20,7 @@ chmod -R u+w "$work/cluster-api"
 
 sed 's/webhook\.Options{/&Host: "127.0.0.1",/' "$core/main.go" >"$work/cluster-api/core/main.go"
 if cmp -s "$core/main.go" "$work/cluster-api/core/main.go"; then
-	echo "$core/main.go has no webhook.Options{ any more: find out how this version sets the webhook's address" >&2
+	echo "$core/main.go no longer has webhook.Options{: find out how this version sets the webhook's address" >&2
 	exit 1
 fi
 
