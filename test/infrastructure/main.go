@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command simulated-infrastructure is a Cluster API infrastructure provider whose machines are Nodes without an
-// instance. It runs beside a local control plane; see the README in this folder.
+// instance. It runs on the machine of a local control plane; see the README in this folder.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
 )
 
-// Client limits: one machine is about seven requests, and thousands come at a time.
+// Client limits: one machine takes about seven requests, and thousands are created at a time.
 const (
 	clientQPS   = 200
 	clientBurst = 400
@@ -48,11 +48,11 @@ func main() {
 func parseFlags(args []string, logOptions *zap.Options) (*flags, error) {
 	f := &flags{}
 	set := flag.NewFlagSet("simulated-infrastructure", flag.ContinueOnError)
-	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the management cluster; the environment's KUBECONFIG when it is not given")
-	set.StringVar(&f.workloadKubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; the management cluster's when it is not given")
-	set.StringVar(&f.healthAddr, "health-addr", "127.0.0.1:9441", "address of /healthz and /readyz; 0 is off")
-	set.StringVar(&f.metricsAddr, "metrics-addr", "0", "address of /metrics; 0 is off")
-	set.IntVar(&f.concurrency, "concurrency", 50, "how many objects of a kind are reconciled at a time")
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the management cluster; default: KUBECONFIG of the environment")
+	set.StringVar(&f.workloadKubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; default: that of the management cluster")
+	set.StringVar(&f.healthAddr, "health-addr", "127.0.0.1:9441", "address of /healthz and /readyz; 0 disables it")
+	set.StringVar(&f.metricsAddr, "metrics-addr", "0", "address of /metrics; 0 disables it")
+	set.IntVar(&f.concurrency, "concurrency", 50, "number of objects of a kind that are reconciled at a time")
 	logOptions.BindFlags(set)
 	if err := set.Parse(args); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func parseFlags(args []string, logOptions *zap.Options) (*flags, error) {
 	return f, errors.Join(checkLocal("health-addr", f.healthAddr), checkLocal("metrics-addr", f.metricsAddr))
 }
 
-// checkLocal refuses an address that others than this machine can reach: the provider has no authentication.
+// checkLocal rejects an address that other machines can reach, because the provider has no authentication.
 func checkLocal(name, addr string) error {
 	if addr == "0" {
 		return nil
@@ -114,7 +114,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("workload cluster: %w", err)
 	}
-	// A client without a cache: the provider reads a Node twice in its life, and a cache would follow all of them.
+	// A client without a cache: the provider reads each Node only twice, and a cache would watch all of them.
 	workload, err := client.New(workloadConfig, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		return fmt.Errorf("workload cluster: %w", err)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config holds the manifests of the simulated infrastructure provider.
+// Package config contains the manifests of the simulated infrastructure provider.
 package config
 
 import "embed"
 
-// CRDs holds the CustomResourceDefinitions, one per file, below the folder "crd".
+// CRDs contains the CustomResourceDefinitions, one per file, in the folder "crd".
 //
 //go:embed crd/*.yaml
 var CRDs embed.FS

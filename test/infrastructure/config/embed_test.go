@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestCRDs wants what Cluster API relies on: it finds a CRD by its name and the version by its label.
+// TestCRDs checks what Cluster API relies on: it finds a CRD by its name, and the version by its
+// label.
 func TestCRDs(t *testing.T) {
 	files, err := fs.Glob(CRDs, "crd/*.yaml")
 	if err != nil {

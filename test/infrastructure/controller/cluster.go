@@ -35,7 +35,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	})
 }
 
-// controlPlaneReconciler reports a SimulatedControlPlane as initialized and managed by somebody else.
+// controlPlaneReconciler reports a SimulatedControlPlane as initialized and externally managed.
 type controlPlaneReconciler struct {
 	client.Client
 	clock clock.PassiveClock
@@ -54,7 +54,7 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	})
 }
 
-// reconcileStatus reads an object, has its status filled unless it is paused or going, and writes what changed.
+// reconcileStatus reads an object, fills its status unless it is paused or being deleted, and writes what changed.
 func reconcileStatus(ctx context.Context, c client.Client, clock clock.PassiveClock, req ctrl.Request, obj conditioned, fill func()) (ctrl.Result, error) {
 	if err := c.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -18,7 +18,7 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// run reconciles an object twice, wants no write but those of the first time, and reads the object again.
+// run reconciles an object twice, checks that the second time writes nothing, and reads the object again.
 func run(t *testing.T, w *world, r reconcile.Reconciler, obj client.Object, wantWrites int) {
 	t.Helper()
 	for range 2 {
@@ -70,8 +70,7 @@ func TestSimulatedControlPlane(t *testing.T) {
 	wantCondition(t, obj, clusterv1.AvailableCondition, metav1.ConditionTrue)
 }
 
-// Cluster API takes a control plane whose version in the status is lower for one that is
-// being upgraded.
+// If the version in the status is lower, Cluster API concludes that the control plane is being upgraded.
 func TestSimulatedControlPlaneVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec controlplanev1.SimulatedControlPlaneSpec

@@ -31,7 +31,7 @@ func setCondition(obj conditioned, now time.Time, condition metav1.Condition) {
 	obj.SetConditions(conditions)
 }
 
-// setPaused sets the Paused condition; the message says why the object is paused and is empty when it is not.
+// setPaused sets the Paused condition; the message is the reason, and empty if the object is not paused.
 func setPaused(obj conditioned, message string, now time.Time) {
 	condition := metav1.Condition{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason}
 	if message != "" {
@@ -40,7 +40,7 @@ func setPaused(obj conditioned, message string, now time.Time) {
 	setCondition(obj, now, condition)
 }
 
-// pausedBy says why an object is paused; empty when it is not. The cluster may be nil.
+// pausedBy returns why an object is paused; empty if it is not. The cluster may be nil.
 func pausedBy(cluster *clusterv1.Cluster, obj client.Object) string {
 	switch {
 	case cluster != nil && ptr.Deref(cluster.Spec.Paused, false):
@@ -52,7 +52,7 @@ func pausedBy(cluster *clusterv1.Cluster, obj client.Object) string {
 	}
 }
 
-// clusterOf returns the Cluster that an object is labelled with, nil when there is no label or no such Cluster.
+// clusterOf returns the Cluster in the label of an object; nil if it has no label or no such Cluster exists.
 func clusterOf(ctx context.Context, c client.Reader, obj client.Object) (*clusterv1.Cluster, error) {
 	name := obj.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -65,7 +65,7 @@ func clusterOf(ctx context.Context, c client.Reader, obj client.Object) (*cluste
 	return cluster, nil
 }
 
-// ownerMachineOf returns the Machine that controls an object, nil when there is none (yet, or any more).
+// ownerMachineOf returns the Machine that controls an object; nil if none exists yet, or no longer.
 func ownerMachineOf(ctx context.Context, c client.Reader, obj client.Object) (*clusterv1.Machine, error) {
 	machine := &clusterv1.Machine{}
 	if found, err := getController(ctx, c, obj, "Machine", machine); !found {
@@ -74,7 +74,7 @@ func ownerMachineOf(ctx context.Context, c client.Reader, obj client.Object) (*c
 	return machine, nil
 }
 
-// ownerMachinePoolOf returns the MachinePool that controls an object, nil when there is none (yet, or any more).
+// ownerMachinePoolOf returns the MachinePool that controls an object; nil if none exists yet, or no longer.
 func ownerMachinePoolOf(ctx context.Context, c client.Reader, obj client.Object) (*clusterv1.MachinePool, error) {
 	pool := &clusterv1.MachinePool{}
 	if found, err := getController(ctx, c, obj, "MachinePool", pool); !found {
@@ -107,12 +107,12 @@ func patchStatus(ctx context.Context, c client.Client, before, after client.Obje
 }
 
 // locked returns a patch that fails when the object has changed since it was read: a patch of a list replaces all of
-// it, and a state read from an old cache must not win over a newer one.
+// it, and a state from an outdated cache must not overwrite a newer one.
 func locked(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// microTime returns a time as precise as it comes back from the API.
+// microTime returns a time with the precision of the API.
 func microTime(t time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(t.Truncate(time.Microsecond))
 }

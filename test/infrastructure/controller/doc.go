@@ -2,15 +2,15 @@
 
 // Package controller simulates the machines of a Cluster API infrastructure provider.
 //
-// Every SimulatedMachine becomes a real Node in the workload cluster after delays that its spec names, and its Node
-// loses its heartbeat when the machine is deleted. All that decides about a step is in the API: when the instance was
-// started and when it was told to go are recorded in the status, and jitter and failure hang on the machine's UID. So a
-// reconciler that starts anew goes on where the last one stopped, and one that finds nothing due writes nothing.
+// Every SimulatedMachine becomes a real Node in the workload cluster after delays from its spec, and the heartbeat of
+// its Node stops when the machine is deleted. Everything that decides about a step is in the API: the status has the
+// times when the instance was started and when its termination began, and jitter and failure depend on the machine's
+// UID. So a restarted reconciler continues where the last one stopped, and one that finds nothing due writes nothing.
 //
 // What a crash between two writes leaves behind:
 //   - finalizer written, start not recorded: the instance starts later.
-//   - provider ID written, status not: the status follows.
+//   - provider ID written, status not: the status is written later.
 //   - Node created, its name not recorded: the Node is found again by its name and provider ID.
-//   - instances of a pool made or removed, its status not: the instances are looked at again.
-//   - termination recorded, heartbeat still there: it is taken away at the next reconcile.
+//   - instances of a pool created or removed, its status not written: the instances are listed again.
+//   - termination recorded, heartbeat not stopped: the next reconcile stops it.
 package controller

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// leaseHolder holds the lease of a Node whose instance is dead.
+// leaseHolder is the holder of the lease of a Node whose instance no longer exists.
 const leaseHolder = "simulated-infrastructure"
 
-// StopHeartbeat makes a Node look as if its instance had died, where kwok is the kubelet: the Node's lease is not
-// renewed any more, and kube-controller-manager finds the Node unreachable after its grace period.
+// StopHeartbeat makes a Node whose kubelet is kwok look as if its instance had failed: the Node's lease is no longer
+// renewed, and kube-controller-manager finds the Node unreachable after its grace period.
 //
-// kwok leaves a Node alone while somebody else holds its lease, so the lease is taken over for good. To take
-// kwok's annotation away instead would not do: kwok's informer drops the event, goes on renewing the lease, and renews
-// it even after the Node is gone.
+// kwok ignores a Node while another holder has its lease, so the lease is taken over permanently. Removing kwok's
+// annotation instead does not work: kwok's informer drops the event and continues to renew the lease, even after the
+// Node no longer exists.
 func StopHeartbeat(ctx context.Context, workload client.Client, node *corev1.Node, now metav1.MicroTime) error {
 	lease := &coordinationv1.Lease{}
 	err := workload.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}, lease)
@@ -36,7 +36,7 @@ func StopHeartbeat(ctx context.Context, workload client.Client, node *corev1.Nod
 	}
 	before := lease.DeepCopy()
 	holdForGood(lease, now)
-	// The lock lets a renewal of the same moment win, so that none is lost between reading and writing.
+	// With the lock, a concurrent renewal wins, so that none is lost between reading and writing.
 	return workload.Patch(ctx, lease, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -44,14 +44,14 @@ func deadLease(node *corev1.Node, now metav1.MicroTime) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name:      node.Name,
 		Namespace: corev1.NamespaceNodeLease,
-		// As a kubelet's lease, it goes with its Node.
+		// Like a kubelet's lease, it is deleted with its Node.
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
 	}}
 	holdForGood(lease, now)
 	return lease
 }
 
-// holdForGood takes the lease over without renewing it.
+// holdForGood takes over the lease permanently, without renewing it.
 func holdForGood(lease *coordinationv1.Lease, now metav1.MicroTime) {
 	lease.Spec.HolderIdentity = ptr.To(leaseHolder)
 	lease.Spec.LeaseDurationSeconds = ptr.To[int32](math.MaxInt32)
@@ -60,14 +60,14 @@ func holdForGood(lease *coordinationv1.Lease, now metav1.MicroTime) {
 	}
 }
 
-// kubelet stands in for kwok and kube-controller-manager where there are none: it keeps a Node Ready.
+// kubelet replaces kwok and kube-controller-manager in clusters without them: it keeps a Node Ready.
 type kubelet struct {
 	workload client.Client
 	clock    clock.PassiveClock
 }
 
-// keepReady makes a Node Ready, if it is not, and frees it from the taint that a Node which is not Ready gets.
-// A Node without kwok's annotation is left alone: whoever took it off has taken over the Node's health.
+// keepReady makes a Node Ready, if it is not, and removes the taint of Nodes that are not Ready. A Node without kwok's
+// annotation is ignored: the test that removed the annotation controls the Node's health.
 func (k kubelet) keepReady(ctx context.Context, node *corev1.Node) error {
 	if node.Annotations[KwokAnnotation] != KwokAnnotationValue {
 		return nil
@@ -83,11 +83,11 @@ func (k kubelet) keepReady(ctx context.Context, node *corev1.Node) error {
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isNotReady)
-	// Others take their taints off at the same time, and a patch replaces the whole list.
+	// Other controllers remove their taints at the same time, and a patch replaces the whole list.
 	return k.workload.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// stop reports what kube-controller-manager reports when a kubelet is silent for too long.
+// stop sets the conditions that kube-controller-manager sets when a kubelet's heartbeat stops.
 func (k kubelet) stop(ctx context.Context, node *corev1.Node) error {
 	if readyStatus(node) == corev1.ConditionUnknown {
 		return nil
@@ -101,7 +101,7 @@ func (k kubelet) stop(ctx context.Context, node *corev1.Node) error {
 	return k.report(ctx, node, conditions)
 }
 
-// report writes a kubelet's own conditions; those of others stay.
+// report writes the conditions of a kubelet and keeps those of other controllers.
 func (k kubelet) report(ctx context.Context, node *corev1.Node, conditions []corev1.NodeCondition) error {
 	before := node.DeepCopy()
 	for _, condition := range conditions {

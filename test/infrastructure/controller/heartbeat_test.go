@@ -28,7 +28,7 @@ func joined(t *testing.T) *world {
 	return w
 }
 
-// changeNode changes the Node, as somebody else.
+// changeNode changes the Node, as another client does.
 func (w *world) changeNode(change func(*corev1.Node)) {
 	w.t.Helper()
 	node := w.node()
@@ -51,7 +51,7 @@ func TestNodeIsKeptReady(t *testing.T) {
 		node.Status.Conditions = []corev1.NodeCondition{custom, {Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
 	})
 	if next := w.settle(); next != heartbeatInterval {
-		t.Errorf("next look in %v, want %v", next, heartbeatInterval)
+		t.Errorf("next reconcile in %v, want %v", next, heartbeatInterval)
 	}
 	node := w.node()
 	if got := readyStatus(node); got != corev1.ConditionTrue {
@@ -59,7 +59,7 @@ func TestNodeIsKeptReady(t *testing.T) {
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == corev1.TaintNodeNotReady {
-			t.Error("the taint of a Node that is not ready was left")
+			t.Error("the taint of a Node that is not ready was not removed")
 		}
 	}
 	if len(node.Spec.Taints) != 2 {
@@ -72,7 +72,7 @@ func TestNodeIsKeptReady(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]corev1.NodeCondition{custom}, kept); diff != "" {
-		t.Errorf("somebody else's condition (-want +got):\n%s", diff)
+		t.Errorf("another controller's condition (-want +got):\n%s", diff)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestDeadNodeIsUnknown(t *testing.T) {
 		}
 	}
 	if w.lease() != nil {
-		t.Error("without kwok nobody reads a lease")
+		t.Error("without kwok nothing reads a lease")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestStopHeartbeatTriesAgainAfterARenewal(t *testing.T) {
 		},
 	})
 	w.deleteMachine()
-	for range 2 { // One records the termination, the other meets the renewal.
+	for range 2 { // One reconcile records the termination, the other one conflicts with the renewal.
 		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}

@@ -22,31 +22,31 @@ import (
 )
 
 const (
-	// heartbeatInterval is how often a kubelet looks at its Node, as the real one does by default.
+	// heartbeatInterval is how often a kubelet reads its Node; the default of the real one.
 	heartbeatInterval = 10 * time.Second
 
-	// conflictRetry is how long to wait after somebody else has changed what was to be written.
+	// conflictRetry is how long to wait after a conflict with another writer.
 	conflictRetry = time.Second
 )
 
-// machineReconciler leads a SimulatedMachine through the life of its instance.
+// machineReconciler moves a SimulatedMachine through the life of its instance.
 type machineReconciler struct {
 	client.Client
-	// live reads past the cache, where acting on an old state could not be undone.
+	// live bypasses the cache, for actions on an outdated state that cannot be undone.
 	live client.Reader
 	// workload is the cluster that the Nodes join.
 	workload client.Client
 	clock    clock.PassiveClock
-	// nodeReady is true where neither kwok nor kube-controller-manager care for the Nodes.
+	// nodeReady is true if neither kwok nor kube-controller-manager manages the Nodes.
 	nodeReady bool
 }
 
 var _ reconcile.Reconciler = &machineReconciler{}
 
-// Reconcile does what is due for one SimulatedMachine and asks to come back when the next step is.
+// Reconcile does what is due for one SimulatedMachine and returns when the next step is due.
 //
-// It writes a SimulatedMachine once at most: the event of the write brings it back for what follows. To go on at once
-// would mean to meet a cache that shows only the first of two writes.
+// It writes a SimulatedMachine at most once: the event of the write triggers the next step. If it continued
+// immediately, the cache could contain only the first of two writes.
 func (r *machineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	machine := &infrav1.SimulatedMachine{}
 	if err := r.Get(ctx, req.NamespacedName, machine); err != nil {
@@ -54,8 +54,8 @@ func (r *machineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	result, err := r.reconcile(ctx, machine)
 	if apierrors.IsConflict(err) {
-		// What was read is old. The event of a newer SimulatedMachine is on its way, but the workload cluster sends us
-		// no events, so a Node or lease that changed meanwhile is tried again after a moment.
+		// The state that was read is outdated. The event of a newer SimulatedMachine follows, but there are no events
+		// of the workload cluster, so a changed Node or lease is retried after conflictRetry.
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 	return result, err
@@ -89,7 +89,7 @@ func (r *machineReconciler) reconcile(ctx context.Context, machine *infrav1.Simu
 	return r.reconcileInstance(ctx, read, machine, owner)
 }
 
-// reconcileInstance brings the instance as far as it is due.
+// reconcileInstance does the steps of the instance that are due.
 func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (ctrl.Result, error) {
 	if machine.Status.StartTime == nil {
 		machine.Status.StartTime = ptr.To(microTime(r.clock.Now()))
@@ -120,8 +120,8 @@ func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine
 	return r.keepNode(ctx, machine, node, due.next)
 }
 
-// keepNode keeps the Node Ready where the provider is its kubelet, and returns when to come back.
-// The Node is read when it is nil; a workload client with a cache may not know it yet when it has just joined.
+// keepNode keeps the Node Ready if the provider is its kubelet, and returns when to do so again. It reads the Node if
+// that is nil; the cache of a workload client can lack a Node that has just joined.
 func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.SimulatedMachine, node *corev1.Node, next time.Duration) (ctrl.Result, error) {
 	result := ctrl.Result{RequeueAfter: next}
 	if !r.nodeReady || machine.Status.NodeName == "" {
@@ -133,17 +133,17 @@ func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.Simul
 			return result, err
 		}
 	}
-	// A kubelet looks at its Node all the time; without a watch on the workload cluster this stands for it.
+	// A kubelet watches its Node; without a watch on the workload cluster this replaces it.
 	if next == 0 || next > heartbeatInterval {
 		result.RequeueAfter = heartbeatInterval
 	}
 	return result, r.kubelet().keepReady(ctx, node)
 }
 
-// joinNode registers the Node as a starting kubelet does: once. It returns nil if it did before, or must not any more.
+// joinNode registers the Node as a starting kubelet does: once. It returns nil if it did so before, or no longer may.
 func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (*corev1.Node, error) {
-	// A cache that does not show yet that the Node has joined, or that the machine goes, must not bring back a Node that
-	// was deleted since.
+	// With an outdated cache that lacks the join of the Node or the deletion of the machine, a deleted Node must not be
+	// created again.
 	live := &infrav1.SimulatedMachine{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(machine), live); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.Simul
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, err
 		}
-		// It is ours when a crash came between creating the Node and recording it.
+		// It belongs to this machine if a crash happened between the creation of the Node and its record.
 		existing, getErr := r.nodeOf(ctx, machine)
 		if getErr != nil || existing == nil {
 			return nil, errors.Join(err, getErr)
@@ -171,7 +171,7 @@ func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.Simul
 	return node, nil
 }
 
-// nodeOf returns the Node of the machine, or nil when there is none: a Node of that name can be somebody else's.
+// nodeOf returns the Node of the machine, or nil if there is none: a Node of that name can belong to another machine.
 func (r *machineReconciler) nodeOf(ctx context.Context, machine *infrav1.SimulatedMachine) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if err := r.workload.Get(ctx, client.ObjectKey{Name: machine.Name}, node); err != nil {

@@ -14,13 +14,13 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// reconcileDelete lets the instance die: its Node falls silent, and after a while the instance is gone.
-// The Node itself stays; to delete it is the business of Cluster API.
+// reconcileDelete terminates the instance: the heartbeat of its Node stops, and after the termination delay the
+// instance no longer exists. The Node itself stays, because Cluster API deletes it.
 func (r *machineReconciler) reconcileDelete(ctx context.Context, read, machine *infrav1.SimulatedMachine) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, infrav1.MachineFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	// An instance that was never asked for has nothing to take its time for.
+	// An instance that was never started is removed without a delay.
 	if machine.Status.StartTime == nil && machine.Spec.ProviderID == "" {
 		return ctrl.Result{}, r.removeFinalizer(ctx, read, machine)
 	}
@@ -32,7 +32,7 @@ func (r *machineReconciler) reconcileDelete(ctx context.Context, read, machine *
 	if err := r.stopHeartbeat(ctx, machine); err != nil {
 		return ctrl.Result{}, err
 	}
-	// The API shows no event when the instance is gone: the recorded time says when that is.
+	// The end of the instance causes no event in the API; it follows from the recorded time.
 	gone := machine.Status.TerminationTime.Add(terminationDelay(&machine.Spec, machine.UID))
 	if wait := gone.Sub(r.clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -40,8 +40,8 @@ func (r *machineReconciler) reconcileDelete(ctx context.Context, read, machine *
 	return ctrl.Result{}, r.removeFinalizer(ctx, read, machine)
 }
 
-// stopHeartbeat silences the Node, if there is one. It does not ask whether the Node is known to have joined, for a
-// crash can come between the Node and its record.
+// stopHeartbeat stops the heartbeat of the Node, if there is one. It ignores the record of the join, because a crash
+// can happen between the creation of the Node and its record.
 func (r *machineReconciler) stopHeartbeat(ctx context.Context, machine *infrav1.SimulatedMachine) error {
 	if machine.Spec.ProviderID == "" {
 		return nil
@@ -58,6 +58,6 @@ func (r *machineReconciler) stopHeartbeat(ctx context.Context, machine *infrav1.
 
 func (r *machineReconciler) removeFinalizer(ctx context.Context, read, machine *infrav1.SimulatedMachine) error {
 	controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer)
-	ctrl.LoggerFrom(ctx).V(1).Info("Instance is gone")
+	ctrl.LoggerFrom(ctx).V(1).Info("Instance no longer exists")
 	return r.Patch(ctx, machine, locked(read))
 }

@@ -18,7 +18,7 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// kwokLease is the lease that kwok holds and has just renewed.
+// kwokLease is a lease that kwok holds and has just renewed.
 func kwokLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: machineName},
@@ -35,7 +35,7 @@ func TestDeletionInEveryState(t *testing.T) {
 		// before is done before the machine is deleted.
 		before   func(*testing.T, *world)
 		wantNode bool
-		// wantDelay is whether the machine takes its time to go.
+		// wantDelay is whether the termination delay applies.
 		wantDelay bool
 	}{
 		"waiting for its prerequisites": {
@@ -53,7 +53,7 @@ func TestDeletionInEveryState(t *testing.T) {
 		},
 		"provisioned": {after: []time.Duration{2 * time.Second, time.Second}, wantDelay: true},
 		"joined":      {after: []time.Duration{time.Hour}, wantNode: true, wantDelay: true},
-		"the Node is gone": {
+		"the Node no longer exists": {
 			after: []time.Duration{time.Hour}, wantDelay: true,
 			before: func(t *testing.T, w *world) {
 				if err := w.workload.Delete(w.ctx, w.node()); err != nil {
@@ -61,7 +61,7 @@ func TestDeletionInEveryState(t *testing.T) {
 				}
 			},
 		},
-		"the owner is gone": {
+		"the owner no longer exists": {
 			after: []time.Duration{time.Hour}, wantNode: true, wantDelay: true,
 			before: func(t *testing.T, w *world) {
 				if err := w.management.Delete(w.ctx, ownerMachine()); err != nil {
@@ -69,7 +69,7 @@ func TestDeletionInEveryState(t *testing.T) {
 				}
 			},
 		},
-		"the Cluster is gone": {
+		"the Cluster no longer exists": {
 			after: []time.Duration{time.Hour}, wantNode: true, wantDelay: true,
 			before: func(t *testing.T, w *world) {
 				if err := w.management.Delete(w.ctx, cluster()); err != nil {
@@ -98,17 +98,17 @@ func TestDeletionInEveryState(t *testing.T) {
 				next := w.settle()
 				if tc.wantDelay {
 					if next != 5*time.Second {
-						t.Errorf("gone in %v, want the termination delay of 5s", next)
+						t.Errorf("deleted in %v, want the termination delay of 5s", next)
 					}
 					w.wantReady(metav1.ConditionFalse, clusterv1.DeletingReason)
 					settled := w.writes
 					if next := w.settleAfter(4 * time.Second); next != time.Second || w.writes != settled {
-						t.Errorf("after 4s: gone in %v with %d writes, want in 1s and none", next, w.writes-settled)
+						t.Errorf("after 4s: deleted in %v with %d writes, want in 1s and none", next, w.writes-settled)
 					}
 					w.settleAfter(time.Second)
 				}
 				if w.machine() != nil {
-					t.Error("the machine is not gone")
+					t.Error("the machine still exists")
 				}
 				if (w.node() != nil) != tc.wantNode {
 					t.Errorf("Node = %v, want one: %t", w.node(), tc.wantNode)
@@ -118,7 +118,7 @@ func TestDeletionInEveryState(t *testing.T) {
 	}
 }
 
-// TestDeathWithoutAStatus deletes a machine whose status was lost, as when it is moved to another cluster.
+// TestDeathWithoutAStatus deletes a machine whose status was lost, as clusterctl move leaves it.
 func TestDeathWithoutAStatus(t *testing.T) {
 	w := newWorld(t, cluster(), ownerMachine(), simulatedMachine())
 	w.settle()
@@ -130,13 +130,13 @@ func TestDeathWithoutAStatus(t *testing.T) {
 	}
 	w.deleteMachine()
 	if next := w.settle(); next != 5*time.Second || w.lease() == nil {
-		t.Errorf("gone in %v, lease = %v, want the termination delay and a lease without pulse", next, w.lease())
+		t.Errorf("deleted in %v, lease = %v, want the termination delay and a lease that is not renewed", next, w.lease())
 	}
 }
 
 func TestMachineWithoutOurFinalizerIsNotTouched(t *testing.T) {
 	machine := simulatedMachine()
-	machine.Finalizers = []string{"somebody/else"}
+	machine.Finalizers = []string{"example.com/other"}
 	w := newWorld(t, cluster(), ownerMachine(), machine)
 	w.deleteMachine()
 	w.settle()
@@ -151,10 +151,10 @@ func TestDeathTakesTheLease(t *testing.T) {
 		// wantRenewed is the renewal that must be left in the lease.
 		wantRenewed time.Time
 	}{
-		"held by kwok":          {lease: kwokLease(), wantRenewed: epoch},
-		"not made as yet":       {wantRenewed: epoch.Add(time.Hour)},
-		"without a holder":      {lease: &coordinationv1.Lease{ObjectMeta: kwokLease().ObjectMeta}, wantRenewed: epoch.Add(time.Hour)},
-		"already without pulse": {lease: heldForGood(), wantRenewed: epoch},
+		"held by kwok":       {lease: kwokLease(), wantRenewed: epoch},
+		"not created yet":    {wantRenewed: epoch.Add(time.Hour)},
+		"without a holder":   {lease: &coordinationv1.Lease{ObjectMeta: kwokLease().ObjectMeta}, wantRenewed: epoch.Add(time.Hour)},
+		"already taken over": {lease: heldForGood(), wantRenewed: epoch},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestDeathTakesTheLease(t *testing.T) {
 			}
 			node := w.node()
 			if node.Annotations[KwokAnnotation] != KwokAnnotationValue {
-				t.Error("without its annotation kwok would never learn that the Node is gone")
+				t.Error("without its annotation kwok never learns that the Node was deleted")
 			}
 			if tc.lease == nil && (len(w.lease().OwnerReferences) != 1 || w.lease().OwnerReferences[0].Name != node.Name) {
 				t.Errorf("owners of the lease = %v, want the Node", w.lease().OwnerReferences)
@@ -194,7 +194,7 @@ func heldForGood() *coordinationv1.Lease {
 	return lease
 }
 
-// TestCrashAtEveryWrite runs a life that crashes once, before or after each of its writes, and wants the same end.
+// TestCrashAtEveryWrite runs a life that crashes once, before or after each of its writes, and expects the same end.
 func TestCrashAtEveryWrite(t *testing.T) {
 	type end struct {
 		Joined, Dead map[string]any

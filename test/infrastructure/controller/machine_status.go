@@ -10,19 +10,19 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// InstanceFailedReason is the reason of a failed instance whose spec names none.
+// InstanceFailedReason is the reason of a failed instance whose spec has none.
 const InstanceFailedReason = "InstanceFailed"
 
-// missingPrerequisite says what an instance still waits for before it may be started; empty when nothing is missing.
+// missingPrerequisite returns what an instance still waits for before it is started; empty if nothing is missing.
 func missingPrerequisite(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine, cluster *clusterv1.Cluster) (reason, message string) {
 	if machine.Status.StartTime != nil {
-		// A started instance goes on, whatever becomes of what it waited for.
+		// A started instance continues, even if its prerequisites are no longer met.
 		return "", ""
 	}
 	return missing(owner.Spec.Bootstrap, cluster)
 }
 
-// missing says which of the prerequisites of the contract is missing; empty when none is.
+// missing returns which of the prerequisites of the contract is missing; empty if none is.
 func missing(bootstrap clusterv1.Bootstrap, cluster *clusterv1.Cluster) (reason, message string) {
 	switch {
 	case !ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false):
@@ -38,7 +38,7 @@ func isProvisioned(machine *infrav1.SimulatedMachine) bool {
 	return ptr.Deref(machine.Status.Initialization.Provisioned, false)
 }
 
-// provision reports that the instance is there, with what core copies to the Machine in the same moment.
+// provision reports that the instance exists, with what Cluster API's core copies to the Machine at the same time.
 func (r *machineReconciler) provision(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) {
 	machine.Status.Initialization.Provisioned = ptr.To(true)
 	machine.Status.FailureDomain = zoneOf(machine, owner)
@@ -48,7 +48,7 @@ func (r *machineReconciler) provision(machine *infrav1.SimulatedMachine, owner *
 	}
 }
 
-// setReady sums up the state of a started instance.
+// setReady summarizes the state of a started instance.
 func (r *machineReconciler) setReady(machine *infrav1.SimulatedMachine, failed bool) {
 	switch {
 	case failed:
@@ -65,7 +65,7 @@ func (r *machineReconciler) setReady(machine *infrav1.SimulatedMachine, failed b
 	}
 }
 
-// setStatus sets Ready, and Paused to what it is for any machine that is being worked on.
+// setStatus sets Ready, and Paused to its value for any machine that is reconciled.
 func (r *machineReconciler) setStatus(machine *infrav1.SimulatedMachine, ready metav1.ConditionStatus, reason, message string) {
 	now := r.clock.Now()
 	setPaused(machine, "", now)

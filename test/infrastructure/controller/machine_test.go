@@ -51,7 +51,7 @@ func TestPrerequisites(t *testing.T) {
 				machine.OwnerReferences[0].Controller = nil
 			},
 		},
-		"owned by a MachineSet as yet": {
+		"still owned by a MachineSet": {
 			change: func(_ *clusterv1.Cluster, _ *clusterv1.Machine, machine *infrav1.SimulatedMachine) {
 				machine.OwnerReferences[0].Kind = "MachineSet"
 			},
@@ -61,9 +61,9 @@ func TestPrerequisites(t *testing.T) {
 				machine.OwnerReferences[0].APIVersion = "machine.openshift.io/v1beta1"
 			},
 		},
-		"an owner of the same name with another UID": {
+		"an owner with the same name and another UID": {
 			change: func(_ *clusterv1.Cluster, owner *clusterv1.Machine, _ *infrav1.SimulatedMachine) {
-				owner.UID = "an older one"
+				owner.UID = "another"
 			},
 		},
 		"no cluster label": {
@@ -71,7 +71,7 @@ func TestPrerequisites(t *testing.T) {
 				machine.Labels = nil
 			},
 		},
-		"no such cluster": {
+		"the cluster of the label does not exist": {
 			change: func(_ *clusterv1.Cluster, _ *clusterv1.Machine, machine *infrav1.SimulatedMachine) {
 				machine.Labels[clusterv1.ClusterNameLabel] = "another"
 			},
@@ -108,7 +108,7 @@ func TestPrerequisites(t *testing.T) {
 			if tc.wantReason != "" {
 				w.wantReady(metav1.ConditionFalse, tc.wantReason)
 			} else if w.writes > 0 {
-				t.Errorf("%d writes to a machine that is not complete", w.writes)
+				t.Errorf("%d writes to a machine whose prerequisites are not met", w.writes)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestPrerequisitesAreMetLater(t *testing.T) {
 
 	w.update(owner, func() { owner.Spec.Bootstrap.DataSecretName = ptr.To("data") })
 	if next := w.settleAfter(time.Hour); next != 2*time.Second {
-		t.Errorf("the provider ID is due in %v: the delays must count from the start", next)
+		t.Errorf("the provider ID is due in %v: the delays must begin at the start", next)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestNoWritesWhenSettled(t *testing.T) {
 			if w.writes != settled {
 				t.Errorf("%d writes to a settled machine", w.writes-settled)
 			}
-			// Finalizer, start, provider ID, Node, and one status for all that was due with it.
+			// Finalizer, start, provider ID, Node, and one status write for everything that was due then.
 			if settled != 5 {
 				t.Errorf("%d writes for a whole life, want 5", settled)
 			}
@@ -223,7 +223,7 @@ func TestFailure(t *testing.T) {
 	w.wantReady(metav1.ConditionFalse, "InsufficientInstanceCapacity")
 	w.settleAfter(time.Hour)
 	if machine := w.machine(); machine.Spec.ProviderID != "" || isProvisioned(machine) || w.node() != nil {
-		t.Errorf("a failed instance came to life: %v", machine)
+		t.Errorf("a failed instance has a Node: %v", machine)
 	}
 
 	w.update(failing, func() { failing.Spec.Failure.Reason = "" })
@@ -273,14 +273,14 @@ func TestNodeIsNotMadeAgain(t *testing.T) {
 			}
 			w.settleAfter(time.Hour)
 			if w.node() != nil {
-				t.Error("the Node was made again")
+				t.Error("the Node was created again")
 			}
 			w.wantReady(metav1.ConditionTrue, clusterv1.ProvisionedReason)
 		})
 	}
 }
 
-// TestStaleCacheDoesNotBringTheNodeBack shows a reconciler the machine as it was before its Node joined.
+// TestStaleCacheDoesNotBringTheNodeBack gives a reconciler the machine from before its Node joined.
 func TestStaleCacheDoesNotBringTheNodeBack(t *testing.T) {
 	w := newWorld(t, cluster(), ownerMachine(), simulatedMachine())
 	w.settle()
@@ -292,17 +292,17 @@ func TestStaleCacheDoesNotBringTheNodeBack(t *testing.T) {
 	}
 	result, err := w.reconcileStale(stale)
 	if err != nil || result.RequeueAfter != conflictRetry {
-		t.Errorf("a conflict gave %v, %v, want another try in %v", result, err, conflictRetry)
+		t.Errorf("a conflict returned %v, %v, want a retry in %v", result, err, conflictRetry)
 	}
 	if w.node() != nil {
-		t.Error("the Node was made again")
+		t.Error("the Node was created again")
 	}
 	if w.machine().Status.NodeName != machineName {
-		t.Error("an old status was written over a newer one")
+		t.Error("an old status overwrote a newer one")
 	}
 }
 
-// TestStaleCacheDoesNotJoinADeletedMachine shows a reconciler the machine as it was before it was deleted.
+// TestStaleCacheDoesNotJoinADeletedMachine gives a reconciler the machine from before it was deleted.
 func TestStaleCacheDoesNotJoinADeletedMachine(t *testing.T) {
 	w := newWorld(t, cluster(), ownerMachine(), simulatedMachine())
 	w.settle()
@@ -331,7 +331,7 @@ func TestNodeNameOfSomebodyElse(t *testing.T) {
 		_, err = w.reconcileOnce()
 	}
 	if err == nil {
-		t.Error("no error although the name of the Node is taken")
+		t.Error("no error although the name of the Node is in use")
 	}
 	w.wantReady(metav1.ConditionTrue, clusterv1.ProvisionedReason)
 	if name := w.machine().Status.NodeName; name != "" {
@@ -342,7 +342,7 @@ func TestNodeNameOfSomebodyElse(t *testing.T) {
 	w.settle()
 	w.settleAfter(time.Hour)
 	if w.machine() != nil || w.lease() != nil || w.node() == nil {
-		t.Error("the machine must go and leave the other's Node and lease alone")
+		t.Error("the machine must be deleted and must not change another machine's Node and lease")
 	}
 }
 
@@ -393,13 +393,13 @@ func TestPaused(t *testing.T) {
 			w.settle()
 			w.settleAfter(time.Hour)
 			if w.machine() != nil {
-				t.Error("the machine is not gone")
+				t.Error("the machine still exists")
 			}
 		})
 	}
 }
 
-// reconcileStale reconciles with a cache that shows the machine as it once was; writes go to the real one.
+// reconcileStale reconciles with a cache that has an earlier state of the machine; writes go to the API server.
 func (w *world) reconcileStale(stale *infrav1.SimulatedMachine) (ctrl.Result, error) {
 	old := interceptor.NewClient(w.management, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

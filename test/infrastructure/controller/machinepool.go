@@ -23,8 +23,8 @@ import (
 // machinePoolReconciler keeps as many instances in a SimulatedMachinePool as its MachinePool has replicas.
 type machinePoolReconciler struct {
 	client.Client
-	// live reads the group and its instances past the cache: a cloud knows what it has. What is wanted of it, it reads
-	// from the cache, as other providers do.
+	// live reads the group and its instances without the cache, as a cloud knows its own state. The desired state is
+	// read from the cache, as other providers do.
 	live  client.Reader
 	clock clock.PassiveClock
 }
@@ -72,18 +72,18 @@ func (r *machinePoolReconciler) reconcile(ctx context.Context, pool *infrav1.Sim
 	return r.reconcileGroup(ctx, read, pool, owner)
 }
 
-// missingForPool says what a group still waits for before it may be made; empty when nothing is missing.
+// missingForPool returns what a group still waits for before it is created; empty if nothing is missing.
 func missingForPool(pool *infrav1.SimulatedMachinePool, owner *clusterv1.MachinePool, cluster *clusterv1.Cluster) (reason, message string) {
 	if ptr.Deref(pool.Status.Initialization.Provisioned, false) {
-		// As with an instance, a group that was made goes on.
+		// Like an instance, a group continues when it was created.
 		return "", ""
 	}
 	return missing(owner.Spec.Template.Spec.Bootstrap, cluster)
 }
 
-// reconcileGroup brings the instances to the replicas, and reports those that there are.
+// reconcileGroup creates or removes instances to match the replicas, and reports those that exist.
 //
-// It writes its instances first: what a crash leaves behind is seen at the next look at them.
+// It writes its instances first: the next reconcile finds what a crash leaves behind.
 func (r *machinePoolReconciler) reconcileGroup(ctx context.Context, read, pool *infrav1.SimulatedMachinePool, owner *clusterv1.MachinePool) error {
 	instances, err := r.instancesOf(ctx, pool)
 	if err != nil {
@@ -119,7 +119,7 @@ func providerOf(pool *infrav1.SimulatedMachinePool) model.PoolProvider {
 	}
 }
 
-// report writes which instances there are.
+// report writes which instances exist.
 func (r *machinePoolReconciler) report(ctx context.Context, read, pool *infrav1.SimulatedMachinePool, instances []instance) error {
 	if ids := providerIDs(instances); !slices.Equal(ids, pool.Spec.ProviderIDList) {
 		status := pool.Status
@@ -140,7 +140,7 @@ func (r *machinePoolReconciler) report(ctx context.Context, read, pool *infrav1.
 	return patchStatus(ctx, r.Client, read, pool)
 }
 
-// reconcileDelete lets all instances go, and then the group.
+// reconcileDelete deletes all instances, and then the group.
 func (r *machinePoolReconciler) reconcileDelete(ctx context.Context, read, pool *infrav1.SimulatedMachinePool) error {
 	if !controllerutil.ContainsFinalizer(pool, infrav1.MachinePoolFinalizer) {
 		return nil
@@ -154,7 +154,7 @@ func (r *machinePoolReconciler) reconcileDelete(ctx context.Context, read, pool 
 		return r.Patch(ctx, pool, locked(read))
 	}
 	for i := range instances {
-		// Cluster API makes no Machines for a MachinePool that is being deleted, so there is nothing to wait for.
+		// Cluster API creates no Machines for a MachinePool that is being deleted, so there is nothing to wait for.
 		if err := r.terminate(ctx, &instances[i]); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (r *machinePoolReconciler) reconcileDelete(ctx context.Context, read, pool 
 	return patchStatus(ctx, r.Client, read, pool)
 }
 
-// setReady sets Ready, and Paused to what it is for any pool that is being worked on.
+// setReady sets Ready, and Paused to its value for any pool that is reconciled.
 func (r *machinePoolReconciler) setReady(pool *infrav1.SimulatedMachinePool, ready metav1.ConditionStatus, reason, message string) {
 	now := r.clock.Now()
 	setPaused(pool, "", now)

@@ -17,14 +17,14 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
-// instance is one instance of a pool, and its Machine, which is nil if there is none (yet, or any more).
+// instance is one instance of a pool, and its Machine, which is nil if none exists yet, or no longer.
 type instance struct {
 	infrav1.SimulatedMachine
 	machine *clusterv1.Machine
 }
 
-// instancesOf returns all instances of a pool, those that are being deleted included, in order of their names. Their
-// Machines are as the cache has them, which other providers rely on, too.
+// instancesOf returns all instances of a pool, including those that are being deleted, in the order of their names.
+// Their Machines are read from the cache, as other providers do.
 func (r *machinePoolReconciler) instancesOf(ctx context.Context, pool *infrav1.SimulatedMachinePool) ([]instance, error) {
 	list := &infrav1.SimulatedMachineList{}
 	if err := r.live.List(ctx, list, client.InNamespace(pool.Namespace),
@@ -46,7 +46,7 @@ func (r *machinePoolReconciler) instancesOf(ctx context.Context, pool *infrav1.S
 	return instances, nil
 }
 
-// forModel returns what decides about instances.
+// forModel returns the instances as the model that decides about them has them.
 func forModel(instances []instance) []model.Instance {
 	var result []model.Instance
 	for i := range instances {
@@ -63,7 +63,7 @@ func forModel(instances []instance) []model.Instance {
 	return result
 }
 
-// newInstance returns the SimulatedMachine that a pool makes when it has a number of others.
+// newInstance returns the SimulatedMachine that a pool creates when it has a number of others.
 func newInstance(pool *infrav1.SimulatedMachinePool, owner *clusterv1.MachinePool, others int) *infrav1.SimulatedMachine {
 	spec := pool.Spec.SimulatedMachineSpec.DeepCopy()
 	spec.ProviderID = ""
@@ -86,8 +86,8 @@ func newInstance(pool *infrav1.SimulatedMachinePool, owner *clusterv1.MachinePoo
 	}
 }
 
-// remove lets instances go, and returns how many of them: one whose Machine is still to be made has to wait, for Cluster
-// API could make it afterwards.
+// remove terminates instances, and returns how many: one without a Machine waits, because Cluster API could create the
+// Machine afterwards.
 func (r *machinePoolReconciler) remove(ctx context.Context, pool *infrav1.SimulatedMachinePool, instances []instance, uids []string) (removed int, err error) {
 	for i := range instances {
 		switch {
@@ -117,7 +117,7 @@ func (r *machinePoolReconciler) terminate(ctx context.Context, instance *instanc
 	return client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid}))
 }
 
-// deleteMachinesOfGone deletes the Machines of instances that somebody has deleted without them.
+// deleteMachinesOfGone deletes the Machines of instances that were deleted without them.
 func (r *machinePoolReconciler) deleteMachinesOfGone(ctx context.Context, instances []instance) error {
 	for i := range instances {
 		if instances[i].DeletionTimestamp.IsZero() || instances[i].machine == nil {
@@ -130,7 +130,7 @@ func (r *machinePoolReconciler) deleteMachinesOfGone(ctx context.Context, instan
 	return nil
 }
 
-// providerIDs returns those of all instances that have one.
+// providerIDs returns the provider IDs of all instances that have one.
 func providerIDs(instances []instance) []string {
 	var ids []string
 	for i := range instances {

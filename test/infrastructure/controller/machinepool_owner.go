@@ -14,7 +14,7 @@ import (
 
 const machinePoolKind = "SimulatedMachinePool"
 
-// poolRefOf returns the reference of an instance to its pool, nil if it is not one of a pool.
+// poolRefOf returns the reference of an instance to its pool; nil if it belongs to no pool.
 func poolRefOf(machine *infrav1.SimulatedMachine) *metav1.OwnerReference {
 	for i, ref := range machine.OwnerReferences {
 		if ref.Kind == machinePoolKind && ref.APIVersion == infrav1.GroupVersion.String() {
@@ -24,9 +24,9 @@ func poolRefOf(machine *infrav1.SimulatedMachine) *metav1.OwnerReference {
 	return nil
 }
 
-// ownerOf returns what an instance is made for: its Machine, or, if it is one of a pool, what the MachinePool says of its
-// Machines. These have no version and no bootstrap data themselves, and a pool can do without them. It returns nil if
-// there is none (yet, or any more).
+// ownerOf returns the owner of an instance: its Machine, or, in a pool, the Machine template of the MachinePool.
+// Machines of a pool have no version and no bootstrap data, and a pool can have no Machines. It returns nil if no owner
+// exists yet, or no longer.
 func ownerOf(ctx context.Context, c client.Reader, machine *infrav1.SimulatedMachine) (*clusterv1.Machine, error) {
 	ref := poolRefOf(machine)
 	if ref == nil {

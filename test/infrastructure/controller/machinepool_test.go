@@ -33,9 +33,9 @@ func TestPoolPrerequisites(t *testing.T) {
 				pool.OwnerReferences = nil
 			},
 		},
-		"an owner of the same name with another UID": {
+		"an owner with the same name and another UID": {
 			change: func(_ *clusterv1.Cluster, owner *clusterv1.MachinePool, _ *infrav1.SimulatedMachinePool) {
-				owner.UID = "an older one"
+				owner.UID = "another"
 			},
 		},
 		"no cluster label": {
@@ -118,9 +118,9 @@ func TestPoolScalesDown(t *testing.T) {
 	none := infrav1.PoolBehavior{WithoutMachines: true}
 	for name, tc := range map[string]struct {
 		behavior infrav1.PoolBehavior
-		// do is done to the pool with three instances; chosen is the one to go.
+		// do acts on the pool with three instances; chosen is the instance that it selects.
 		do func(w poolWorld, chosen string)
-		// want is how many instances are left, and wantGone whether the chosen one is not.
+		// want is how many instances are left, and wantGone whether the chosen one is deleted.
 		want     int
 		wantGone bool
 	}{
@@ -130,13 +130,13 @@ func TestPoolScalesDown(t *testing.T) {
 		"annotated only": {
 			behavior: strict, do: func(w poolWorld, chosen string) { w.annotate(chosen) }, want: 3,
 		},
-		"annotated only, and removed all the same: it is replaced": {
+		"annotated only, and removed nevertheless: it is replaced": {
 			behavior: infrav1.PoolBehavior{RemoveAnnotated: true}, do: func(w poolWorld, chosen string) { w.annotate(chosen) }, want: 3, wantGone: true,
 		},
 		"deleted only: it is replaced": {
 			behavior: strict, do: func(w poolWorld, chosen string) { w.delete(w.machineOf(chosen)) }, want: 3, wantGone: true,
 		},
-		"deleted only: a lenient one does not replace it": {
+		"deleted only: a lenient pool does not replace it": {
 			behavior: lenient, do: func(w poolWorld, chosen string) { w.delete(w.machineOf(chosen)) }, want: 2, wantGone: true,
 		},
 		"the instance deleted only: it is replaced": {
@@ -166,7 +166,7 @@ func TestPoolScalesDown(t *testing.T) {
 				t.Errorf("%d instances, %d of them live, want %d", len(w.instances()), len(live), tc.want)
 			}
 			if gone := !slices.Contains(live, chosen); gone != tc.wantGone {
-				t.Errorf("the chosen one is gone: %t, want %t", gone, tc.wantGone)
+				t.Errorf("the chosen one is deleted: %t, want %t", gone, tc.wantGone)
 			}
 			if pool := w.pool(); int(pool.Status.Replicas) != tc.want || len(pool.Spec.ProviderIDList) != tc.want {
 				t.Errorf("replicas = %d, providerIDList = %v", pool.Status.Replicas, pool.Spec.ProviderIDList)
@@ -178,7 +178,8 @@ func TestPoolScalesDown(t *testing.T) {
 	}
 }
 
-// TestPoolWaitsForTheMachine wants that an instance without a Machine stays: Cluster API is about to make one for it.
+// TestPoolWaitsForTheMachine checks that an instance without a Machine stays: Cluster API is about to create one for
+// it.
 func TestPoolWaitsForTheMachine(t *testing.T) {
 	w := newPoolWorld(t)
 	w.settle()
@@ -204,7 +205,7 @@ func TestPoolIsDeleted(t *testing.T) {
 			w.delete(w.pool())
 			w.settle()
 			if w.pool() == nil {
-				t.Fatal("the pool is gone before its instances")
+				t.Fatal("the pool was deleted before its instances")
 			}
 			w.wantReady(metav1.ConditionFalse, clusterv1.DeletingReason)
 			for range 3 {
@@ -220,7 +221,7 @@ func TestPoolIsDeleted(t *testing.T) {
 	}
 }
 
-// TestPoolCrashes wants the same end after a crash before or after each of its writes.
+// TestPoolCrashes expects the same end after a crash before or after each write of the pool.
 func TestPoolCrashes(t *testing.T) {
 	play := func(t *testing.T, crash func(*world)) int {
 		w := newPoolWorld(t)
@@ -231,7 +232,7 @@ func TestPoolCrashes(t *testing.T) {
 		w.scale(2)
 		w.run()
 		if live := w.live(); len(live) != 2 || slices.Contains(live, chosen) {
-			t.Errorf("live instances = %v, and %s was to go", live, chosen)
+			t.Errorf("live instances = %v, and %s should be deleted", live, chosen)
 		}
 		return w.writes
 	}

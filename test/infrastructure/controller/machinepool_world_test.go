@@ -21,7 +21,7 @@ import (
 
 const poolName = "p"
 
-// poolWorld is a world with a pool. Cluster API's part in it is played by core.
+// poolWorld is a world with a pool. Method core simulates Cluster API.
 type poolWorld struct{ *world }
 
 func newPoolWorld(t *testing.T, objects ...client.Object) poolWorld {
@@ -68,8 +68,8 @@ func (w poolWorld) do(err error) {
 	}
 }
 
-// core makes the Machines of instances that have none, and is their controller's Machine controller: a Machine that was
-// deleted lets its instance go, and is gone when that is.
+// core creates the Machines of instances that have none, and acts as their Machine controller: the deletion of a
+// Machine deletes its instance first.
 func (w poolWorld) core() {
 	w.t.Helper()
 	for _, instance := range w.instances() {
@@ -190,7 +190,7 @@ func simulatedPool(change ...func(*infrav1.SimulatedMachinePool)) *infrav1.Simul
 	return pool
 }
 
-// run lets the provider and Cluster API do all that there is to do.
+// run lets the provider and Cluster API do everything that is left to do.
 func (w poolWorld) run() {
 	w.t.Helper()
 	for range 6 {
@@ -211,7 +211,7 @@ func (w poolWorld) instanceOf(name string) *infrav1.SimulatedMachine {
 	return get(w.world, w.management, &infrav1.SimulatedMachine{}, namespace, name)
 }
 
-// lastToGo returns the instance that goes last if no Machine has the annotation.
+// lastToGo returns the instance that is removed last if no Machine has the annotation.
 func (w poolWorld) lastToGo() string {
 	w.t.Helper()
 	instances := w.instances()

@@ -20,7 +20,7 @@ const (
 	// KwokAnnotationValue is the value that kwok looks for.
 	KwokAnnotationValue = "fake"
 
-	// unregisteredTaint is what Karpenter wants on each Node until it has registered it.
+	// unregisteredTaint is the taint that Karpenter expects on each Node until it has registered it.
 	unregisteredTaint = "karpenter.sh/unregistered"
 
 	containerRuntime = "simulated://1.0.0"
@@ -28,7 +28,7 @@ const (
 	osImage          = "Simulated Linux"
 )
 
-// providerIDOf returns the provider ID of the machine's instance. The UID makes it unique over the life of a name.
+// providerIDOf returns the provider ID of the machine's instance. The UID makes it unique even if a name is used again.
 func providerIDOf(machine *infrav1.SimulatedMachine) string {
 	return "sim://" + machine.Namespace + "/" + machine.Name + "/" + string(machine.UID)
 }
@@ -41,8 +41,8 @@ func zoneOf(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) string 
 	return machine.Spec.Zone
 }
 
-// newNode returns the Node as its kubelet would register it, with the labels that a cloud controller adds.
-// It has no addresses: kwok adds those at which it serves logs and exec itself.
+// newNode returns the Node as its kubelet would register it, with the labels that a cloud controller adds. It has no
+// addresses: kwok adds those at which it serves logs and exec.
 func newNode(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) *corev1.Node {
 	spec := &machine.Spec
 	return &corev1.Node{
@@ -96,7 +96,7 @@ func nodeLabels(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) map
 	return labels
 }
 
-// allocatable returns what is left of the capacity, never less than nothing.
+// allocatable returns what is left of the capacity, never less than zero.
 func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	result := capacity.DeepCopy()
 	for name, quantity := range reserved {
@@ -113,7 +113,7 @@ func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	return result
 }
 
-// healthyConditions are those that a healthy kubelet reports.
+// healthyConditions are the conditions that a healthy kubelet reports.
 func healthyConditions(now time.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{

@@ -104,12 +104,12 @@ func TestAllocatable(t *testing.T) {
 			reserved: resources("cpu", "500m"),
 			want:     resources("cpu", "1500m", "memory", "1Gi"),
 		},
-		"more reserved than there is": {
+		"more reserved than the capacity": {
 			capacity: resources("cpu", "1"),
 			reserved: resources("cpu", "2"),
 			want:     resources("cpu", "0"),
 		},
-		"what there is none of cannot be reserved": {
+		"a resource without capacity cannot be reserved": {
 			capacity: resources("cpu", "1"),
 			reserved: resources("example.com/gpu", "1"),
 			want:     resources("cpu", "1"),

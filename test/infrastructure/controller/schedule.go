@@ -14,24 +14,24 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// progress is how far an instance has come.
+// progress is which steps of an instance are done.
 type progress struct {
 	hasProviderID bool
 	provisioned   bool
 	joined        bool
 }
 
-// steps is what has to be done for an instance now.
+// steps is what must be done for an instance now.
 type steps struct {
 	// fail reports the failure of an instance that never gets a provider ID.
 	fail bool
 	// setProviderID comes first, and alone.
 	setProviderID bool
-	// reportProvisioned and joinNode follow in any order.
+	// reportProvisioned and joinNode follow, in any order.
 	reportProvisioned bool
 	joinNode          bool
-	// next is how long to wait for the first step that is not due yet; zero when none is left, or when one that is due
-	// must be done first.
+	// next is how long to wait for the first step that is not due yet; zero if none is left, or if one that is due must
+	// be done first.
 	next time.Duration
 }
 
@@ -43,13 +43,13 @@ type schedule struct {
 	nodeJoin    time.Time
 }
 
-// scheduleOf returns the schedule of the instance that was started at start.
-// It depends on nothing but its arguments, so a restart does not change it.
+// scheduleOf returns the schedule of the instance that was started at start. It depends only on its arguments, so a
+// restart does not change it.
 func scheduleOf(spec *infrav1.SimulatedMachineSpec, uid types.UID, start time.Time) schedule {
 	providerID := start.Add(delayOf(spec.Delays.ProviderID, uid, "providerID"))
 	provisioned := start.Add(delayOf(spec.Delays.Provisioning, uid, "provisioning"))
-	// The contract has the provider ID set before the machine is provisioned: core copies both in one go and
-	// slows down for a machine that is provisioned without an ID.
+	// According to the contract, the provider ID is set before the machine is provisioned: Cluster API's core copies
+	// both together, and slows down for a provisioned machine without an ID.
 	if provisioned.Before(providerID) {
 		provisioned = providerID
 	}
@@ -61,8 +61,8 @@ func scheduleOf(spec *infrav1.SimulatedMachineSpec, uid types.UID, start time.Ti
 	}
 }
 
-// at returns what has to be done at a moment for an instance that has come as far as done says.
-// A step that was done is never asked for again, and an instance with a provider ID does not fail any more.
+// at returns what must be done at a time for an instance with the progress done. A step that was done is never returned
+// again, and an instance with a provider ID no longer fails.
 func (s schedule) at(now time.Time, done progress) steps {
 	var result steps
 	due := func(t time.Time) bool {
@@ -85,12 +85,12 @@ func (s schedule) at(now time.Time, done progress) steps {
 	return result
 }
 
-// terminationDelay is how long the instance takes to go.
+// terminationDelay is how long the termination of the instance takes.
 func terminationDelay(spec *infrav1.SimulatedMachineSpec, uid types.UID) time.Duration {
 	return delayOf(spec.Delays.Termination, uid, "termination")
 }
 
-// delayOf returns the duration with this instance's share of the jitter.
+// delayOf returns the duration plus this instance's share of the jitter.
 func delayOf(delay infrav1.Delay, uid types.UID, step string) time.Duration {
 	duration, jitter := max(0, delay.Duration.Duration), max(0, delay.Jitter.Duration)
 	extra := time.Duration(share(uid, step, uint64(jitter)))

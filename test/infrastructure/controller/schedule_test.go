@@ -33,7 +33,7 @@ func TestScheduleOf(t *testing.T) {
 		wantProviderID, wantProvisioned, wantJ time.Duration
 		wantFails                              bool
 	}{
-		"without delays all is due at once": {},
+		"without delays everything is due immediately": {},
 		"provisioning takes longer than the provider ID": {
 			delays:          infrav1.Delays{Provisioning: delay(5 * time.Second), ProviderID: delay(2 * time.Second), NodeJoin: delay(time.Second)},
 			wantProviderID:  2 * time.Second,
@@ -46,13 +46,13 @@ func TestScheduleOf(t *testing.T) {
 			wantProvisioned: 4 * time.Second,
 			wantJ:           4 * time.Second,
 		},
-		"a negative delay is none": {
+		"a negative delay counts as none": {
 			delays: infrav1.Delays{ProviderID: delay(-time.Second), NodeJoin: jittered(0, -time.Second)},
 		},
 		"all fail":           {failure: &infrav1.Failure{Percent: 100}, wantFails: true},
 		"none fails":         {failure: &infrav1.Failure{Percent: 0}},
-		"less than none":     {failure: &infrav1.Failure{Percent: -5}},
-		"no failure at all":  {failure: nil},
+		"a negative share":   {failure: &infrav1.Failure{Percent: -5}},
+		"no failure":         {failure: nil},
 		"more than all fail": {failure: &infrav1.Failure{Percent: 250}, wantFails: true},
 	}
 	for name, tc := range tests {
@@ -91,11 +91,11 @@ func TestScheduleAt(t *testing.T) {
 			schedule: plan,
 			want:     steps{next: 2 * time.Second},
 		},
-		"a clock that went back": {
+		"a clock that was set back": {
 			schedule: plan, after: -time.Minute,
 			want: steps{next: time.Minute + 2*time.Second},
 		},
-		"the provider ID comes alone, even when all is due": {
+		"the provider ID is set alone, even if everything is due": {
 			schedule: plan, after: time.Hour,
 			want: steps{setProviderID: true},
 		},
@@ -107,7 +107,7 @@ func TestScheduleAt(t *testing.T) {
 			schedule: plan, after: 4 * time.Second, done: progress{hasProviderID: true},
 			want: steps{joinNode: true, next: time.Second},
 		},
-		"all that is due": {
+		"everything that is due": {
 			schedule: plan, after: time.Hour, done: progress{hasProviderID: true},
 			want: steps{reportProvisioned: true, joinNode: true},
 		},
@@ -119,15 +119,15 @@ func TestScheduleAt(t *testing.T) {
 			schedule: plan, after: time.Hour, done: progress{hasProviderID: true, provisioned: true, joined: true},
 			want: steps{},
 		},
-		"a failure shows when the provider ID would": {
+		"a failure is reported when the provider ID would be set": {
 			schedule: failing, after: time.Second,
 			want: steps{next: time.Second},
 		},
-		"a failed instance fails for ever": {
+		"a failed instance never recovers": {
 			schedule: failing, after: time.Hour,
 			want: steps{fail: true},
 		},
-		"an instance with a provider ID does not fail any more": {
+		"an instance with a provider ID no longer fails": {
 			schedule: failing, after: time.Hour, done: progress{hasProviderID: true},
 			want: steps{reportProvisioned: true, joinNode: true},
 		},
@@ -142,7 +142,7 @@ func TestScheduleAt(t *testing.T) {
 	}
 }
 
-// TestScheduleIsFollowed walks through random lives by waiting as long as it is told to: each comes to its end, step by
+// TestScheduleIsFollowed runs random lives and waits as long as the schedule returns: each reaches its end, step by
 // step and never early.
 func TestScheduleIsFollowed(t *testing.T) {
 	property := func(uid string, provisioning, providerID, nodeJoin, jitter uint16, percent uint8) bool {

@@ -26,16 +26,16 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// Options change how the provider works. The zero value is right for a workload cluster with kwok.
+// Options change how the provider works. The zero value is for a workload cluster with kwok.
 type Options struct {
-	// NodeReady makes the provider report Nodes as Ready itself and keep them so, and report them as Unknown when their
-	// instance goes: for a workload API server without kwok and kube-controller-manager, as in a test process.
+	// NodeReady makes the provider set Nodes to Ready and keep them so, and set them to Unknown when their instance is
+	// deleted: for a workload API server without kwok and kube-controller-manager, such as that of a test process.
 	NodeReady bool
 
-	// Concurrency is how many objects of a kind are reconciled at a time: 1 when it is zero.
+	// Concurrency is how many objects of a kind are reconciled at a time. Zero means 1.
 	Concurrency int
 
-	// Clock is the real one when it is nil.
+	// Clock is the source of the time. Nil means the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -135,8 +135,8 @@ func ofCluster(mgr ctrl.Manager, newList func() client.ObjectList) handler.MapFu
 	}
 }
 
-// clusterChanges lets through the only changes of a Cluster that matter to a provider: a Cluster's status changes with
-// each of its machines.
+// clusterChanges selects the only changes of a Cluster that matter to a provider, because a Cluster's status changes
+// with each of its machines.
 func clusterChanges() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Cluster)
@@ -149,7 +149,7 @@ func clusterChanges() builder.Predicates {
 	}})
 }
 
-// machineChanges lets through the only change of a Machine that an instance waits for.
+// machineChanges selects the only change of a Machine that an instance waits for.
 func machineChanges() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
@@ -164,9 +164,9 @@ func machineChanges() builder.Predicates {
 func controllerOptions(opts Options) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: opts.Concurrency,
-		// A workload API server that restarts must not be met with a wait of minutes.
+		// The restart of a workload API server must not cause a wait of minutes.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](10*time.Millisecond, 10*time.Second),
-		// A test process may run one provider after the other.
+		// A test process can run several providers in sequence.
 		SkipNameValidation: ptr.To(true),
 	}
 }

@@ -38,7 +38,7 @@ const (
 
 var errCrash = errors.New("crash")
 
-// world is a management and a workload cluster with one machine, and a clock that stands still.
+// world is a management and a workload cluster with one machine, and a clock that only the test advances.
 type world struct {
 	t          *testing.T
 	ctx        context.Context
@@ -47,9 +47,10 @@ type world struct {
 	workload   client.WithWatch
 	nodeReady  bool
 
-	// writes counts the writes to both clusters, and made the instances that a pool has made.
+	// writes counts the writes to both clusters, and made the instances that a pool has created.
 	writes, made int
-	// crashBefore and crashAfter are the numbers of the writes (from 1) that fail: the one is not applied, the other is.
+	// crashBefore and crashAfter are the numbers of the writes (from 1) that fail: the first is not applied, the second
+	// is.
 	crashBefore, crashAfter int
 }
 
@@ -60,7 +61,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(epoch)}
-	// Nothing here applies on the server's side, and the converter that the builder makes for that takes most of a test.
+	// Nothing here uses server-side apply, and the converter that the builder creates for it takes most of the time of
+	// a test.
 	converter := managedfields.NewDeducedTypeConverter()
 	w.management = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithObjects(objects...).
 		WithStatusSubresource(&infrav1.SimulatedMachine{}, &infrav1.SimulatedCluster{}, &infrav1.SimulatedMachineTemplate{},
@@ -70,12 +72,12 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// counted returns the client whose writes are counted and can crash.
+// counted returns a client whose writes are counted and can crash.
 func (w *world) counted(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if _, ok := obj.(*infrav1.SimulatedMachine); ok {
-				// As an API server does; much hangs on this UID.
+				// As an API server does; much depends on this UID.
 				w.made++
 				obj.SetUID(types.UID(fmt.Sprintf("instance-%d", w.made)))
 			}
@@ -119,7 +121,7 @@ func (w *world) reconcileMachine(name string) (ctrl.Result, error) {
 	return r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
 }
 
-// settle reconciles as the events of the writes do, until there is nothing to write, and returns when to come back.
+// settle reconciles as the events of the writes do, until nothing is left to write, and returns when to reconcile next.
 func (w *world) settle() time.Duration {
 	w.t.Helper()
 	for range 20 {
@@ -136,27 +138,27 @@ func (w *world) settle() time.Duration {
 	return 0
 }
 
-// settleAfter lets some time pass and settles.
+// settleAfter advances the clock and settles.
 func (w *world) settleAfter(d time.Duration) time.Duration {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
 	return w.settle()
 }
 
-// machine returns the SimulatedMachine, nil when it is gone.
+// machine returns the SimulatedMachine; nil if it no longer exists.
 func (w *world) machine() *infrav1.SimulatedMachine {
 	w.t.Helper()
 	machine := &infrav1.SimulatedMachine{}
 	return get(w, w.management, machine, namespace, machineName)
 }
 
-// node returns the Node, nil when there is none.
+// node returns the Node; nil if there is none.
 func (w *world) node() *corev1.Node {
 	w.t.Helper()
 	return get(w, w.workload, &corev1.Node{}, "", machineName)
 }
 
-// lease returns the Node's lease, nil when there is none.
+// lease returns the Node's lease; nil if there is none.
 func (w *world) lease() *coordinationv1.Lease {
 	w.t.Helper()
 	return get(w, w.workload, &coordinationv1.Lease{}, corev1.NamespaceNodeLease, machineName)
@@ -175,7 +177,7 @@ func get[T client.Object](w *world, c client.Client, obj T, namespace, name stri
 	return obj
 }
 
-// update changes an object of the management cluster, as somebody else.
+// update changes an object of the management cluster, as another client does.
 func (w *world) update(obj client.Object, change func()) {
 	w.t.Helper()
 	if err := w.management.Get(w.ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -203,7 +205,7 @@ func (w *world) wantCondition(kind string, status metav1.ConditionStatus, reason
 	w.t.Helper()
 	machine := w.machine()
 	if machine == nil {
-		w.t.Fatal("the machine is gone")
+		w.t.Fatal("the machine no longer exists")
 	}
 	condition := meta.FindStatusCondition(machine.Status.Conditions, kind)
 	if condition == nil {

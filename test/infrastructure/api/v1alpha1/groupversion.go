@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the infrastructure kinds of the simulated Cluster API provider.
+// Package v1alpha1 contains the infrastructure kinds of the simulated Cluster API provider.
 //
 // They follow the v1beta2 contract of Cluster API: InfraCluster, InfraMachine, InfraMachinePool and
 // their templates.

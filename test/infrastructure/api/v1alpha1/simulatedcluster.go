@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// SimulatedCluster is the infrastructure of a Cluster whose machines are simulated. It is provisioned at once.
+// SimulatedCluster is the infrastructure of a Cluster whose machines are simulated. It is provisioned immediately.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=cluster-api
@@ -22,7 +22,7 @@ type SimulatedCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted of the cluster's infrastructure.
+	// spec is the desired state of the cluster's infrastructure.
 	// +optional
 	Spec SimulatedClusterSpec `json:"spec,omitempty,omitzero"`
 	// status is what the provider reports.
@@ -30,13 +30,13 @@ type SimulatedCluster struct {
 	Status SimulatedClusterStatus `json:"status,omitempty,omitzero"`
 }
 
-// SimulatedClusterSpec is the wanted state of a SimulatedCluster.
+// SimulatedClusterSpec is the desired state of a SimulatedCluster.
 type SimulatedClusterSpec struct {
-	// controlPlaneEndpoint is handed to the Cluster as it is.
+	// controlPlaneEndpoint is passed to the Cluster unchanged.
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
-	// failureDomains are reported in the status as they are, for the Cluster to show.
+	// failureDomains are reported in the status unchanged, so that the Cluster shows them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -53,7 +53,7 @@ type SimulatedClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization tells Cluster API that the infrastructure is there.
+	// initialization reports to Cluster API that the infrastructure exists.
 	// +optional
 	Initialization SimulatedInitialization `json:"initialization,omitempty,omitzero"`
 
@@ -69,7 +69,7 @@ type SimulatedClusterStatus struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type SimulatedInitialization struct {
-	// provisioned is true once the infrastructure is there; it never goes back.
+	// provisioned is true once the infrastructure exists; it never becomes false.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }

@@ -7,10 +7,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// MachineFinalizer keeps a SimulatedMachine until its simulated instance is gone.
+// MachineFinalizer keeps a SimulatedMachine until its simulated instance no longer exists.
 const MachineFinalizer = "infrastructure.cluster.x-k8s.io/simulated-machine"
 
-// SimulatedMachine is one simulated instance. What becomes of it is a real Node in the workload cluster.
+// SimulatedMachine is one simulated instance. It becomes a real Node in the workload cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=cluster-api,shortName=simm
@@ -29,7 +29,7 @@ type SimulatedMachine struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted of the instance.
+	// spec is the desired state of the instance.
 	// +required
 	Spec SimulatedMachineSpec `json:"spec,omitzero"`
 	// status is what the provider reports.
@@ -46,7 +46,7 @@ type SimulatedMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization tells Cluster API that the instance is there.
+	// initialization reports to Cluster API that the instance exists.
 	// +optional
 	Initialization SimulatedInitialization `json:"initialization,omitempty,omitzero"`
 
@@ -62,15 +62,15 @@ type SimulatedMachineStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Addresses []clusterv1.MachineAddress `json:"addresses,omitempty"`
 
-	// startTime is when all prerequisites were met and the instance was asked for. The delays count from here.
+	// startTime is when all prerequisites were met and the instance was requested. The delays begin here.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
-	// terminationTime is when the instance was told to go.
+	// terminationTime is when the termination of the instance began.
 	// +optional
 	TerminationTime *metav1.MicroTime `json:"terminationTime,omitempty"`
 
-	// nodeName is the Node that the instance registered. A kubelet registers once: the Node is never made again.
+	// nodeName is the Node that the instance registered. A kubelet registers once: the Node is never created again.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SimulatedMachineSpec is the wanted state of a simulated instance.
+// SimulatedMachineSpec is the desired state of a simulated instance.
 type SimulatedMachineSpec struct {
-	// providerID is set by the provider once the instance has one.
+	// providerID is set by the provider when the instance gets one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -19,11 +19,11 @@ type SimulatedMachineSpec struct {
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// reserved is taken from the capacity to give the Node's allocatable.
+	// reserved is subtracted from the capacity. The result is the Node's allocatable.
 	// +optional
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
 
-	// zone is used when the owner Machine has no spec.failureDomain, which wins.
+	// zone is used when the owner Machine has no spec.failureDomain, which takes precedence.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -41,31 +41,31 @@ type SimulatedMachineSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	InstanceType string `json:"instanceType,omitempty"`
 
-	// spot tells that the instance is bought as spot. It lives as any other.
+	// spot is true if the instance is bought as spot. It changes nothing else.
 	// +optional
 	Spot bool `json:"spot,omitempty"`
 
-	// architecture is the CPU architecture of the Node: amd64 when it is not set.
+	// architecture is the CPU architecture of the Node: amd64 if it is not set.
 	// +optional
 	Architecture Architecture `json:"architecture,omitempty"`
 
-	// operatingSystem is the operating system of the Node: linux when it is not set.
+	// operatingSystem is the operating system of the Node: linux if it is not set.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 
-	// nodeLabels are further labels of the Node. Those that a cloud sets itself win.
+	// nodeLabels are additional labels of the Node. Labels that a cloud sets take precedence.
 	// +optional
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 
-	// nodeTaints are further taints that the Node has from its first moment.
+	// nodeTaints are additional taints that the Node has from its creation.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	NodeTaints []corev1.Taint `json:"nodeTaints,omitempty"`
 
-	// delays say how long each step of the instance's life takes.
+	// delays are how long each step of the instance's life takes.
 	// +optional
 	Delays Delays `json:"delays,omitempty,omitzero"`
 
@@ -79,10 +79,10 @@ type SimulatedMachineSpec struct {
 // +kubebuilder:validation:Enum=amd64;arm64;s390x;ppc64le
 type Architecture string
 
-// ArchitectureAMD64 is the architecture of an instance that names none.
+// ArchitectureAMD64 is the architecture of an instance without one.
 const ArchitectureAMD64 Architecture = "amd64"
 
-// OperatingSystemLinux is the operating system of an instance that names none.
+// OperatingSystemLinux is the operating system of an instance without one.
 const OperatingSystemLinux = "linux"
 
 // Delays are the durations of the steps of an instance's life.
@@ -99,19 +99,19 @@ type Delays struct {
 	// +optional
 	NodeJoin Delay `json:"nodeJoin,omitempty,omitzero"`
 
-	// termination runs from the deletion until the finalizer goes.
+	// termination runs from the deletion until the finalizer is removed.
 	// +optional
 	Termination Delay `json:"termination,omitempty,omitzero"`
 }
 
 // Delay is a duration with jitter.
 type Delay struct {
-	// duration is the least time that the step takes.
+	// duration is the minimum time that the step takes.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 1s or 500ms, and not negative"
 	Duration metav1.Duration `json:"duration,omitempty,omitzero"`
 
-	// jitter is the most that is added: uniform below it, and always the same for the same instance.
+	// jitter is the maximum that is added to duration: uniform below it, and always the same for the same instance.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 1s or 500ms, and not negative"
 	Jitter metav1.Duration `json:"jitter,omitempty,omitzero"`
@@ -119,13 +119,13 @@ type Delay struct {
 
 // Failure makes a share of the instances fail: they never get a provider ID.
 type Failure struct {
-	// percent of the instances that fail; an instance's fate hangs on its UID only.
+	// percent of the instances that fail; only the UID of an instance decides whether it fails.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percent int32 `json:"percent"`
 
-	// reason of the Ready condition of a failed instance: InstanceFailed when it is not set.
+	// reason of the Ready condition of a failed instance: InstanceFailed if it is not set.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -139,7 +139,7 @@ type Failure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ArchitectureOrDefault returns the architecture, amd64 when none is set.
+// ArchitectureOrDefault returns the architecture, amd64 if none is set.
 func (s *SimulatedMachineSpec) ArchitectureOrDefault() Architecture {
 	if s.Architecture == "" {
 		return ArchitectureAMD64
@@ -147,7 +147,7 @@ func (s *SimulatedMachineSpec) ArchitectureOrDefault() Architecture {
 	return s.Architecture
 }
 
-// OperatingSystemOrDefault returns the operating system, linux when none is set.
+// OperatingSystemOrDefault returns the operating system, linux if none is set.
 func (s *SimulatedMachineSpec) OperatingSystemOrDefault() string {
 	if s.OperatingSystem == "" {
 		return OperatingSystemLinux

@@ -4,7 +4,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MachinePoolFinalizer keeps a SimulatedMachinePool until all of its instances are gone.
+// MachinePoolFinalizer keeps a SimulatedMachinePool until none of its instances exists.
 const MachinePoolFinalizer = "infrastructure.cluster.x-k8s.io/simulated-machine-pool"
 
 // SimulatedMachinePool is a group of simulated instances. Each of them is a SimulatedMachine.
@@ -25,7 +25,7 @@ type SimulatedMachinePool struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted of the instances.
+	// spec is the desired state of the instances.
 	// +required
 	Spec SimulatedMachinePoolSpec `json:"spec,omitzero"`
 	// status is what the provider reports.
@@ -33,14 +33,14 @@ type SimulatedMachinePool struct {
 	Status SimulatedMachinePoolStatus `json:"status,omitempty,omitzero"`
 }
 
-// SimulatedMachinePoolSpec is the wanted state of a group of instances. How many there are is in the MachinePool.
+// SimulatedMachinePoolSpec is the desired state of a group of instances. The MachinePool has the number of replicas.
 type SimulatedMachinePoolSpec struct {
-	// Each instance gets this spec, with a zone of the MachinePool's failureDomains if it has any. The providerID is not
-	// used: the group has none.
+	// Each instance gets this spec, with a zone of the MachinePool's failureDomains if it has any. The providerID is
+	// unused: the group has none.
 	SimulatedMachineSpec `json:",inline"`
 
-	// providerIDList is set by the provider: the provider IDs of all instances that there are, those that are being
-	// deleted included.
+	// providerIDList is set by the provider: the provider IDs of all existing instances, including those that are being
+	// deleted.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
@@ -48,30 +48,30 @@ type SimulatedMachinePoolSpec struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	ProviderIDList []string `json:"providerIDList,omitempty"`
 
-	// behavior is that of the provider whose pool this one is to resemble. Without it, the pool replaces each instance
-	// that is deleted before replicas are lowered, has MachinePool Machines, and removes annotated ones first.
+	// behavior makes the pool behave like that of another provider. Without it, the pool replaces each instance that is
+	// deleted before replicas are lowered, has MachinePool Machines, and removes annotated ones first.
 	// +optional
 	Behavior PoolBehavior `json:"behavior,omitempty,omitzero"`
 }
 
-// PoolBehavior is in what a pool differs from the strictest one.
+// PoolBehavior is how a pool differs from the strictest one.
 type PoolBehavior struct {
-	// lenient makes the pool act on changed replicas only: an instance that is deleted is not replaced, whatever the
+	// lenient makes the pool act only when replicas change: an instance that is deleted is not replaced, whatever the
 	// replicas are.
 	// +optional
 	Lenient bool `json:"lenient,omitempty"`
 
-	// ignoreDeleteAnnotation makes the pool remove any instance when replicas are lowered, whether or not there are
-	// Machines with the annotation cluster.x-k8s.io/delete-machine.
+	// ignoreDeleteAnnotation makes the pool remove any instance when replicas are lowered, whether or not Machines have
+	// the annotation cluster.x-k8s.io/delete-machine.
 	// +optional
 	IgnoreDeleteAnnotation bool `json:"ignoreDeleteAnnotation,omitempty"`
 
-	// removeAnnotated makes the pool remove instances whose Machines have that annotation also if replicas were not
-	// lowered, and no others as long as one of them is there; as Azure does.
+	// removeAnnotated makes the pool remove instances whose Machines have that annotation even if replicas were not
+	// lowered, and no others while one of them exists, as Azure does.
 	// +optional
 	RemoveAnnotated bool `json:"removeAnnotated,omitempty"`
 
-	// withoutMachines makes a pool without MachinePool Machines.
+	// withoutMachines makes the pool one without MachinePool Machines.
 	// +optional
 	WithoutMachines bool `json:"withoutMachines,omitempty"`
 }
@@ -85,25 +85,26 @@ type SimulatedMachinePoolStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization tells Cluster API that the group is there.
+	// initialization reports to Cluster API that the group exists.
 	// +optional
 	Initialization SimulatedInitialization `json:"initialization,omitempty,omitzero"`
 
-	// ready is the same, for Cluster API v1.14 looks here.
+	// ready has the same value, because Cluster API v1.14 reads it.
 	// +optional
 	Ready bool `json:"ready,omitempty"`
 
-	// replicas is how many instances there are, those that are being deleted included.
+	// replicas is how many instances exist, including those that are being deleted.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// infrastructureMachineKind tells Cluster API to make a Machine for each instance. It is not set without them.
+	// infrastructureMachineKind makes Cluster API create a Machine for each instance. It is unset for a pool without
+	// Machines.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	InfrastructureMachineKind string `json:"infrastructureMachineKind,omitempty"`
 
-	// actedReplicas are the replicas of the MachinePool that the instances were last brought to.
+	// actedReplicas are the replicas of the MachinePool for which instances were last created or removed.
 	// +optional
 	ActedReplicas *int32 `json:"actedReplicas,omitempty"`
 }

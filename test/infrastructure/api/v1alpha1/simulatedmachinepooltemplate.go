@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// SimulatedMachinePoolTemplate is what SimulatedMachinePools are made from.
+// SimulatedMachinePoolTemplate is the template of SimulatedMachinePools.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=cluster-api
@@ -22,12 +22,12 @@ type SimulatedMachinePoolTemplate struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec holds the template.
+	// spec contains the template.
 	// +required
 	Spec SimulatedMachinePoolTemplateSpec `json:"spec,omitzero"`
 }
 
-// SimulatedMachinePoolTemplateSpec holds the template.
+// SimulatedMachinePoolTemplateSpec contains the template.
 type SimulatedMachinePoolTemplateSpec struct {
 	// template of the SimulatedMachinePools.
 	// +required

@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// SimulatedMachineTemplate is what SimulatedMachines are made from.
+// SimulatedMachineTemplate is the template of SimulatedMachines.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=cluster-api
@@ -24,7 +24,7 @@ type SimulatedMachineTemplate struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec holds the template.
+	// spec contains the template.
 	// +required
 	Spec SimulatedMachineTemplateSpec `json:"spec,omitzero"`
 	// status is what the provider reports.
@@ -32,7 +32,7 @@ type SimulatedMachineTemplate struct {
 	Status SimulatedMachineTemplateStatus `json:"status,omitempty,omitzero"`
 }
 
-// SimulatedMachineTemplateSpec holds the template.
+// SimulatedMachineTemplateSpec contains the template.
 type SimulatedMachineTemplateSpec struct {
 	// template of the SimulatedMachines.
 	// +required
@@ -50,7 +50,7 @@ type SimulatedMachineTemplateResource struct {
 	Spec SimulatedMachineSpec `json:"spec,omitzero"`
 }
 
-// SimulatedMachineTemplateStatus tells an autoscaler what a machine of this template offers.
+// SimulatedMachineTemplateStatus reports to an autoscaler what a machine of this template offers.
 type SimulatedMachineTemplateStatus struct {
 	// capacity of a machine of this template.
 	// +optional
@@ -61,7 +61,7 @@ type SimulatedMachineTemplateStatus struct {
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
 
-// NodeInfo is what an autoscaler wants to know of a Node beside its capacity.
+// NodeInfo is what an autoscaler needs to know about a Node in addition to its capacity.
 //
 // +kubebuilder:validation:MinProperties=1
 type NodeInfo struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the control plane kind of the simulated Cluster API provider.
+// Package v1alpha1 contains the control plane kind of the simulated Cluster API provider.
 //
 // It follows the v1beta2 contract of Cluster API.
 //

@@ -7,9 +7,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// SimulatedControlPlane stands for a control plane that somebody else runs, as a managed Kubernetes service does.
-// It is initialized at once and marked as externally managed, so that Cluster API drains and deletes Nodes
-// although no control plane Machine exists. It names no version, so no version skew is checked.
+// SimulatedControlPlane represents a control plane that another system runs, such as a managed Kubernetes service. It
+// is initialized immediately and marked as externally managed, so that Cluster API drains and deletes Nodes although no
+// control plane Machine exists. It names no version, so no version skew is checked.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=cluster-api
@@ -24,7 +24,7 @@ type SimulatedControlPlane struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is wanted of the control plane.
+	// spec is the desired state of the control plane.
 	// +optional
 	Spec SimulatedControlPlaneSpec `json:"spec,omitempty,omitzero"`
 	// status is what the provider reports.
@@ -32,9 +32,9 @@ type SimulatedControlPlane struct {
 	Status SimulatedControlPlaneStatus `json:"status,omitempty,omitzero"`
 }
 
-// SimulatedControlPlaneSpec is the wanted state of a SimulatedControlPlane.
+// SimulatedControlPlaneSpec is the desired state of a SimulatedControlPlane.
 type SimulatedControlPlaneSpec struct {
-	// controlPlaneEndpoint is handed to the Cluster as it is.
+	// controlPlaneEndpoint is passed to the Cluster unchanged.
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
@@ -60,7 +60,7 @@ type SimulatedControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// initialization tells Cluster API that the control plane is there.
+	// initialization reports to Cluster API that the control plane exists.
 	// +optional
 	Initialization SimulatedControlPlaneInitialization `json:"initialization,omitempty,omitzero"`
 
@@ -68,7 +68,7 @@ type SimulatedControlPlaneStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// externalManagedControlPlane is true: there are no control plane Machines and Nodes.
+	// externalManagedControlPlane is true: no control plane Machines and Nodes exist.
 	// +optional
 	ExternalManagedControlPlane *bool `json:"externalManagedControlPlane,omitempty"`
 }
@@ -77,7 +77,7 @@ type SimulatedControlPlaneStatus struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type SimulatedControlPlaneInitialization struct {
-	// controlPlaneInitialized is true once the control plane serves its API; it never goes back.
+	// controlPlaneInitialized is true once the control plane serves its API; it never becomes false.
 	// +optional
 	ControlPlaneInitialized *bool `json:"controlPlaneInitialized,omitempty"`
 }
