@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command stack starts, stops and shows a local stack: a Kubernetes control plane, Cluster API, simulated machines and
-// the operator, each a process on this machine. See the README in this folder.
+// Command stack starts, stops and inspects a local stack: a Kubernetes control plane, Cluster API, simulated machines
+// and the operator, each a process on this machine. See the README in this folder.
 package main
 
 import (
@@ -23,14 +23,14 @@ import (
 const usage = `Runs Karpenter, Cluster API and simulated machines on this computer.
 
 Usage:
-  stack up      start a stack, and wait until all of it is ready
-  stack down    stop it; its logs stay
+  stack up      start a stack, and wait until it is ready
+  stack down    stop it, and keep its logs
   stack status  show its processes
 
 Each takes -h for its flags.
 `
 
-// defaultDir is the state folder, from the root of the repository.
+// defaultDir is the state folder, relative to the root of the repository.
 const defaultDir = ".stack"
 
 func main() {
@@ -53,12 +53,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(os.Stderr, usage)
-		return errors.New("which one: up, down or status?")
+		return errors.New("no command: use up, down or status")
 	}
 	return commands[args[0]](ctx, flag.NewFlagSet("stack "+args[0], flag.ContinueOnError), args[1:])
 }
 
-// parse adds the flag that all commands have, and parses.
+// parse adds the flag that all commands have, and parses the arguments.
 func parse(flags *flag.FlagSet, args []string) (dir string, err error) {
 	flags.StringVar(&dir, "state-dir", defaultDir, "folder of the stack's state and logs")
 	if err := flags.Parse(args); err != nil {
@@ -73,7 +73,7 @@ func parse(flags *flag.FlagSet, args []string) (dir string, err error) {
 func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	opts := stack.Options{Progress: os.Stdout}
 	flags.BoolVar(&opts.Separate, "separate", false, "two control planes: one for Cluster API, one for Pods and Nodes")
-	flags.BoolVar(&opts.WithoutOperator, "without-operator", false, "leave the operator out, and tell how to run it")
+	flags.BoolVar(&opts.WithoutOperator, "without-operator", false, "do not start the operator, and print how to run it")
 	flags.StringVar(&opts.BinDir, "bin-dir", "", "folder of the binaries (default: bin/ of this repository)")
 	dir, err := parse(flags, args)
 	if err != nil {
@@ -83,7 +83,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	fmt.Println("Starting a stack in", dir)
 	s, err := stack.Up(ctx, opts)
 	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
-		return fmt.Errorf("%w\nlook at it: %s\nstop it:    %s", err, command("status", dir), command("down", dir))
+		return fmt.Errorf("%w\ninspect it: %s\nstop it:    %s", err, command("status", dir), command("down", dir))
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func down(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return err
 	}
 	fmt.Println("Stopping the stack in", dir)
-	// It takes seconds, and half a stack is of no use: an interrupt changes nothing.
+	// It takes seconds, and half a stack is useless: an interrupt changes nothing.
 	if err := s.Down(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}

@@ -45,17 +45,17 @@ func status(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// printHowTo tells what can be done with a stack that is up.
+// printHowTo prints what a user can do with a running stack.
 func printHowTo(s *stack.Stack, opts stack.Options) {
-	fmt.Printf("\nThe stack is up. To look around:\n  export KUBECONFIG=%s\n", s.Kubeconfig())
+	fmt.Printf("\nThe stack is running. To inspect it:\n  export KUBECONFIG=%s\n", s.Kubeconfig())
 	if s.Separate() {
-		fmt.Printf("and for Cluster API's objects, on a control plane of their own:\n  export KUBECONFIG=%s\n", s.ManagementKubeconfig())
+		fmt.Printf("and for Cluster API's objects, on a separate control plane:\n  export KUBECONFIG=%s\n", s.ManagementKubeconfig())
 	}
 	fmt.Printf("Its logs are in %s\n", s.LogDir())
-	fmt.Printf("Look at it with: %s\nStop it with:    %s\n", command("status", s.Dir()), command("down", s.Dir()))
+	fmt.Printf("Inspect it with: %s\nStop it with:    %s\n", command("status", s.Dir()), command("down", s.Dir()))
 	if opts.WithoutOperator {
 		env, operator := s.OperatorCommand()
-		fmt.Printf("\nThe operator does not run. To run it:\n  %s \\\n    %s\n",
+		fmt.Printf("\nThe operator is not running. To run it:\n  %s \\\n    %s\n",
 			strings.Join(env, " "), strings.Join(operator, " \\\n    "))
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds is what programs and tests on the stack know of the kinds of scalable resources: how their manifests
-// differ, and how they are listed together.
+// Package kinds has the kinds of scalable resources for programs and tests on the stack: how their manifests differ,
+// and how they are listed together.
 package kinds
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Kind is the kind of scalable resource with which machines are made. It is a flag.Value.
+// Kind is the kind of scalable resource that creates machines. It is a flag.Value.
 type Kind string
 
 // The kinds.
@@ -21,10 +21,10 @@ const (
 	MachinePool       = Kind(v1alpha1.ScalableResourceKindMachinePool)
 )
 
-// All are all kinds, first that of which manifests are written.
+// All are all kinds, first the one for which manifests are written.
 var All = []Kind{MachineDeployment, MachinePool}
 
-// Usage is that of a flag.
+// Usage is the usage of a flag.
 const Usage = "kind of scalable resource: MachineDeployment or MachinePool"
 
 // String implements flag.Value.
@@ -39,11 +39,11 @@ func (k *Kind) Set(name string) error {
 	return nil
 }
 
-// Plural is how many of the kind are called in a line of counts.
+// Plural is the plural of the kind in a line of counts.
 func (k Kind) Plural() string { return strings.ToLower(string(k)) + "s" }
 
-// Manifests returns manifests that are written for MachineDeployments as they are for the kind: with infrastructure
-// templates of another kind, whose specs are alike. Their templates must name the kind, also where it is the default.
+// Manifests converts manifests for MachineDeployments to the kind. The infrastructure templates get another kind, whose
+// spec is the same. The templates must name the kind of scalable resource even if it is the default.
 func (k Kind) Manifests(manifests []byte) []byte {
 	if k == MachineDeployment {
 		return manifests

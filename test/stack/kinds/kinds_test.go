@@ -16,7 +16,7 @@ func TestSet(t *testing.T) {
 	}{
 		"by default":      {want: MachineDeployment},
 		"another":         {args: []string{"-kind", "MachinePool"}, want: MachinePool},
-		"one that is not": {args: []string{"-kind", "machinepool"}, want: MachineDeployment, wantErr: `invalid value "machinepool" for flag -kind: there is no such kind of scalable resource: MachineDeployment or MachinePool`},
+		"an unknown kind": {args: []string{"-kind", "machinepool"}, want: MachineDeployment, wantErr: `invalid value "machinepool" for flag -kind: there is no such kind of scalable resource: MachineDeployment or MachinePool`},
 		"none":            {args: []string{"-kind", ""}, want: MachineDeployment, wantErr: `invalid value "" for flag -kind: there is no such kind of scalable resource: MachineDeployment or MachinePool`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// generated selects what the operator has made: what it was made from is not among it.
+// generated selects what the operator has generated, without the templates that it was generated from.
 var generated = client.HasLabels{v1alpha1.TemplateLabel}
 
 // Resource is a scalable resource.
@@ -25,7 +25,7 @@ type Resource struct {
 	metav1.ObjectMeta
 	Kind     Kind
 	Replicas int
-	// Infrastructure is the name of what its machines are made from.
+	// Infrastructure is the name of the object that its machines are created from.
 	Infrastructure string
 }
 
@@ -47,20 +47,20 @@ func Resources(ctx context.Context, c client.Reader) ([]Resource, error) {
 	return found, err
 }
 
-// Infrastructure is what the operator has generated for the infrastructure provider: a SimulatedMachineTemplate for
-// MachineDeployments, or the SimulatedMachinePool of a MachinePool.
+// Infrastructure is an object that the operator has generated for the infrastructure provider: a
+// SimulatedMachineTemplate for MachineDeployments, or the SimulatedMachinePool of a MachinePool.
 type Infrastructure struct {
 	metav1.ObjectMeta
 	Spec infrav1.SimulatedMachineSpec
 }
 
-// Base returns the name of the template that it was made from.
+// Base returns the name of the template that it was generated from.
 func (i *Infrastructure) Base() string {
 	return i.Annotations[clusterv1.TemplateClonedFromNameAnnotation]
 }
 
-// Infrastructures returns what was generated of all kinds, by name. Copies of templates of pools are none that should be
-// there, but if there are any, they are among it.
+// Infrastructures returns the generated objects of all kinds, by name. Copies of templates of pools should not exist,
+// but they are included if they do.
 func Infrastructures(ctx context.Context, c client.Reader) ([]Infrastructure, error) {
 	templates, pools, copies := &infrav1.SimulatedMachineTemplateList{}, &infrav1.SimulatedMachinePoolList{}, &infrav1.SimulatedMachinePoolTemplateList{}
 	err := errors.Join(c.List(ctx, templates, generated), c.List(ctx, pools, generated), c.List(ctx, copies, generated))

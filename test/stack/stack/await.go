@@ -13,11 +13,11 @@ import (
 
 const pollInterval = 200 * time.Millisecond
 
-// A Check says whether what is awaited is there, and in words what it found. An error is final; a failure that may
-// pass, as of an API server that is not ready, belongs in the words.
+// A Check reports whether a condition is met, and returns a description of what it found. An error is final; a
+// temporary failure, such as that of an API server that is not ready, belongs in the description.
 type Check func(ctx context.Context) (done bool, found string, err error)
 
-// Await asks the check until it is done. When the time is over, the error says what was awaited and what was found
+// Await calls the check until it is done. When the time is over, the error has what was awaited and what was found
 // last.
 func Await(ctx context.Context, timeout time.Duration, what string, check Check) error {
 	found := "nothing yet"
@@ -25,7 +25,7 @@ func Await(ctx context.Context, timeout time.Duration, what string, check Check)
 	defer cancel()
 	err := wait.PollUntilContextCancel(limited, pollInterval, true, func(ctx context.Context) (bool, error) {
 		done, now, err := check(ctx)
-		// A check that the deadline cut short has nothing to say.
+		// A check that the deadline interrupted has no result.
 		if now != "" && ctx.Err() == nil {
 			found = now
 		}

@@ -23,11 +23,11 @@ func TestAwait(t *testing.T) {
 		"done": {
 			check: func(context.Context) (bool, string, error) { return true, "", nil },
 		},
-		"what was found last is told when the time is over": {
+		"when the time is over, the error has what was found last": {
 			check: func(context.Context) (bool, string, error) { return false, "2 of 3", nil },
 			want:  "waited 300ms for three; last found: 2 of 3",
 		},
-		"a check that hangs until the time is over says nothing": {
+		"a check that hangs until the time is over has no result": {
 			check: func(ctx context.Context) (bool, string, error) {
 				<-ctx.Done()
 				return false, ctx.Err().Error(), ctx.Err()

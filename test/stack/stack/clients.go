@@ -30,7 +30,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// connect makes the clients of both clusters.
+// connect creates the clients of both clusters.
 func (s *Stack) connect() error {
 	var err error
 	if s.Workload, err = newClient(s.Kubeconfig()); err != nil {

@@ -22,7 +22,7 @@ import (
 
 const clusterTimeout = 60 * time.Second
 
-// clusterObjects are the Cluster and all that it needs.
+// clusterObjects are the Cluster and everything that it needs.
 func (s *Stack) clusterObjects() ([]client.Object, error) {
 	kubeconfig, err := os.ReadFile(s.Kubeconfig())
 	if err != nil {
@@ -39,13 +39,13 @@ func (s *Stack) clusterObjects() ([]client.Object, error) {
 		}
 	}
 	return []client.Object{
-		// With it Cluster API reaches the workload cluster.
+		// Cluster API reaches the workload cluster with it.
 		&corev1.Secret{
 			ObjectMeta: objectMeta(ClusterName + "-kubeconfig"),
 			Type:       clusterv1.ClusterSecretType,
 			Data:       map[string][]byte{"value": kubeconfig},
 		},
-		// What a bootstrap provider would have made; a simulated machine has no use for it.
+		// A bootstrap provider would have created it; a simulated machine does not use it.
 		&corev1.Secret{
 			ObjectMeta: objectMeta(BootstrapSecretName),
 			Type:       clusterv1.ClusterSecretType,
@@ -73,7 +73,7 @@ func (s *Stack) clusterObjects() ([]client.Object, error) {
 	}, nil
 }
 
-// createCluster creates the Cluster, which shows that the webhooks answer, and waits until it is ready.
+// createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.
 func (s *Stack) createCluster(ctx context.Context) error {
 	objects, err := s.clusterObjects()
 	if err != nil {

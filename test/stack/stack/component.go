@@ -30,22 +30,22 @@ const (
 
 // Component is one process of a stack.
 type Component struct {
-	// Name is one of the constants above.
+	// Name is one of the constants in this file.
 	Name string `json:"name"`
 
-	// Port is where it serves, on 127.0.0.1.
+	// Port is the port on 127.0.0.1 where it serves.
 	Port int `json:"port"`
 
-	// LogFile has all its output.
+	// LogFile is the file with all of its output.
 	LogFile string `json:"logFile"`
 
-	// HealthURL answers 200 when it is ready.
+	// HealthURL returns 200 when it is ready.
 	HealthURL string `json:"healthURL"`
 
-	// PIDFile has its process id.
+	// PIDFile is the file with its process id.
 	PIDFile string `json:"pidFile"`
 
-	// ControlPlane is the name of the kwokctl cluster that it is part of; empty when it is started by its command.
+	// ControlPlane is the name of the kwokctl cluster that it is part of; empty if it is started by its command.
 	ControlPlane string `json:"controlPlane,omitempty"`
 
 	// Command starts it, with Env added to the environment.
@@ -73,13 +73,13 @@ func (c *Component) probe(ctx context.Context) (bool, string) {
 	return true, "ready"
 }
 
-// healthClient trusts any certificate: each control plane has its own authority, and nothing secret is sent.
+// healthClient trusts any certificate, because each control plane has its own authority and nothing secret is sent.
 var healthClient = &http.Client{Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // See above.
 	DisableKeepAlives: true,
 }}
 
-// failedChecks returns the lines of a Kubernetes health endpoint that say what failed.
+// failedChecks returns the lines of a Kubernetes health endpoint that name what failed.
 func failedChecks(body string) string {
 	var failed []string
 	for line := range strings.Lines(body) {
@@ -93,7 +93,7 @@ func failedChecks(body string) string {
 	return strings.Join(failed, ", ")
 }
 
-// lastCause is the innermost error: the outer ones only repeat the URL.
+// lastCause returns the innermost error, because the outer ones only repeat the URL.
 func lastCause(err error) error {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// StopComponent ends one process of the stack in order.
+// StopComponent stops one process of the stack gracefully.
 func (s *Stack) StopComponent(ctx context.Context, name string) error {
 	return s.end(ctx, name, process.stop)
 }
 
-// KillComponent ends one process of the stack at once, as a crash does.
+// KillComponent kills one process of the stack, as a crash does.
 func (s *Stack) KillComponent(ctx context.Context, name string) error {
 	return s.end(ctx, name, process.kill)
 }
@@ -25,20 +25,20 @@ func (s *Stack) end(ctx context.Context, name string, how func(process, context.
 	}
 	p, ok := findProcess(s.state, c.PIDFile)
 	if !ok {
-		return fmt.Errorf("%s does not run", name)
+		return fmt.Errorf("%s is not running", name)
 	}
 	return how(p, ctx)
 }
 
-// StartComponent starts a process of the stack that was stopped or has died, as it was started before, and waits until
-// it is ready. Of a control plane, all processes that do not run are started.
+// StartComponent starts a process of the stack that was stopped or has ended, with its original command, and waits
+// until it is ready. For a process of a control plane, it starts all processes of that control plane that do not run.
 func (s *Stack) StartComponent(ctx context.Context, name string) error {
 	c, err := s.Component(name)
 	if err != nil {
 		return err
 	}
 	if _, ok := findProcess(s.state, c.PIDFile); ok {
-		return fmt.Errorf("%s runs already", name)
+		return fmt.Errorf("%s is already running", name)
 	}
 	if c.ControlPlane != "" {
 		err = s.startControlPlaneAgain(ctx, c.ControlPlane)
@@ -58,6 +58,6 @@ func (s *Stack) StartComponent(ctx context.Context, name string) error {
 	})
 }
 
-// withoutRoles leaves a check out that an API server passes when it has looked at each of its own roles. They are there
-// since it ran for the first time, and while all its clients come back at once, looking takes minutes.
+// withoutRoles omits the check that passes when an API server has read each of its own roles. They exist since its
+// first start, and reading them takes minutes while all clients reconnect at once.
 const withoutRoles = "?exclude=poststarthook/rbac/bootstrap-roles"

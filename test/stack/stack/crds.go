@@ -23,7 +23,7 @@ import (
 
 const crdTimeout = 30 * time.Second
 
-// workloadCRDs are those of Karpenter and of this project.
+// workloadCRDs are the CRDs of Karpenter and of this project.
 func workloadCRDs(m *modules) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	karpenter, err := readCRDs(os.DirFS(filepath.Join(m.karpenter, "pkg", "apis", "crds")))
 	if err != nil {
@@ -33,14 +33,14 @@ func workloadCRDs(m *modules) ([]*apiextensionsv1.CustomResourceDefinition, erro
 	return append(karpenter, ours...), err
 }
 
-// managementCRDs are those of Cluster API, which convert between their versions, and of the simulated provider.
+// managementCRDs are the CRDs of Cluster API, which convert between their versions, and of the simulated provider.
 func managementCRDs(m *modules, hooks *webhooks) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	clusterAPI, err := readCRDs(os.DirFS(filepath.Join(m.clusterAPI, "core", "config", "crd", "bases")))
 	if err != nil {
 		return nil, err
 	}
 	for _, crd := range clusterAPI {
-		// As Cluster API's own kustomization does.
+		// Cluster API's own kustomization does the same.
 		crd.Labels = map[string]string{"cluster.x-k8s.io/provider": "cluster-api"}
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 			Strategy: apiextensionsv1.WebhookConverter,
@@ -57,7 +57,7 @@ func managementCRDs(m *modules, hooks *webhooks) ([]*apiextensionsv1.CustomResou
 	return append(clusterAPI, simulated...), err
 }
 
-// readCRDs reads all YAML files below a folder, one CRD in each. A kustomization is none.
+// readCRDs reads all YAML files below a folder, one CRD in each. It skips kustomizations.
 func readCRDs(files fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	err := fs.WalkDir(files, ".", func(path string, _ fs.DirEntry, err error) error {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Down stops all processes in reverse order, those that are left when some are dead already, and removes the state.
-// The logs stay until the next Up.
+// Down stops all processes in reverse order, even if some have already ended, and removes the state. The logs stay
+// until the next Up.
 func (s *Stack) Down(ctx context.Context) error {
 	if s.lock == nil {
 		lock, err := s.state.lock()

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// folder is a state folder; its methods name what is in it.
+// folder is a state folder; its methods return the paths in it.
 type folder string
 
 func (f folder) path(elem ...string) string {
@@ -27,13 +27,13 @@ func (f folder) managementKubeconfig() string {
 	return f.path("management.kubeconfig")
 }
 
-// create makes the folders of a new stack. The logs of an earlier one go.
+// create creates the folders of a new stack and deletes the logs of an earlier one.
 func (f folder) create() error {
 	if err := errors.Join(f.clear(), os.RemoveAll(f.logs())); err != nil {
 		return err
 	}
 	for _, dir := range []string{f.logs(), f.pids(), f.kwok(), f.certificates()} {
-		// Keys are in there.
+		// It contains keys.
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -41,13 +41,13 @@ func (f folder) create() error {
 	return nil
 }
 
-// clear removes all that is of use only while the stack runs: everything but the logs. What is not the stack's own
-// stays, so that another stack's state folder may be in this one.
+// clear removes everything that is needed only while the stack runs: everything except the logs. Files that do not
+// belong to the stack stay, so the state folder of another stack can be in this one.
 func (f folder) clear() error {
 	var errs []error
 	for _, path := range []string{
 		f.kubeconfig(), f.managementKubeconfig(), f.certificates(), f.kwok(), f.pids(),
-		// The last one: while it is there, an interrupted clear is found and finished.
+		// It is removed last: while it exists, an interrupted clear is found and finished.
 		f.record(),
 	} {
 		errs = append(errs, os.RemoveAll(path))
@@ -55,7 +55,7 @@ func (f folder) clear() error {
 	return errors.Join(errs...)
 }
 
-// lock makes sure that one process at a time starts or stops a stack in the folder. The lock goes with the process.
+// lock ensures that only one process at a time starts or stops a stack in the folder. The lock ends with the process.
 func (f folder) lock() (*os.File, error) {
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
 		return nil, err
@@ -75,17 +75,17 @@ func (f folder) lock() (*os.File, error) {
 	return nil, fmt.Errorf("locking %s: %w", f, err)
 }
 
-// BusyError says that another process starts or stops the stack, or owns it.
+// BusyError is the error if another process starts or stops the stack, or owns it.
 type BusyError struct {
 	Dir string
 }
 
 // Error implements error.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("another process works with the stack in %s, or owns it; wait for it, or stop it", e.Dir)
+	return fmt.Sprintf("another process uses or owns the stack in %s; wait for it, or stop it", e.Dir)
 }
 
-// RunningError says that a stack runs in the folder already.
+// RunningError is the error if a stack already runs in the folder.
 type RunningError struct {
 	Dir            string
 	Running, Total int
@@ -93,10 +93,10 @@ type RunningError struct {
 
 // Error implements error.
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("a stack runs already in %s (%d of its %d processes)", e.Dir, e.Running, e.Total)
+	return fmt.Sprintf("a stack is already running in %s (%d of its %d processes)", e.Dir, e.Running, e.Total)
 }
 
-// NotFoundError says that there is no stack in the folder.
+// NotFoundError is the error if there is no stack in the folder.
 type NotFoundError struct {
 	Dir string
 }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// guardScript waits until the owner of the stack says that the guard may go, or is gone itself; then it kills what
-// is left of the stack. kwokctl, which may be at work, goes first.
+// guardScript waits until the owner of the stack dismisses the guard or ends. If the owner has ended, it kills what is
+// left of the stack, beginning with kwokctl, which can still be running.
 const guardScript = `
 read -r word
 [ "$word" = leave ] && exit 0
@@ -19,7 +19,7 @@ for file in "$1"/pids/*.pid "$1"/kwok/clusters/*/pids/*.pid; do
 done
 `
 
-// guard ends the stack when its owner was killed, or ended without Down, as a test does that is over its time.
+// guard ends the stack when its owner was killed, or ended without Down, such as a test that exceeded its timeout.
 type guard struct {
 	owner io.WriteCloser
 }

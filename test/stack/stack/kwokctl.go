@@ -16,23 +16,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kwokctlTimeout is for kwokctl to start the processes of a control plane and to reach its API server.
+// kwokctlTimeout is how long kwokctl has to start the processes of a control plane and to reach its API server.
 const kwokctlTimeout = 2 * time.Minute
 
 // controlPlane is a Kubernetes control plane that kwokctl runs.
 type controlPlane struct {
-	// cluster is its name for kwokctl.
+	// cluster is its name in kwokctl.
 	cluster string
-	// prefix is that of the names of its components.
+	// prefix is the prefix of the names of its components.
 	prefix string
-	// nodes is whether it runs Pods on Nodes: with kube-scheduler and kwok.
+	// nodes is whether it runs Pods on Nodes, with kube-scheduler and kwok.
 	nodes bool
 	// kubeconfig is the file that is written for its users.
 	kubeconfig string
 }
 
-// newControlPlane names the control plane after the state folder, too: where contexts of several stacks are in one
-// kubeconfig, they do not clash.
+// newControlPlane includes the state folder in the name, so that contexts of several stacks in one kubeconfig do not
+// conflict.
 func newControlPlane(state folder, role, prefix string, nodes bool, kubeconfig string) *controlPlane {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(state))
@@ -44,16 +44,16 @@ func newControlPlane(state folder, role, prefix string, nodes bool, kubeconfig s
 	}
 }
 
-// workDir is where kwokctl keeps all of the control plane.
+// workDir is where kwokctl keeps everything of the control plane.
 func (cp *controlPlane) workDir(state folder) string {
 	return filepath.Join(state.kwok(), "clusters", cp.cluster)
 }
 
-// kwokctl knows kwok by this name; the others by those of their binaries.
+// kwokctl uses this name for kwok, and the names of the binaries for the others.
 const kwokController = "kwok-controller"
 
 // components returns the control plane's processes in the order of their start. They take their ports from the list;
-// the second that is taken is the one at which etcd would talk to its peers.
+// the second port is the one for the peers of etcd.
 func (cp *controlPlane) components(state folder, ports []int) []*Component {
 	etcd, _, apiServer, manager, scheduler, kwok := ports[0], ports[1], ports[2], ports[3], ports[4], ports[5]
 	component := func(name, process, scheme string, port int, path string) *Component {
@@ -80,10 +80,10 @@ func (cp *controlPlane) components(state folder, ports []int) []*Component {
 	return components
 }
 
-// portsPerControlPlane is how many ports components takes.
+// portsPerControlPlane is how many ports method components takes.
 const portsPerControlPlane = 6
 
-// linkLogs makes kwokctl's log files, whose place it does not let us choose, those in the logs folder.
+// linkLogs links kwokctl's log files, whose paths cannot be configured, to files in the logs folder.
 func (cp *controlPlane) linkLogs(state folder, components []*Component) error {
 	dir := filepath.Join(cp.workDir(state), "logs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -104,12 +104,12 @@ func (cp *controlPlane) linkLogs(state folder, components []*Component) error {
 func (cp *controlPlane) createCommand(opts *Options, configFile string) []string {
 	return []string{
 		opts.binary(binKwokctl), "create", "cluster", "--name", cp.cluster, "--config", configFile,
-		// Else the user's own kubeconfig gets a new current context.
+		// Otherwise kwokctl sets a new current context in the user's kubeconfig.
 		"--kubeconfig", "",
 	}
 }
 
-// startCommand makes kwokctl start those of the control plane's processes that do not run.
+// startCommand makes kwokctl start the processes of the control plane that do not run.
 func (cp *controlPlane) startCommand(opts *Options, configFile string) []string {
 	return []string{opts.binary(binKwokctl), "start", "cluster", "--name", cp.cluster, "--config", configFile}
 }
@@ -126,19 +126,19 @@ func (cp *controlPlane) writeKubeconfig(state folder) error {
 	return clientcmd.WriteToFile(*config, cp.kubeconfig)
 }
 
-// runKwokctl runs kwokctl to its end. The check is asked in between, so that a process which does not start need not
-// be waited for.
+// runKwokctl runs kwokctl to its end. It calls the check meanwhile, so that it does not wait for a process that cannot
+// start.
 func runKwokctl(ctx context.Context, state folder, command []string, check func() error) error {
 	pidFile, logFile := filepath.Join(state.pids(), "kwokctl.pid"), filepath.Join(state.logs(), "kwokctl.log")
 	env := []string{
 		"KWOK_WORKDIR=" + state.kwok(),
-		// It runs kubectl, which else writes to the user's home.
+		// It runs kubectl, which otherwise writes to the user's home directory.
 		"KUBECACHEDIR=" + filepath.Join(state.kwok(), "kubectl-cache"),
 	}
 	if err := startProcess(command, env, logFile, pidFile); err != nil {
 		return err
 	}
-	defer os.Remove(pidFile) //nolint:errcheck // A process that is gone is told from one that is not.
+	defer os.Remove(pidFile) //nolint:errcheck // findProcess accepts the id of a process that has ended.
 	p, running := findProcess(state, pidFile)
 	if !running {
 		return nil
@@ -147,7 +147,7 @@ func runKwokctl(ctx context.Context, state folder, command []string, check func(
 		if err := check(); err != nil {
 			return false, "", err
 		}
-		return !p.alive(), "it runs; see " + logFile, nil
+		return !p.alive(), "it is running; see " + logFile, nil
 	})
 	if err != nil {
 		return errors.Join(err, p.stop(context.WithoutCancel(ctx)))

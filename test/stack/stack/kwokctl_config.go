@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// auditPolicy logs who asked for what and when, without the objects: that is enough to count writes.
+// auditPolicy logs who requested what and when, without the objects, which is enough to count writes.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-# Leases are renewed all the time, and health is asked for.
+# Leases are renewed and health is checked all the time.
 - level: None
   resources: [{group: coordination.k8s.io, resources: [leases]}]
 - level: None
@@ -21,7 +21,7 @@ rules:
 - level: Metadata
 `
 
-// kwokctlConfig is the part of kwokctl's configuration that is not as it comes.
+// kwokctlConfig is the part of kwokctl's configuration that differs from its defaults.
 type kwokctlConfig struct {
 	APIVersion        string             `json:"apiVersion"`
 	Kind              string             `json:"kind"`
@@ -67,14 +67,14 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 			"kubeSchedulerBinary":         opts.binary(binScheduler),
 			"kubectlBinary":               opts.binary(binKubectl),
 			"kwokControllerBinary":        opts.binary(binKwok),
-			// A Node whose heartbeat stops is found as soon as in a real cluster, not after five times that.
+			// A Node whose heartbeat stops is found as fast as in a real cluster, not after five times as long.
 			"heartbeatFactor": 1,
 		},
 		ComponentsPatches: []componentPatches{
-			// The data need not outlive a crash of the machine.
+			// The data does not have to survive a crash of the machine.
 			{Name: Etcd, ExtraArgs: []extraArg{{Key: "unsafe-no-fsync", Value: "true"}}},
 			{Name: APIServer, ExtraArgs: []extraArg{{Key: "advertise-address", Value: localhost}}},
-			// There is one of each. With a lease it would end when the API server is killed and slow to come back.
+			// There is one of each. With a lease, it would end if a killed API server takes long to restart.
 			{Name: ControllerManager, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
 			{Name: Scheduler, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
 			{Name: kwokController, ExtraArgs: []extraArg{

@@ -17,8 +17,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Create creates the objects of a YAML file: Cluster API's and its providers' in the management cluster, all others,
-// our templates included, in the workload cluster.
+// Create creates the objects of a YAML file: those of Cluster API and its providers in the management cluster, all
+// others, including KarpenterMachineTemplates, in the workload cluster.
 func (s *Stack) Create(ctx context.Context, manifests []byte) error {
 	objects, err := decode(manifests)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Stack) clusterOf(obj *unstructured.Unstructured) client.Client {
 	return s.Workload
 }
 
-// decode reads the objects of a YAML file with any number of documents. One of comments only is no object.
+// decode reads the objects of a YAML file with any number of documents. It skips documents without content.
 func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
 	var objects []*unstructured.Unstructured

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// modules are the folders of the Go modules that the manifests are in.
+// modules are the folders of the Go modules that contain the manifests.
 type modules struct {
 	root       string
 	clusterAPI string
@@ -25,7 +25,7 @@ const (
 	karpenterModule  = "sigs.k8s.io/karpenter"
 )
 
-// findModules asks the go command, so the manifests are of the versions in go.mod.
+// findModules runs the go command, so the manifests have the versions in go.mod.
 func findModules(ctx context.Context) (*modules, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", rootModule, clusterAPIModule, karpenterModule)
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=auto")
@@ -42,7 +42,7 @@ func findModules(ctx context.Context) (*modules, error) {
 	}
 	for _, path := range []string{rootModule, clusterAPIModule, karpenterModule} {
 		if dirs[path] == "" {
-			return nil, fmt.Errorf("the Go module %s is not on this machine; get it with: go mod download %s", path, path)
+			return nil, fmt.Errorf("the Go module %s is not on this machine; download it with: go mod download %s", path, path)
 		}
 	}
 	return &modules{root: dirs[rootModule], clusterAPI: dirs[clusterAPIModule], karpenter: dirs[karpenterModule]}, nil

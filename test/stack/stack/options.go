@@ -11,35 +11,35 @@ import (
 	"strings"
 )
 
-// The Cluster that the operator serves, and the Secret that stands for its machines' bootstrap data.
+// The Cluster that the operator serves, and the Secret with the bootstrap data of its machines.
 const (
 	ClusterName         = "demo"
 	ClusterNamespace    = "default"
 	BootstrapSecretName = "bootstrap"
 )
 
-// Options say what Up starts. Only Dir is needed.
+// Options configure what Up starts. Only Dir is required.
 type Options struct {
-	// Dir is the state folder. It is made when it is not there.
+	// Dir is the state folder. Up creates it if it does not exist.
 	Dir string
 
-	// BinDir is the folder of the binaries: bin/ of this repository when it is empty.
+	// BinDir is the folder of the binaries: bin/ of this repository if it is empty.
 	BinDir string
 
-	// Separate makes two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
+	// Separate creates two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
 	Separate bool
 
-	// WithoutOperator leaves the operator out, so that it can be run in another way, as in a debugger.
+	// WithoutOperator does not start the operator, so that it can be run in another way, such as in a debugger.
 	WithoutOperator bool
 
-	// WithoutCRDs leaves out Karpenter's CustomResourceDefinitions and this project's, which come with an installation of
-	// the operator.
+	// WithoutCRDs leaves out Karpenter's CustomResourceDefinitions and this project's, which an installation of the
+	// operator creates.
 	WithoutCRDs bool
 
-	// OperatorArgs are further arguments of the operator.
+	// OperatorArgs are additional arguments of the operator.
 	OperatorArgs []string
 
-	// Progress is where each step is told; nowhere when it is nil.
+	// Progress is where each step is written to. Nil discards it.
 	Progress io.Writer
 }
 

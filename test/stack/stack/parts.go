@@ -49,7 +49,7 @@ func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error
 		return err
 	}
 	if err := runKwokctl(ctx, b.state, cp.createCommand(b.opts, configFile), func() error {
-		// The others may well have given up waiting for an API server that is slow to start.
+		// The other processes can have ended because the API server was slow to start.
 		return b.checkAlive(started(components[:2]))
 	}); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error
 	return b.awaitReady(ctx, components...)
 }
 
-// started returns the components that kwokctl has got to. It creates a pid file first, and writes the id then.
+// started returns the components that kwokctl has started. kwokctl creates a pid file first, and then writes the id.
 func started(components []*Component) []*Component {
 	return lo.Filter(components, func(c *Component, _ int) bool {
 		file, err := os.Stat(c.PIDFile)
@@ -82,13 +82,13 @@ func started(components []*Component) []*Component {
 	})
 }
 
-// startControlPlaneAgain makes kwokctl start those processes of a control plane that do not run.
+// startControlPlaneAgain makes kwokctl start the processes of a control plane that do not run.
 func (s *Stack) startControlPlaneAgain(ctx context.Context, cluster string) error {
 	for _, c := range s.record.Components {
 		if c.ControlPlane != cluster {
 			continue
 		}
-		// kwokctl only looks whether there is a process with this id.
+		// kwokctl checks only whether a process with this id exists.
 		if _, ok := findProcess(s.state, c.PIDFile); !ok {
 			if err := os.Remove(c.PIDFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -144,7 +144,7 @@ func (b *builder) startClusterAPI(ctx context.Context) error {
 		"--health-addr="+address(ports[0]),
 		"--diagnostics-address="+address(ports[1]),
 		"--insecure-diagnostics=true",
-		// The defaults are for a real API server's sake.
+		// The defaults protect a real API server.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
 		"--clustercache-client-qps=1000", "--clustercache-client-burst=2000",
 	))

@@ -9,18 +9,17 @@ import (
 	"strconv"
 )
 
-// localhost is the only address that anything of a stack listens on.
+// localhost is the only address that a stack listens on.
 const localhost = "127.0.0.1"
 
-// The ports are below those that systems give to outgoing connections, so that a component which is restarted finds
-// its port free.
+// The ports are below those of outgoing connections, so that the port of a component is free when it is restarted.
 const (
 	firstPort = 20000
 	lastPort  = 31999
 )
 
-// FreePorts returns ports that nothing listens on. They are chosen at random, so that stacks which start at the same
-// time do not meet.
+// FreePorts returns ports that nothing listens on. They are chosen at random, so that stacks that start at the same
+// time do not conflict.
 func FreePorts(count int) ([]int, error) {
 	ports := make([]int, 0, count)
 	for range 100 * count {
@@ -29,7 +28,7 @@ func FreePorts(count int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		// They stay open until all are found, so that none is found twice.
+		// The listeners stay open until all ports are found, so that none is found twice.
 		defer listener.Close() //nolint:errcheck // It only held the port.
 		if ports = append(ports, port); len(ports) == count {
 			return ports, nil

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Deadlines of a stop: the time to end in order, and then the time the system needs to end a killed process.
+// Deadlines of a stop: the time to end gracefully, and the time that the system then needs to end a killed process.
 const (
 	stopTimeout = 15 * time.Second
 	killTimeout = 10 * time.Second
 )
 
-// startProcess starts a process in a session of its own, so that it does not get the terminal's signals and may outlive
-// this process. Its output goes to the log file, its id to the pid file.
+// startProcess starts a process in a session of its own, so that it does not receive the terminal's signals and can
+// outlive this process. Its output goes to the log file, its id to the pid file.
 func startProcess(command, env []string, logFile, pidFile string) error {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -39,7 +39,8 @@ func startProcess(command, env []string, logFile, pidFile string) error {
 	}
 	ended := make(chan struct{})
 	go func() {
-		// So that the process does not stay as a zombie. How it ended is in its log; that it is gone is seen in process.alive.
+		// Wait prevents a zombie. How the process ended is in its log; whether it has ended is reported by
+		// process.alive.
 		_ = cmd.Wait()
 		close(ended)
 	}()
@@ -47,8 +48,8 @@ func startProcess(command, env []string, logFile, pidFile string) error {
 	return os.WriteFile(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
 }
 
-// awaitArguments returns when the process shows its arguments, by which process.alive knows it, or has ended. The new
-// program runs before the kernel has set them, so for a moment they look like those of a zombie.
+// awaitArguments returns when the process has its arguments, which process.alive checks, or has ended. The new program
+// runs before the kernel has set them, so at first they look like those of a zombie.
 func awaitArguments(pid int, ended <-chan struct{}) {
 	for hasProc() {
 		if arguments, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")); err != nil || len(arguments) > 0 {
@@ -62,7 +63,7 @@ func awaitArguments(pid int, ended <-chan struct{}) {
 	}
 }
 
-// process is a process of the stack in a folder: one that may be gone, and whose id may be another's by now.
+// process is a process of the stack in a folder. It can have ended, and its id can belong to another process by now.
 type process struct {
 	pid   int
 	state folder
@@ -82,13 +83,14 @@ func findProcess(state folder, pidFile string) (process, bool) {
 	return p, p.alive()
 }
 
-// alive reports whether the process lives and is the stack's: all of them have the state folder in their arguments.
+// alive reports whether the process runs and belongs to the stack: all processes of a stack have the state folder in
+// their arguments.
 func (p process) alive() bool {
 	arguments, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "cmdline"))
 	if errors.Is(err, os.ErrNotExist) && !hasProc() {
 		arguments, err = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(p.pid)).Output()
 	}
-	// A zombie has no arguments any more.
+	// A zombie has no arguments.
 	return err == nil && bytes.Contains(arguments, []byte(p.state))
 }
 
@@ -97,7 +99,7 @@ func hasProc() bool {
 	return err == nil
 }
 
-// signal sends a signal; to a process that is gone, nothing.
+// signal sends a signal unless the process has ended.
 func (p process) signal(signal syscall.Signal) error {
 	if !p.alive() {
 		return nil
@@ -108,7 +110,7 @@ func (p process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// stop ends the process in order, or kills it when it does not end in time.
+// stop ends the process gracefully, or kills it if it does not end in time.
 func (p process) stop(ctx context.Context) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -119,7 +121,7 @@ func (p process) stop(ctx context.Context) error {
 	return p.kill(ctx)
 }
 
-// kill ends the process at once.
+// kill kills the process.
 func (p process) kill(ctx context.Context) error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -129,6 +131,6 @@ func (p process) kill(ctx context.Context) error {
 
 func (p process) awaitEnd(ctx context.Context, timeout time.Duration) error {
 	return Await(ctx, timeout, fmt.Sprintf("process %d to end", p.pid), func(context.Context) (bool, string, error) {
-		return !p.alive(), "it runs", nil
+		return !p.alive(), "it is running", nil
 	})
 }

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// newState makes a state folder, and starts a process that has it in its arguments, as all of a stack have.
+// newState creates a state folder, and starts a process that has it in its arguments, as all processes of a stack do.
 func newState(t *testing.T) (folder, process) {
 	t.Helper()
 	g := NewWithT(t)
@@ -35,16 +35,16 @@ func TestStop(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(p.stop(t.Context())).To(Succeed())
 	g.Expect(p.alive()).To(BeFalse())
-	g.Expect(p.stop(t.Context())).To(Succeed(), "it is gone already")
+	g.Expect(p.stop(t.Context())).To(Succeed(), "it has already ended")
 }
 
-// A process that has just been started must not be taken for one that has ended: the stack would be given up. It takes a
-// large program, as this test's own, to show it.
+// A process that has just been started must not be reported as ended, because the stack would then be stopped. Only a
+// large program, such as that of this test, shows the error.
 func TestStartedProcessIsFound(t *testing.T) {
 	g := NewWithT(t)
 	state := folder(t.TempDir())
 	if os.Getenv(helperEnv) != "" {
-		time.Sleep(time.Minute) // It is killed.
+		time.Sleep(time.Minute) // The test kills it.
 	}
 	for range 50 {
 		helper := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", string(state))
@@ -57,10 +57,10 @@ func TestStartedProcessIsFound(t *testing.T) {
 	}
 }
 
-// helperEnv makes the test's program a process that does nothing.
+// helperEnv makes the test's program do nothing.
 const helperEnv = "STACK_TEST_HELPER"
 
-// A process id is given again after a while, and another program must not be stopped for it.
+// The system reuses process ids, and another program must not be stopped because of its id.
 func TestForeignProcessIsLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	foreign := exec.Command("tail", "-f", os.DevNull)
@@ -80,16 +80,16 @@ func TestForeignProcessIsLeftAlone(t *testing.T) {
 }
 
 func TestGuard(t *testing.T) {
-	t.Run("kills what an owner leaves that is gone", func(t *testing.T) {
+	t.Run("kills what is left when the owner has ended", func(t *testing.T) {
 		state, p := newState(t)
 		g := NewWithT(t)
 		guard, err := startGuard(state)
 		g.Expect(err).NotTo(HaveOccurred())
-		// As the system does when the owner ends.
+		// The system does this when the owner ends.
 		g.Expect(guard.owner.Close()).To(Succeed())
 		g.Eventually(p.alive).WithTimeout(10 * time.Second).Should(BeFalse())
 	})
-	t.Run("leaves when it is told to", func(t *testing.T) {
+	t.Run("leaves when it is dismissed", func(t *testing.T) {
 		state, p := newState(t)
 		g := NewWithT(t)
 		guard, err := startGuard(state)

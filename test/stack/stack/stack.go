@@ -20,12 +20,12 @@ type Stack struct {
 	state  folder
 	record record
 
-	// Of the owner only.
+	// Only the owner has it.
 	lock  *os.File
 	guard *guard
 }
 
-// record is what stack.json has.
+// record is the content of stack.json.
 type record struct {
 	// Owner is the process that started the stack.
 	Owner int `json:"owner"`
@@ -36,18 +36,19 @@ type record struct {
 	// Separate is whether there are two control planes.
 	Separate bool `json:"separate"`
 
-	// ControlPlanes are the names of those of kwokctl, each with the command that starts what does not run of it.
+	// ControlPlanes are the names of the control planes in kwokctl, each with the command that starts its processes
+	// that do not run.
 	ControlPlanes map[string][]string `json:"controlPlanes"`
 
 	// Components are the processes in the order of their start.
 	Components []*Component `json:"components"`
 
-	// OperatorCommand starts the operator, which may not be among the components.
+	// OperatorCommand starts the operator, which is not always among the components.
 	OperatorCommand []string `json:"operatorCommand,omitempty"`
 	OperatorEnv     []string `json:"operatorEnv,omitempty"`
 }
 
-// Open returns the stack in a state folder. That some of its processes do not run is no error; see Status.
+// Open returns the stack in a state folder. It is no error if some of its processes do not run; see Status.
 func Open(dir string) (*Stack, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -63,14 +64,14 @@ func Open(dir string) (*Stack, error) {
 	if err := json.Unmarshal(data, &s.record); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", s.state.record(), err)
 	}
-	// A stack that did not get far has no kubeconfigs.
+	// A stack that failed early has no kubeconfigs.
 	if err := s.connect(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return s, nil
 }
 
-// save writes the record: as a whole or not at all.
+// save writes the record atomically.
 func (s *Stack) save() error {
 	data, err := json.MarshalIndent(s.record, "", "  ")
 	if err != nil {
@@ -83,22 +84,22 @@ func (s *Stack) save() error {
 	return os.Rename(temporary, s.state.record())
 }
 
-// Dir is the state folder.
+// Dir returns the state folder.
 func (s *Stack) Dir() string { return string(s.state) }
 
-// LogDir is the folder of the logs, which stay when the stack is down.
+// LogDir returns the folder of the logs, which stay when the stack is down.
 func (s *Stack) LogDir() string { return s.state.logs() }
 
-// Kubeconfig is the file for the workload cluster, which has Pods, Nodes, NodePools, NodeClaims and templates.
+// Kubeconfig returns the file for the workload cluster, which has Pods, Nodes, NodePools, NodeClaims and templates.
 func (s *Stack) Kubeconfig() string { return s.state.kubeconfig() }
 
-// ManagementKubeconfig is the file for the management cluster, which has Cluster API's objects.
+// ManagementKubeconfig returns the file for the management cluster, which has Cluster API's objects.
 func (s *Stack) ManagementKubeconfig() string { return s.state.managementKubeconfig() }
 
-// Separate reports whether the two clusters are two.
+// Separate reports whether the two clusters are different ones.
 func (s *Stack) Separate() bool { return s.record.Separate }
 
-// OperatorCommand is the environment and the command that run the operator on this stack.
+// OperatorCommand returns the environment and the command that run the operator on this stack.
 func (s *Stack) OperatorCommand() (env, command []string) {
 	return s.record.OperatorEnv, s.record.OperatorCommand
 }

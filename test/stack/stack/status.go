@@ -8,13 +8,13 @@ import "context"
 type ComponentStatus struct {
 	Component
 
-	// PID is its process, 0 when it does not run.
+	// PID is its process id, 0 if it does not run.
 	PID int
 
-	// Ready is whether it answers that it is.
+	// Ready is whether it reports that it is ready.
 	Ready bool
 
-	// State says in words what is with it.
+	// State describes its state.
 	State string
 }
 

@@ -14,8 +14,8 @@ import (
 
 const readyTimeout = 90 * time.Second
 
-// Up starts a stack and waits until all of it is ready. It belongs to this process: Down or Detach must follow.
-// When something fails, or the context ends, all that was started is stopped, and its logs are left.
+// Up starts a stack and waits until it is ready. It belongs to this process: Down or Detach must follow. If something
+// fails, or the context ends, Up stops everything that it started and keeps the logs.
 func Up(ctx context.Context, opts Options) (*Stack, error) {
 	m, err := findModules(ctx)
 	if err != nil {
@@ -30,13 +30,13 @@ func Up(ctx context.Context, opts Options) (*Stack, error) {
 	}
 	b := &builder{Stack: s, opts: &opts, modules: m}
 	if err := b.build(ctx); err != nil {
-		// The context may have ended.
+		// The context can have ended.
 		return nil, errors.Join(err, s.Down(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-// claim takes the state folder, which must have no stack that runs, for a new one.
+// claim takes the state folder, which must have no running stack, for a new one.
 func claim(opts *Options) (*Stack, error) {
 	state := folder(opts.Dir)
 	lock, err := state.lock()
@@ -91,7 +91,7 @@ type builder struct {
 	hooks   *webhooks
 }
 
-// The ports of what is not a control plane: Cluster API's webhooks, health and diagnostics, the simulated provider's
+// The ports outside of the control planes: Cluster API's webhooks, health and diagnostics, the simulated provider's
 // health, the operator's health and metrics.
 const portsBesides = 6
 
@@ -109,7 +109,7 @@ func (b *builder) build(ctx context.Context) error {
 		{"Cluster API", b.startClusterAPI},
 		{"simulated infrastructure", b.startInfrastructure},
 		{"Cluster " + ClusterNamespace + "/" + ClusterName, b.createCluster},
-		{lo.Ternary(b.opts.WithoutOperator, "operator (left out)", "operator"), b.startOperator},
+		{lo.Ternary(b.opts.WithoutOperator, "operator (not started)", "operator"), b.startOperator},
 	} {
 		start := time.Now()
 		_, _ = fmt.Fprintf(b.opts.Progress, "  %-26s", step.name)
@@ -122,7 +122,7 @@ func (b *builder) build(ctx context.Context) error {
 	return nil
 }
 
-// take removes ports from those that are free.
+// take removes ports from the free ones.
 func (b *builder) take(count int) []int {
 	taken := b.ports[:count]
 	b.ports = b.ports[count:]
@@ -155,7 +155,7 @@ func (s *Stack) awaitReady(ctx context.Context, components ...*Component) error 
 	return nil
 }
 
-// Await waits as the function Await does, but gives up as soon as a process of the stack is gone, and shows its log.
+// Await waits as the function Await does, but fails when a process of the stack has ended, and returns its log.
 func (s *Stack) Await(ctx context.Context, timeout time.Duration, what string, check Check) error {
 	return Await(ctx, timeout, what, func(ctx context.Context) (bool, string, error) {
 		if err := s.checkAlive(s.record.Components); err != nil {
@@ -165,7 +165,7 @@ func (s *Stack) Await(ctx context.Context, timeout time.Duration, what string, c
 	})
 }
 
-// checkAlive returns an error that shows the log of a process that is gone.
+// checkAlive returns an error with the log of a process that has ended.
 func (s *Stack) checkAlive(components []*Component) error {
 	for _, c := range components {
 		if _, ok := findProcess(s.state, c.PIDFile); !ok {

@@ -28,13 +28,14 @@ func (w *webhooks) url(path string) string {
 	return "https://" + address(w.port) + path
 }
 
-// newWebhooks makes the certificate of the webhook server, and an authority that signs nothing else.
+// newWebhooks creates the certificate of the webhook server, and an authority that signs nothing
+// else.
 func newWebhooks(state folder, port int) (*webhooks, error) {
 	chain, key, err := certutil.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate of the webhooks: %w", err)
+		return nil, fmt.Errorf("creating the certificate of the webhooks: %w", err)
 	}
-	// These are the names that Cluster API looks for. The chain ends with the authority.
+	// Cluster API expects these names. The chain ends with the authority.
 	return &webhooks{port: port, caBundle: chain}, errors.Join(
 		os.WriteFile(filepath.Join(state.certificates(), "tls.crt"), chain, 0o600),
 		os.WriteFile(filepath.Join(state.certificates(), "tls.key"), key, 0o600),
