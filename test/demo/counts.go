@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// counts is how much of everything there is. Resources and templates are those of all kinds, and templates are also what a
-// MachinePool has instead of one.
+// counts is how many objects exist. Resources and templates are those of all kinds, and templates include the
+// infrastructure pools of MachinePools.
 type counts struct {
 	kind                                                    kinds.Kind
 	pods, running                                           int
@@ -29,7 +29,7 @@ func (c counts) String() string {
 		c.running, c.pods, c.claims, c.kind.Plural(), c.resources, c.replicas, c.templates, c.machines, c.nodes)
 }
 
-// count asks the API servers.
+// count lists the objects in both clusters.
 func (s *story) count(ctx context.Context) (counts, error) {
 	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
 	machines := &clusterv1.MachineList{}
@@ -59,7 +59,7 @@ func (s *story) count(ctx context.Context) (counts, error) {
 	}, err
 }
 
-// atLeast returns the most nodes, resources and templates there were.
+// atLeast returns the maximum of nodes, resources and templates of both counts.
 func (c counts) atLeast(other counts) counts {
 	c.nodes, c.resources, c.templates = max(c.nodes, other.nodes), max(c.resources, other.resources), max(c.templates, other.templates)
 	return c

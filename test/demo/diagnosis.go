@@ -15,10 +15,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// enough is how many objects of a kind are told of; the others are most likely in the same state.
+// enough is how many objects of a kind are described; the others are most likely in the same state.
 const enough = 5
 
-// diagnosis tells what is not as it should be: a line for each object.
+// diagnosis describes the objects that are in a bad state, one line for each.
 func (s *story) diagnosis(ctx context.Context) string {
 	var text strings.Builder
 	for _, part := range []struct {
@@ -99,7 +99,7 @@ func (s *story) unreadyMachines(ctx context.Context) (found []string, err error)
 	return found, err
 }
 
-// unmet tells of the conditions that are not true. Ready only repeats them.
+// unmet describes the conditions that are not true, without Ready, which only repeats them.
 func unmet(conditions []status.Condition) string {
 	var text string
 	for _, c := range conditions {

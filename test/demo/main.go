@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo shows the whole path on a local stack: Pods wait, Karpenter decides, MachineDeployments and their
-// infrastructure templates are generated, Machines become Nodes, Pods run; the Pods go, and everything goes. With -kind
-// MachinePool it does so with MachinePools. It fails with the reason if a step does not happen. With DEMO_KEEP=1 it leaves
-// the stack up.
+// infrastructure templates are generated, Machines become Nodes, Pods run; the Pods are deleted, and everything that
+// was generated is deleted. With -kind MachinePool it uses MachinePools. It fails with the reason if a step does not
+// happen. With DEMO_KEEP=1 it leaves the stack up.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 		act = func(_ context.Context, kind kinds.Kind) error { return printManifests(os.Stdout, kind) }
 		return nil
 	})
-	_ = flags.Parse(os.Args[1:]) // An error has ended it.
+	_ = flags.Parse(os.Args[1:]) // It exits on an error.
 	if err := act(ctx, kind); err != nil {
 		fmt.Fprintln(os.Stderr, "demo: failed:", err)
 		os.Exit(1)
@@ -55,7 +55,7 @@ func run(ctx context.Context, kind kinds.Kind) error {
 	story := newStory(on, kind)
 	err = story.tell(ctx)
 	if err != nil && ctx.Err() == nil {
-		// The stack may be part of the problem, and not answer.
+		// The stack can be part of the problem, and not respond.
 		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 		err = fmt.Errorf("%w\n%s\nThe logs are in %s", err, story.diagnosis(limited), on.LogDir())
 		cancel()
@@ -64,7 +64,7 @@ func run(ctx context.Context, kind kinds.Kind) error {
 		on.Detach()
 		lookAround(on, kind)
 	} else {
-		fmt.Println("\n==> take the stack down")
+		fmt.Println("\n==> stop the stack")
 		err = errors.Join(err, on.Down(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func run(ctx context.Context, kind kinds.Kind) error {
 	return nil
 }
 
-// looksOf are the kinds of Cluster API's objects to look at.
+// looksOf are the kinds of Cluster API's objects to list.
 var looksOf = map[kinds.Kind]string{
 	kinds.MachineDeployment: "simulatedmachinetemplates,machinedeployments",
 	kinds.MachinePool:       "simulatedmachinepooltemplates,simulatedmachinepools,machinepools",
@@ -83,7 +83,7 @@ var looksOf = map[kinds.Kind]string{
 
 func lookAround(on *stack.Stack, kind kinds.Kind) {
 	fmt.Printf(`
-The stack is still running. To look around, run in the root of the repository:
+The stack is still running. To inspect it, run in the root of the repository:
   export KUBECONFIG=%s PATH=$PWD/bin:$PATH
   demo -kind %s -print | kubectl apply -f -
   kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes

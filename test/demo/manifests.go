@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// manifests are the files that a user can apply, too.
+// manifests are files that a user can also apply.
 //
 //go:embed manifests/*.yaml
 var manifests embed.FS
@@ -22,7 +22,7 @@ func manifest(name string, kind kinds.Kind) ([]byte, error) {
 	return kind.Manifests(content), err
 }
 
-// printManifests writes all of them as one, for kubectl.
+// printManifests writes all manifests as one, for kubectl.
 func printManifests(to io.Writer, kind kinds.Kind) error {
 	files, err := manifests.ReadDir("manifests")
 	if err != nil {

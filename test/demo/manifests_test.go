@@ -20,8 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// What the patches make of the base is the machine that the template declares. Templates of machine pools have all fields
-// that are checked, too.
+// The patches must turn the base into the machine that the template declares. Templates of machine pools also have all
+// fields that are checked.
 func TestPatchesMakeTheDeclaredMachines(t *testing.T) {
 	for _, kind := range kinds.All {
 		t.Run(string(kind), func(t *testing.T) { checkPatches(t, kind) })

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows how a step goes: on a terminal as one line that changes, else as a line now and then.
+// progress shows the progress of a step: on a terminal as one line that changes, otherwise as a line from time to time.
 type progress struct {
 	began    time.Time
 	terminal bool
 
-	// What was shown last and when; empty when the step is told to its end.
+	// What was shown last and when; empty when the step is done.
 	last   string
 	lastAt time.Time
 }
 
-// Without a terminal, a line is written this long after the last one if something has changed, or else.
+// Without a terminal, a line is written this long after the last one, if something has changed or if nothing has.
 const (
 	changedAfter   = 2 * time.Second
 	unchangedAfter = 15 * time.Second
@@ -35,7 +35,7 @@ func (p *progress) step(text string) {
 	fmt.Printf("\n==> %s\n", text)
 }
 
-// show tells the state.
+// show prints the state.
 func (p *progress) show(state string) {
 	since := time.Since(p.lastAt)
 	switch {
@@ -48,7 +48,7 @@ func (p *progress) show(state string) {
 	p.last = state
 }
 
-// done tells the state with which a step ends, once.
+// done prints the state at the end of a step, once.
 func (p *progress) done(state string) {
 	if p.last == "" {
 		return
@@ -64,7 +64,7 @@ func (p *progress) line(state string) string {
 	return fmt.Sprintf("    %4.0fs  %s", time.Since(p.began).Seconds(), state)
 }
 
-// fit cuts a line that the terminal would wrap: only the last row of that would be written over.
+// fit shortens a line that the terminal would wrap, because only its last row would be overwritten.
 func (p *progress) fit(line string) string {
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 && len(line) >= width {
 		return line[:width-1]

@@ -12,9 +12,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// showResources prints a table of what was generated: one scalable resource for each offering that was chosen, and the
-// infrastructure template that it has, maybe with others, or the machine pool, which it has for itself. All must be of
-// the kind that was asked for.
+// showResources prints a table of what was generated: one scalable resource for each offering in use, with its
+// infrastructure template, which others can share, or its own machine pool. All must be of the requested kind.
 func (s *story) showResources(ctx context.Context) error {
 	resources, err := kinds.Resources(ctx, s.Management)
 	if err != nil {

@@ -27,12 +27,12 @@ const (
 	goneWithin        = 4 * time.Minute
 )
 
-// story is the demo as it goes.
+// story is a run of the demo.
 type story struct {
 	*stack.Stack
 	kind     kinds.Kind
 	progress *progress
-	// now is what there is, most is the most there was.
+	// now is the current counts, most is the maximum so far.
 	now, most counts
 }
 
@@ -102,7 +102,7 @@ func (s *story) scaleIn(ctx context.Context) error {
 			return err
 		}
 	}
-	// A third of the pods fits on half of the nodes, whatever Karpenter chooses.
+	// A third of the pods fits on half of the nodes, whichever nodes Karpenter launches.
 	if err := s.until(ctx, fmt.Sprintf("%d Pods to run on half of the %d Nodes or fewer", fewPods, before), consolidateWithin, func(context.Context) (bool, error) {
 		return s.now.running == fewPods && s.now.pods == fewPods && s.now.nodes <= before/2 && s.now.machines == s.now.nodes && s.now.claims == s.now.nodes, nil
 	}); err != nil {
@@ -142,8 +142,8 @@ func (s *story) deleteAll(ctx context.Context) error {
 			return err
 		}
 	}
-	// The empty resources were kept for reuse; without their template they go, and so does what was generated
-	// for them.
+	// The empty resources were kept for reuse; without their template they are deleted with what was generated for
+	// them.
 	return s.until(ctx, fmt.Sprintf("no %s and no generated template to be left", s.kind), goneWithin, func(context.Context) (bool, error) {
 		return s.now.resources+s.now.templates == 0 && nothing(), nil
 	})
@@ -155,7 +155,7 @@ func (s *story) deployments(ctx context.Context) ([]appsv1.Deployment, error) {
 	return list.Items, err
 }
 
-// until waits for what a step is to lead to, and shows how it goes.
+// until waits for the result of a step, and shows the progress.
 func (s *story) until(ctx context.Context, what string, within time.Duration, reached func(context.Context) (bool, error)) error {
 	return s.Await(ctx, within, what, func(ctx context.Context) (bool, string, error) {
 		now, err := s.count(ctx)

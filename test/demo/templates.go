@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// showTemplates prints a table of the copies of the base, with what the patches have put into them.
+// showTemplates prints a table of the copies of the base, with the values from the patches.
 func (s *story) showTemplates(ctx context.Context) error {
 	list, err := kinds.Infrastructures(ctx, s.Management)
 	if err != nil {
