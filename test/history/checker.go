@@ -11,31 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Rule is what a violation breaks. The numbers are those of the invariants in the design.
+// Rule is an invariant that a violation breaks. The numbers below are those of the invariants in the design.
 type Rule string
 
 // The rules.
 const (
 	// DoubleLink: a Machine serves at most one claim, and no two claims share a provider ID (1 and 4).
 	DoubleLink Rule = "double link"
-	// LostLink: a Machine that serves a live claim is not taken from it (1).
+	// LostLink: the link of a Machine that serves a live claim is not removed (1).
 	LostLink Rule = "lost link"
 	// WrongDelete: a Machine that serves a live claim is not deleted, nor is its instance, unless it has failed (2).
 	WrongDelete Rule = "wrong delete"
-	// Leak: at the end no Machine is without a live claim, and no instance without a Machine (3).
+	// Leak: at the end each Machine has a live claim, and each instance has a Machine (3).
 	Leak Rule = "leak"
 	// ProviderID: a claim's provider ID is its provisional one, or that of a Machine that was linked to it (4).
 	ProviderID Rule = "provider ID"
-	// Finalizer: a claim is gone only after its Machine is gone or was released (5).
+	// Finalizer: a claim is removed only after its Machine was removed or unlinked (5).
 	Finalizer Rule = "finalizer"
 )
 
-// Violation is one break of a rule.
+// Violation is one violation of a rule.
 type Violation struct {
 	Rule     Rule
 	Revision int64
 	Seen     time.Time
-	// Machine is the name of the Machine that it is about; empty if it is about none.
+	// Machine is the name of the affected Machine; empty if there is none.
 	Machine string
 	Text    string
 }
@@ -50,12 +50,12 @@ func (v Violation) String() string {
 
 const timeFormat = "15:04:05.000"
 
-// Rules say what the checks cannot know.
+// Rules configure the checks.
 type Rules struct {
-	// Failures are the reasons with which infrastructure says that it has failed, and does not just boot.
+	// Failures are the reasons with which infrastructure reports that it has failed, and is not just booting.
 	Failures []string
 
-	// LaunchTimeout is for how long a Machine may have no Node before it counts as failed.
+	// LaunchTimeout is how long a Machine can be without a Node before it counts as failed.
 	LaunchTimeout time.Duration
 }
 
@@ -64,13 +64,13 @@ type Checker struct {
 	rules   Rules
 	objects map[Kind]map[string]*Object
 
-	// claims are those that exist, by UID.
+	// claims are the claims that exist, by UID.
 	claims map[types.UID]*Object
 	// served are the claims that each Machine was ever linked to, by the Machine's UID.
 	served map[types.UID][]types.UID
-	// known are the provider IDs that each claim may have had, by its UID: those of Machines that were linked to it.
+	// known are the provider IDs that each claim can have, by its UID: those of Machines that were linked to it.
 	known map[types.UID][]string
-	// launched counts the claims there ever were.
+	// launched counts all claims that ever existed.
 	launched int
 
 	violations []Violation
@@ -87,7 +87,7 @@ func NewChecker(rules Rules) *Checker {
 	}
 }
 
-// Observe takes the next change, and returns what the object was before; nil if it was not there.
+// Observe checks the next change, and returns the object before the change; nil if it did not exist.
 func (c *Checker) Observe(change Change) (before *Object) {
 	before = c.objects[change.Kind][change.Key]
 	if change.Object == nil {
@@ -106,13 +106,13 @@ func (c *Checker) Observe(change Change) (before *Object) {
 	return before
 }
 
-// Violations returns what was found so far.
+// Violations returns the violations so far.
 func (c *Checker) Violations() []Violation { return slices.Clone(c.violations) }
 
-// Claims returns how many claims there ever were.
+// Claims returns how many claims ever existed.
 func (c *Checker) Claims() int { return c.launched }
 
-// UIDs returns those of all objects of a kind that are there.
+// UIDs returns the UIDs of all existing objects of a kind.
 func (c *Checker) UIDs(kind Kind) []types.UID {
 	uids := make([]types.UID, 0, len(c.objects[kind]))
 	for _, object := range c.objects[kind] {
@@ -128,7 +128,7 @@ func (c *Checker) violated(change Change, rule Rule, machine string, format stri
 	})
 }
 
-// linked returns the Machines with a link to a claim, those that are being deleted included, by name.
+// linked returns the Machines with a link to a claim, including those that are being deleted, by name.
 func (c *Checker) linked(claim types.UID) []*Object {
 	var found []*Object
 	for _, machine := range c.objects[Machine] {
@@ -150,12 +150,13 @@ func (c *Checker) servedByAnother(claim types.UID, machine *Object) *Object {
 	return nil
 }
 
-// failed tells whether a Machine has failed: its infrastructure says so, or it has had no Node for too long.
+// failed reports whether a Machine has failed: its infrastructure reports a failure, or it has been without a Node for
+// too long.
 func (c *Checker) failed(key string, machine *Object, at time.Time) bool {
 	if slices.Contains(c.rules.Failures, machine.Failed) {
 		return true
 	}
-	// Machine and instance have the same name, whichever Cluster API has made for the other.
+	// Machine and instance have the same name, whichever of them Cluster API created for the other.
 	if instance := c.objects[SimulatedMachine][key]; instance != nil && slices.Contains(c.rules.Failures, instance.Failed) {
 		return true
 	}

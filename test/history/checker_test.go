@@ -15,7 +15,7 @@ var (
 	rules = Rules{Failures: []string{"NoCapacity"}, LaunchTimeout: time.Minute}
 )
 
-// The steps of a history. Each changes the object that is there, or makes a new one.
+// The steps of a history. Each changes an existing object, or creates a new one.
 type step func(objects map[Kind]map[string]*Object) Change
 
 func change(kind Kind, name string, set func(*Object)) step {
@@ -33,7 +33,7 @@ func gone(kind Kind, name string) step {
 	return func(map[Kind]map[string]*Object) Change { return Change{Kind: kind, Key: name} }
 }
 
-// claim makes a claim, launched and with its provisional provider ID.
+// claim creates a claim that is launched and has its provisional provider ID.
 func claim(name string) step {
 	return change(NodeClaim, name, func(o *Object) { o.ProviderID = "nodeclaim://uid-" + name })
 }
@@ -59,7 +59,7 @@ func linkTo(machine, claim string) step {
 	})
 }
 
-// replay lets a checker observe steps, a second after each other.
+// replay lets a checker observe steps, one second apart.
 func replay(steps []step) *Checker {
 	checker := NewChecker(rules)
 	for i, step := range steps {
@@ -87,18 +87,18 @@ func TestObserve(t *testing.T) {
 			claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m"),
 			deleted(NodeClaim, "a"), deleted(Machine, "m"), gone(Machine, "m"), gone(NodeClaim, "a"),
 		}},
-		"a Machine is released and serves the next claim": {steps: []step{
+		"a Machine is unlinked and serves the next claim": {steps: []step{
 			claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a"), linkTo("m", ""), gone(NodeClaim, "a"), claim("b"), linkTo("m", "b"),
 		}},
 		"a Machine is linked to another claim while the first is alive": {
 			steps: []step{claim("a"), claim("b"), machine("m"), linkTo("m", "a"), linkTo("m", "b")},
 			want:  []Rule{DoubleLink},
 		},
-		"the same with nothing in between": {
+		"the same, in one write": {
 			steps: []step{claim("a"), claim("b"), machine("m"), linkTo("m", "a"), linkTo("m", ""), linkTo("m", "b")},
 			want:  []Rule{LostLink, DoubleLink},
 		},
-		"a second Machine of a claim is taken for another claim": {steps: []step{
+		"a second Machine of a claim is linked to another claim": {steps: []step{
 			claim("a"), claim("b"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), linkTo("n", ""), linkTo("n", "b"),
 		}},
 		"a second Machine of a claim is deleted": {steps: []step{
@@ -111,31 +111,31 @@ func TestObserve(t *testing.T) {
 			},
 			want: []Rule{WrongDelete},
 		},
-		"a Machine that serves is deleted": {
+		"a Machine that serves a claim is deleted": {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(Machine, "m")},
 			want:  []Rule{WrongDelete},
 		},
-		"a Machine that serves is chosen to go, and deleted then": {
+		"a Machine that serves a claim is marked, and then deleted": {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), chosen("m"), deleted(Machine, "m")},
 			want:  []Rule{WrongDelete},
 		},
-		"a Machine that goes is linked": {
+		"a Machine that is being deleted is linked": {
 			steps: []step{claim("a"), machine("m"), chosen("m"), linkTo("m", "a")},
 			want:  []Rule{WrongDelete},
 		},
-		"a second Machine takes over from one that goes": {
+		"a second Machine replaces one that is being deleted": {
 			steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), chosen("m"), chosen("n")},
 			want:  []Rule{WrongDelete},
 		},
-		"a Machine that serves is gone at once": {
+		"a Machine that serves a claim disappears in one write": {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), gone(Machine, "m")},
 			want:  []Rule{WrongDelete},
 		},
-		"an instance goes after its Machine": {steps: []step{
+		"an instance is deleted after its Machine": {steps: []step{
 			claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {}), deleted(NodeClaim, "a"),
 			chosen("m"), deleted(Machine, "m"), deleted(SimulatedMachine, "m"), gone(SimulatedMachine, "m"),
 		}},
-		"the instance of a Machine that serves is deleted": {
+		"the instance of a Machine that serves a claim is deleted": {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {}), deleted(SimulatedMachine, "m"), gone(SimulatedMachine, "m")},
 			want:  []Rule{WrongDelete},
 		},
@@ -169,7 +169,7 @@ func TestObserve(t *testing.T) {
 			},
 			want: []Rule{WrongDelete},
 		},
-		"the provisional provider ID comes back": {steps: []step{
+		"the provisional provider ID is set again": {steps: []step{
 			claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m"), claim("a"), providerID(NodeClaim, "a", "real://m"),
 		}},
 		"another claim's provisional provider ID": {
@@ -180,17 +180,17 @@ func TestObserve(t *testing.T) {
 			steps: []step{claim("a"), machine("m"), providerID(Machine, "m", "real://m"), providerID(NodeClaim, "a", "real://m")},
 			want:  []Rule{ProviderID},
 		},
-		"the provider ID of a Machine that was released meanwhile": {steps: []step{
+		"the provider ID of a Machine that was unlinked in the meantime": {steps: []step{
 			claim("a"), machine("m"), linkTo("m", "a"), providerID(Machine, "m", "real://m"), deleted(NodeClaim, "a"), linkTo("m", ""), providerID(NodeClaim, "a", "real://m"),
 		}},
-		"a claim is gone before its Machine": {
+		"a claim is removed before its Machine": {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a"), deleted(Machine, "m"), gone(NodeClaim, "a")},
 			want:  []Rule{Finalizer},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, broken(replay(tc.steps).Violations())); diff != "" {
-				t.Errorf("rules that were broken (-want +got):\n%s", diff)
+				t.Errorf("broken rules (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -201,17 +201,17 @@ func TestEnd(t *testing.T) {
 		steps []step
 		want  []Rule
 	}{
-		"nothing is left":                 {steps: []step{claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {})}},
-		"a Machine without a claim":       {steps: []step{machine("m")}, want: []Rule{Leak}},
-		"a Machine whose claim is gone":   {steps: []step{machine("m"), linkTo("m", "a")}, want: []Rule{Leak}},
-		"a Machine whose claim is going":  {steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a")}, want: []Rule{Leak}},
-		"an instance without a Machine":   {steps: []step{change(SimulatedMachine, "m", func(*Object) {})}, want: []Rule{Leak}},
-		"two Machines of one claim":       {steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a")}, want: []Rule{DoubleLink}},
-		"the second one is being deleted": {steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), deleted(Machine, "n")}},
+		"nothing is left":                        {steps: []step{claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {})}},
+		"a Machine without a claim":              {steps: []step{machine("m")}, want: []Rule{Leak}},
+		"a Machine whose claim no longer exists": {steps: []step{machine("m"), linkTo("m", "a")}, want: []Rule{Leak}},
+		"a Machine whose claim is being deleted": {steps: []step{claim("a"), machine("m"), linkTo("m", "a"), deleted(NodeClaim, "a")}, want: []Rule{Leak}},
+		"an instance without a Machine":          {steps: []step{change(SimulatedMachine, "m", func(*Object) {})}, want: []Rule{Leak}},
+		"two Machines of one claim":              {steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a")}, want: []Rule{DoubleLink}},
+		"the second one is being deleted":        {steps: []step{claim("a"), machine("m"), machine("n"), linkTo("m", "a"), linkTo("n", "a"), deleted(Machine, "n")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, broken(replay(tc.steps).End())); diff != "" {
-				t.Errorf("rules that are broken (-want +got):\n%s", diff)
+				t.Errorf("broken rules (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -32,14 +32,14 @@ func (c *Checker) observeClaim(change Change, before *Object) {
 	}
 }
 
-// checkProviderID checks the provider ID that a claim was given.
+// checkProviderID checks a new provider ID of a claim.
 func (c *Checker) checkProviderID(change Change, claim *Object) {
 	id := claim.ProviderID
 	if id == "" {
 		return
 	}
 	if id != planner.ProvisionalID(claim.UID) && !slices.Contains(c.known[claim.UID], id) {
-		c.violated(change, ProviderID, "", "NodeClaim %s got the provider ID %s, which is neither its provisional one nor that of a Machine that was linked to it (known: %s)",
+		c.violated(change, ProviderID, "", "NodeClaim %s got the provider ID %s, which is neither its provisional one nor that of a Machine that was linked to it (allowed: %s)",
 			claim.Name, id, cmp.Or(strings.Join(c.known[claim.UID], ", "), "none"))
 	}
 	for _, other := range c.sortedClaims() {
@@ -49,10 +49,10 @@ func (c *Checker) checkProviderID(change Change, claim *Object) {
 	}
 }
 
-// checkGone checks that nothing is left of a claim that is gone.
+// checkGone checks that nothing is left of a claim that was removed.
 func (c *Checker) checkGone(change Change, claim *Object) {
 	for _, machine := range c.linked(claim.UID) {
-		c.violated(change, Finalizer, machine.Name, "NodeClaim %s was gone while Machine %s was linked to it (%s)", claim.Name, machine.Name, state(machine))
+		c.violated(change, Finalizer, machine.Name, "NodeClaim %s was removed while Machine %s was linked to it (%s)", claim.Name, machine.Name, state(machine))
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *Checker) sortedClaims() []*Object {
 	return slices.SortedFunc(maps.Values(c.claims), func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// state tells in words how far an object has come.
+// state describes the state of an object.
 func state(object *Object) string {
 	words := []string{"provider ID " + cmp.Or(object.ProviderID, "none"), "Node " + cmp.Or(object.Node, "none")}
 	if object.Failed != "" {
@@ -75,8 +75,8 @@ func state(object *Object) string {
 	return strings.Join(words, ", ")
 }
 
-// End returns what must not be when everything has settled: Machines without a live claim, claims with two Machines, and
-// instances without a Machine.
+// End returns what must not exist when everything has settled: Machines without a live claim, claims with two Machines,
+// and instances without a Machine.
 func (c *Checker) End() []Violation {
 	var found []Violation
 	add := func(rule Rule, machine, text string) {

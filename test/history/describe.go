@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Describe tells in one line what a change changed, of what the checks know; empty when nothing of that did.
+// Describe describes a change in one line, limited to what the checks use; empty if none of that changed.
 func (c *Checker) Describe(change Change, before *Object) string {
 	var news []string
 	switch {
 	case change.Object == nil:
-		news = []string{"is gone"}
+		news = []string{"was removed"}
 	case before == nil:
-		news = append([]string{"is there"}, c.news(&Object{}, change.Object)...)
+		news = append([]string{"was created"}, c.news(&Object{}, change.Object)...)
 	default:
 		news = c.news(before, change.Object)
 	}
@@ -26,7 +26,7 @@ func (c *Checker) Describe(change Change, before *Object) string {
 	return fmt.Sprintf("%s %d %s %s: %s", change.Seen.Format(timeFormat), change.Revision, change.Kind, change.Key, strings.Join(news, "; "))
 }
 
-// news tells what is different.
+// news returns the differences.
 func (c *Checker) news(before, after *Object) []string {
 	var news []string
 	for _, difference := range []struct {
@@ -41,7 +41,7 @@ func (c *Checker) news(before, after *Object) []string {
 		{before.Spare != after.Spare, fmt.Sprintf("spare: %t", after.Spare)},
 		{before.Replicas != after.Replicas, fmt.Sprintf("replicas %d (before: %d)", after.Replicas, before.Replicas)},
 		{!slices.Equal(before.True, after.True), "true: " + strings.Join(after.True, " ")},
-		{!before.Chosen && after.Chosen, "is chosen to go"},
+		{!before.Chosen && after.Chosen, "is marked for deletion"},
 		{before.Deleted.IsZero() && !after.Deleted.IsZero(), "is being deleted"},
 		{!after.Deleted.IsZero() && !slices.Equal(before.Finalizers, after.Finalizers), "finalizers: " + cmp.Or(strings.Join(after.Finalizers, " "), "none")},
 	} {

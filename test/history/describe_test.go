@@ -22,13 +22,13 @@ func TestDescribe(t *testing.T) {
 		got = append(got, checker.Describe(change, checker.Observe(change)))
 	}
 	want := []string{
-		"12:00:00.000 1 NodeClaim a: is there; provider ID nodeclaim://uid-a (before: none)",
-		"12:00:00.000 2 Machine m: is there",
+		"12:00:00.000 1 NodeClaim a: was created; provider ID nodeclaim://uid-a (before: none)",
+		"12:00:00.000 2 Machine m: was created",
 		"12:00:00.000 3 Machine m: serves a (before: none)",
 		"",
-		"12:00:00.000 5 Machine m: is chosen to go",
+		"12:00:00.000 5 Machine m: is marked for deletion",
 		"12:00:00.000 6 Machine m: is being deleted",
-		"12:00:00.000 7 Machine m: is gone",
+		"12:00:00.000 7 Machine m: was removed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

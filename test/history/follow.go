@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// reconnectAfter is for how long etcd is left alone after an error.
+// reconnectAfter is how long to wait after an error of etcd.
 const reconnectAfter = time.Second
 
-// Follow calls observe with every change from the first on, in order, until the context ends. The endpoint is etcd's, as
-// http://127.0.0.1:2379, at which it serves its JSON interface beside gRPC. It returns an error when it cannot go on
-// without a gap.
+// Follow calls observe with every change from the first on, in order, until the context ends. The endpoint is that of
+// etcd, such as http://127.0.0.1:2379, where it serves its JSON interface in addition to gRPC. It returns an error if
+// it cannot continue without a gap.
 func Follow(ctx context.Context, endpoint string, observe func(Change)) error {
 	next := int64(1)
 	for {
@@ -32,12 +32,12 @@ func Follow(ctx context.Context, endpoint string, observe func(Change)) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(reconnectAfter): // Whatever it was, the next watch tells, and nothing is lost meanwhile.
+		case <-time.After(reconnectAfter): // The next watch shows whether the error is permanent, and nothing is lost in between.
 		}
 	}
 }
 
-// gapError says that etcd has no longer what was not seen yet, or that it cannot be understood.
+// gapError is the error if etcd no longer has changes that were not seen, or sent something that cannot be read.
 type gapError struct{ text string }
 
 // Error implements error.
@@ -66,7 +66,7 @@ type (
 		} `json:"error"`
 	}
 	event struct {
-		// Type is empty for a write.
+		// Type is empty if the event is a write.
 		Type string `json:"type"`
 		KV   struct {
 			Key         []byte `json:"key"`
@@ -107,7 +107,7 @@ func read(stream io.Reader, next *int64, observe func(Change)) error {
 		case message.Error != nil:
 			return fmt.Errorf("watching etcd: %s", message.Error.Message)
 		case result.CompactRevision > 0:
-			return &gapError{fmt.Sprintf("etcd has only what is after revision %d, and changes are known up to %d", result.CompactRevision, *next-1)}
+			return &gapError{fmt.Sprintf("etcd has only changes after revision %d, and the last known revision is %d", result.CompactRevision, *next-1)}
 		case result.Canceled:
 			return fmt.Errorf("etcd ended the watch: %s", result.CancelReason)
 		}
@@ -121,7 +121,7 @@ func read(stream io.Reader, next *int64, observe func(Change)) error {
 	}
 }
 
-// deliver makes a change of an event, if it is of one of the kinds.
+// deliver observes an event as a change if it is of one of the kinds.
 func deliver(e *event, seen time.Time, observe func(Change)) error {
 	kind, key, ok := kindOf(string(e.KV.Key))
 	if !ok {

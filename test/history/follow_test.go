@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 		wantNext int64
 		wantErr  error
 	}{
-		"a Machine, a claim that goes, and an Event": {
+		"a Machine, a claim that is being deleted, and an Event": {
 			stream: `{"result":{"created":true}}` +
 				message(5, "/registry/cluster.x-k8s.io/machines/default/m", machine) +
 				message(6, "/registry/karpenter.sh/nodeclaims/a", claim) +
@@ -50,10 +50,10 @@ func TestRead(t *testing.T) {
 			wantNext: 9,
 			wantErr:  io.EOF,
 		},
-		"what was not seen is not there any more": {
+		"changes that were not seen no longer exist": {
 			stream:   `{"result":{"canceled":true,"compact_revision":"100"}}`,
 			wantNext: 1,
-			wantErr:  &gapError{text: "etcd has only what is after revision 100, and changes are known up to 0"},
+			wantErr:  &gapError{text: "etcd has only changes after revision 100, and the last known revision is 0"},
 		},
 		"an object that cannot be read": {
 			stream:   message(5, "/registry/karpenter.sh/nodeclaims/a", "no JSON"),

@@ -23,14 +23,15 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 	}
 }
 
-// observeInstance checks that an instance goes only after its Machine: a MachinePool's provider could remove any of them.
+// observeInstance checks that an instance is deleted only after its Machine: a MachinePool's provider could remove any
+// of them.
 func (c *Checker) observeInstance(change Change, before *Object) {
 	if machine := c.objects[Machine][change.Key]; before.Live() && !change.Object.Live() && machine.Live() {
 		c.checkDeleted(change, machine)
 	}
 }
 
-// learn remembers what the Machine has served and which provider ID its claim may have.
+// learn records which claims the Machine has served and which provider ID its claim can have.
 func (c *Checker) learn(machine *Object) {
 	if !slices.Contains(c.served[machine.UID], machine.Claim) {
 		c.served[machine.UID] = append(c.served[machine.UID], machine.Claim)
@@ -40,13 +41,13 @@ func (c *Checker) learn(machine *Object) {
 	}
 }
 
-// checkLinked checks a link that was written: no other claim that this Machine was ever linked to may need it still.
+// checkLinked checks a new link: no other claim that this Machine was ever linked to may still need it.
 func (c *Checker) checkLinked(change Change, before, after *Object) {
 	if before != nil && before.Claim == after.Claim {
 		return
 	}
 	if claim := c.claims[after.Claim]; claim.Live() && !after.Live() {
-		c.violated(change, WrongDelete, after.Name, "Machine %s, which was to go already, was linked to NodeClaim %s", change.Key, claim.Name)
+		c.violated(change, WrongDelete, after.Name, "Machine %s, which was already leaving, was linked to NodeClaim %s", change.Key, claim.Name)
 	}
 	for _, earlier := range c.served[after.UID] {
 		if claim := c.claims[earlier]; earlier != after.Claim && claim.Live() && c.servedByAnother(earlier, after) == nil {
@@ -60,16 +61,16 @@ func (c *Checker) checkLinked(change Change, before, after *Object) {
 func (c *Checker) checkTaken(change Change, before, after *Object) {
 	claim := c.claims[before.Claim]
 	if after.Claim != "" || !claim.Live() || !after.Live() {
-		return // A replaced link is checked as a new one.
+		return // A replaced link is checked as a new link.
 	}
 	if c.servedByAnother(before.Claim, after) == nil && !c.failed(change.Key, after, change.Seen) {
 		c.violated(change, LostLink, after.Name, "the link of Machine %s to NodeClaim %s was removed while the claim was alive and had no other Machine", change.Key, claim.Name)
 	}
 }
 
-// checkDeleted checks that a Machine which is now to go, for it or its instance is deleted, or it is chosen for that, does
-// not serve a live claim. A second Machine of a claim may go, if it is not the one that the claim knows by provider ID; so
-// may one that has failed.
+// checkDeleted checks that a Machine that is now leaving (it or its instance is being deleted, or it is marked for
+// deletion) does not serve a live claim. A second Machine of a claim is allowed to leave unless the claim has its
+// provider ID; so is one that has failed.
 func (c *Checker) checkDeleted(change Change, machine *Object) {
 	for _, claim := range c.sortedClaims() {
 		own := machine.ProviderID != "" && machine.ProviderID == claim.ProviderID
@@ -84,14 +85,14 @@ func (c *Checker) checkDeleted(change Change, machine *Object) {
 		case change.Kind != Machine:
 			what = "the instance of "
 		case after != nil && after.Deleted.IsZero():
-			how = "chosen to go"
+			how = "marked for deletion"
 		}
 		c.violated(change, WrongDelete, machine.Name, "%sMachine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
 			what, change.Key, state(machine), how, claim.Name, state(claim))
 	}
 }
 
-// claimName is how a claim is called, which may be gone.
+// claimName returns the name of a claim, which may no longer exist.
 func (c *Checker) claimName(uid types.UID, name string) string {
 	switch claim := c.claims[uid]; {
 	case claim != nil:

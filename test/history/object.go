@@ -28,7 +28,7 @@ const (
 	SimulatedMachine  Kind = "SimulatedMachine"
 )
 
-// prefixes are where etcd has the kinds.
+// prefixes are the key prefixes of the kinds in etcd.
 var prefixes = map[string]Kind{
 	"/registry/cluster.x-k8s.io/machinedeployments/":               MachineDeployment,
 	"/registry/cluster.x-k8s.io/machinepools/":                     MachinePool,
@@ -50,45 +50,45 @@ type Object struct {
 	UID     types.UID
 	Created time.Time
 
-	// Deleted is the deletion timestamp; zero while the object is to stay.
+	// Deleted is the deletion timestamp; zero unless the object is being deleted.
 	Deleted time.Time
 
 	// ProviderID is a NodeClaim's in its status, a Machine's and a SimulatedMachine's in its spec.
 	ProviderID string
 
-	// Node is the Node that a NodeClaim, Machine or SimulatedMachine has become.
+	// Node is the Node of a NodeClaim, Machine or SimulatedMachine.
 	Node string
 
-	// Claim and ClaimName are a Machine's link.
+	// Claim and ClaimName are the link of a Machine.
 	Claim     types.UID
 	ClaimName string
 
-	// Spare is whether the Machine was released for the next claim.
+	// Spare is whether the Machine was unlinked and can serve the next claim.
 	Spare bool
 
-	// Chosen is whether the operator has chosen the Machine to go.
+	// Chosen is whether the operator has marked the Machine for deletion.
 	Chosen bool
 
 	// Replicas are those of a MachineSet, MachineDeployment or MachinePool.
 	Replicas int32
 
-	// Failed is the reason for which a Machine's infrastructure, or a SimulatedMachine, is not ready. Whether it has
-	// failed, and does not just boot, depends on the reason.
+	// Failed is the reason for which a Machine's infrastructure, or a SimulatedMachine, is not ready. The reason
+	// decides whether it has failed or is just booting.
 	Failed string
 
-	// Finalizers keep the object after its deletion.
+	// Finalizers delay the removal of the object.
 	Finalizers []string
 
 	// True are the conditions of a NodeClaim that are true.
 	True []string
 }
 
-// Live tells whether the object is there and is to stay.
+// Live reports whether the object exists and is not being deleted.
 func (o *Object) Live() bool { return o != nil && o.Deleted.IsZero() && !o.Chosen }
 
 // Change is one write of one object.
 type Change struct {
-	// Revision is etcd's, and the object's resourceVersion.
+	// Revision is the revision in etcd, which is the object's resourceVersion.
 	Revision int64
 
 	// Seen is when the change reached this process.
@@ -96,10 +96,10 @@ type Change struct {
 
 	Kind Kind
 
-	// Key is the object's name, after its namespace if it has one.
+	// Key returns the object's name, after its namespace if it has one.
 	Key string
 
-	// Object is what was written; nil when the object is gone.
+	// Object is what was written; nil if the object was removed.
 	Object *Object
 }
 
@@ -165,7 +165,7 @@ func decode(kind Kind, value []byte) (*Object, error) {
 	return object, nil
 }
 
-// reason returns why a condition is False.
+// reason returns the reason of a condition that is False.
 func reason(conditions []metav1.Condition, of string) string {
 	for _, condition := range conditions {
 		if condition.Type == of && condition.Status == metav1.ConditionFalse {

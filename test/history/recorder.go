@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Recorder checks changes as they come, and writes down in words what happens. It is safe for concurrent use.
+// Recorder checks changes as they arrive, and logs their descriptions. It is safe for concurrent use.
 type Recorder struct {
 	mutex   sync.Mutex
 	checker *Checker
@@ -23,7 +23,7 @@ func NewRecorder(rules Rules, log io.Writer) *Recorder {
 	return &Recorder{checker: NewChecker(rules), log: log}
 }
 
-// Observe takes the next change.
+// Observe checks and logs the next change.
 func (r *Recorder) Observe(change Change) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -43,28 +43,28 @@ func (r *Recorder) print(line string) {
 	}
 }
 
-// Violations returns what was found so far, and an error if not all of it could be written down.
+// Violations returns the violations so far, and an error if the log is incomplete.
 func (r *Recorder) Violations() ([]Violation, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.checker.Violations(), r.failed
 }
 
-// End returns what must not be when everything has settled.
+// End returns what must not exist when everything has settled.
 func (r *Recorder) End() []Violation {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.checker.End()
 }
 
-// Claims returns how many claims there ever were.
+// Claims returns how many claims ever existed.
 func (r *Recorder) Claims() int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.checker.Claims()
 }
 
-// UIDs returns those of all objects of a kind that are there, sorted.
+// UIDs returns the sorted UIDs of all existing objects of a kind.
 func (r *Recorder) UIDs(kind Kind) []types.UID {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
