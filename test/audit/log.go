@@ -40,25 +40,25 @@ type Entry struct {
 	StageTimestamp           time.Time `json:"stageTimestamp"`
 }
 
-// Write tells whether the request asked for a change, whatever the answer was. Leases do not count: whoever holds one
-// renews it all the time.
+// Write reports whether the request was a write, whatever the response was. Leases do not count, because their holders
+// renew them all the time.
 func (e *Entry) Write() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
 		e.ObjectRef.Resource != "leases"
 }
 
-// Event tells whether the request is about a Kubernetes Event.
+// Event reports whether the request is about a Kubernetes Event.
 func (e *Entry) Event() bool { return e.ObjectRef.Resource == "events" }
 
-// By tells whether the client named itself so, as karpenter-capi in karpenter-capi/v1.0.
+// By reports whether the client's user agent has the given name, such as karpenter-capi in karpenter-capi/v1.0.
 func (e *Entry) By(agent string) bool { return strings.HasPrefix(e.UserAgent, agent+"/") }
 
-// Succeeded tells whether the request was carried out.
+// Succeeded reports whether the request succeeded.
 func (e *Entry) Succeeded() bool {
 	return e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
 }
 
-// What tells what was asked for, without the name of the object.
+// What returns what was requested, without the name of the object.
 func (e *Entry) What() string {
 	resource := e.ObjectRef.Resource
 	if e.ObjectRef.Subresource != "" {
@@ -76,7 +76,7 @@ func (e *Entry) String() string {
 	return fmt.Sprintf("%s %s %s: %d, by %s", e.StageTimestamp.Local().Format("15:04:05.000"), e.What(), name, e.ResponseStatus.Code, e.UserAgent)
 }
 
-// Log is an audit log that goes on being written.
+// Log is an audit log that kube-apiserver continues to write.
 type Log struct {
 	// Path of the file.
 	Path string
@@ -94,8 +94,8 @@ func (l Log) End() (Position, error) {
 	return Position(info.Size()), nil
 }
 
-// Since returns the entries after a position, and the position after them. A line that is just being written is left for
-// the next time. One that is not whole because its writer was killed is left out.
+// Since returns the entries after a position, and the position after them. A line that is still being written is
+// returned by the next call. A line that is incomplete because its writer was killed is skipped.
 func (l Log) Since(from Position) ([]Entry, Position, error) {
 	file, err := os.Open(l.Path)
 	if err != nil {
@@ -113,7 +113,7 @@ func (l Log) Since(from Position) ([]Entry, Position, error) {
 	return parse(data[:end]), from + Position(end), nil
 }
 
-// parse reads whole lines.
+// parse reads complete lines.
 func parse(data []byte) []Entry {
 	var entries []Entry
 	for line := range bytes.Lines(data) {

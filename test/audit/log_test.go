@@ -28,9 +28,9 @@ func TestWritesBy(t *testing.T) {
 		log  string
 		want []string
 	}{
-		"reads, leases and others' writes do not count": {log: list + lease + foreign + watchBegan},
-		"all others do, whatever the answer":            {log: status + status + event + conflict, want: []string{"2 × patch nodeclaims/status", "1 × create events", "1 × patch machines"}},
-		"a line that was cut off by a kill":             {log: halfALine + "\n" + status, want: []string{"1 × patch nodeclaims/status"}},
+		"reads, leases and writes of other clients do not count": {log: list + lease + foreign + watchBegan},
+		"all other writes do, whatever the response":             {log: status + status + event + conflict, want: []string{"2 × patch nodeclaims/status", "1 × create events", "1 × patch machines"}},
+		"a line that a kill cut off":                             {log: halfALine + "\n" + status, want: []string{"1 × patch nodeclaims/status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Count(WritesBy("karpenter-capi", parse([]byte(tc.log))))); diff != "" {

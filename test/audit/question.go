@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// WritesBy returns the requests of an agent that asked for a change.
+// WritesBy returns the writes of a user agent.
 func WritesBy(agent string, entries []Entry) []Entry {
 	var writes []Entry
 	for _, entry := range entries {
@@ -20,7 +20,7 @@ func WritesBy(agent string, entries []Entry) []Entry {
 	return writes
 }
 
-// Deleter returns the request that was the first to delete an object; nil if there is none in the log.
+// Deleter returns the request that was the first to delete an object; nil if the log has none.
 func Deleter(resource, name string, entries []Entry) *Entry {
 	for i := range entries {
 		if e := &entries[i]; e.Verb == "delete" && e.ObjectRef.Resource == resource && e.ObjectRef.Name == name && e.Succeeded() {
@@ -30,7 +30,7 @@ func Deleter(resource, name string, entries []Entry) *Entry {
 	return nil
 }
 
-// Count tells how many requests there are of each sort, the most frequent first.
+// Count returns how many requests of each sort there are, the most frequent first.
 func Count(entries []Entry) []string {
 	counts := map[string]int{}
 	for i := range entries {
