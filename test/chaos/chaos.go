@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	// waves is in how many parts the Pods come, so that claims are launched during all of the trouble.
+	// waves is the number of parts in which the Pods are created, so that claims are launched
+	// during the whole phase.
 	waves = 6
-	// leavingKills is how often the operator is killed while half of the Pods go.
+	// leavingKills is how often the operator is killed while half of the Pods are deleted.
 	leavingKills = 4
 
-	// An offering of which a machine could not be had is left alone for 3 minutes.
+	// An offering whose machine could not be launched is unavailable for 3 minutes.
 	settleWithin   = 6 * time.Minute
 	caughtUpWithin = 20 * time.Second
 )
@@ -52,7 +53,8 @@ func chaos(ctx context.Context, s *scene) (string, error) {
 	return verdict.counts(kills, recorder.Claims()), nil
 }
 
-// makeChaos lets the Pods come and go under kills. It returns how many kills there were.
+// makeChaos creates and deletes the Pods while components are killed. It returns the number of
+// kills.
 func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
 	s.step("6 offerings of %ss, one of them slow; of the machines of two of the others, %d %% fail", s.kind, s.failing)
 	if err := s.prepare(ctx); err != nil {
@@ -60,7 +62,7 @@ func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
 	}
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	blows := plan(random, s.kills, true)
-	s.step("%d pods, each on a node of its own, while components are killed %d times (-seed %d)", s.pods, len(blows), s.seed)
+	s.step("%d pods, each on its own node, while components are killed %d times (-seed %d)", s.pods, len(blows), s.seed)
 	err = s.trouble(ctx, blows, func(i int) error {
 		kills++
 		if wave := i * waves / len(blows); i == 0 || wave > (i-1)*waves/len(blows) {
@@ -77,7 +79,7 @@ func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
 		return kills, err
 	}
 	s.ended = false
-	s.step("half of the pods go, while the operator is killed %d times", leavingKills)
+	s.step("half of the pods are deleted, while the operator is killed %d times", leavingKills)
 	if err := s.trouble(ctx, plan(random, leavingKills, false), func(i int) error {
 		kills++
 		if i == 0 {
@@ -95,7 +97,7 @@ func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
 	return kills, err
 }
 
-// record follows the history until it is told to stop, which it reports how it went.
+// record follows the history until the returned function is called, which returns the result.
 func (s *scene) record(ctx context.Context) (*history.Recorder, func() error, error) {
 	etcd, err := s.Component(stack.Etcd)
 	if err != nil {

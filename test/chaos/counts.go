@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// counts is how much of everything there is.
+// counts is how many objects exist.
 type counts struct {
 	pods, running       int
 	claims, initialized int
@@ -32,12 +32,12 @@ func (c counts) String() string {
 		c.running, c.pods, c.initialized, c.claims, c.replicas, c.machines, c.instances, c.nodes)
 }
 
-// settled is how it is when each Pod has its claim, Machine, instance and Node, and nothing else is there.
+// settled returns the counts if each Pod has its claim, Machine, instance and Node, and nothing else exists.
 func settled(pods int) counts {
 	return counts{pods: pods, running: pods, claims: pods, initialized: pods, replicas: pods, machines: pods, instances: pods, nodes: pods}
 }
 
-// count asks the API server. What is being deleted is there; but it does not run and is not initialized.
+// count lists the objects. An object that is being deleted exists, but does not count as running or initialized.
 func (s *scene) count(ctx context.Context) (counts, error) {
 	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
 	machines, instances := &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}
@@ -64,12 +64,12 @@ func (s *scene) count(ctx context.Context) (counts, error) {
 	}, err
 }
 
-// settle waits until everything has settled on so many Pods.
+// settle waits until everything has settled with the given number of Pods.
 func (s *scene) settle(ctx context.Context, pods int, within time.Duration) error {
 	var counted time.Time
 	return s.Await(ctx, within, fmt.Sprintf("%d pods with a claim, Machine, instance and Node each, and nothing else", pods),
 		func(ctx context.Context) (bool, string, error) {
-			// To list all objects is much work for the API server, which has enough to do.
+			// Listing all objects is expensive for the API server, which is already busy.
 			if time.Since(counted) < countEvery {
 				return false, "", nil
 			}
@@ -89,14 +89,15 @@ type shown struct {
 	at   time.Time
 }
 
-// All is counted at most once in countEvery. A line of progress is written this long after the last one, if something has changed, or else.
+// Everything is counted at most once in countEvery. A line of progress is written this long after the last one, if
+// something has changed or if nothing has.
 const (
 	countEvery     = 2 * time.Second
 	changedAfter   = 5 * time.Second
 	unchangedAfter = 30 * time.Second
 )
 
-// show tells how far things are, now and then.
+// show prints the progress from time to time.
 func (s *scene) show(now counts) {
 	text := now.String()
 	if since := time.Since(s.shown.at); since > unchangedAfter || (text != s.shown.text && since > changedAfter) {
@@ -105,7 +106,7 @@ func (s *scene) show(now counts) {
 	}
 }
 
-// tell writes a line with the time since the beginning.
+// tell prints a line with the time since the beginning.
 func (s *scene) tell(format string, args ...any) {
 	fmt.Printf("    %4.0fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }

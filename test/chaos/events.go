@@ -13,10 +13,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 )
 
-// withoutRepetition leaves out the one sort of Event that Karpenter repeats without a cause, and returns how many they
-// are: that a Node cannot be consolidated, told of each Node and of each claim once in 15 minutes, and anew after a
-// restart, for what was told is kept in memory (karpenter: pkg/controllers/disruption/events/events.go, Unconsolidatable).
-// They change no object that anybody watches, and go after an hour. No configuration of a NodePool avoids them.
+// withoutRepetition omits the one sort of Event that Karpenter repeats without a cause, and returns how many there are:
+// that a Node cannot be consolidated. Karpenter creates it for each Node and each claim once in 15 minutes, and again
+// after a restart, because it remembers them only in memory (karpenter: pkg/controllers/disruption/events/events.go,
+// Unconsolidatable). They change no watched object, and expire after an hour. No configuration of a NodePool avoids
+// them.
 func (s *scene) withoutRepetition(ctx context.Context, writes []audit.Entry) (rest []audit.Entry, repeated int, err error) {
 	list := &corev1.EventList{}
 	if err := s.Workload.List(ctx, list); err != nil {

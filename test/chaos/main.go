@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chaos shows on a local stack that the operator may be killed at any moment, and that it is quiet when there
-// is nothing to do.
+// Command chaos shows on a local stack that the operator can be killed at any time, and that it is quiet when nothing
+// is left to do.
 //
-//	chaos         the operator is killed every few seconds while many claims are launched, and later removed; so are, now
-//	              and then, kube-apiserver and Cluster API. Everything must settle, and no invariant of docs/design may
-//	              ever be broken, see package history.
-//	chaos quiet   with many settled claims, the operator writes nothing; nor does it after a restart. See quiet.go.
+//	chaos         the operator is killed every few seconds while many claims are launched, and later removed; so
+//	              are kube-apiserver and Cluster API, less often. Everything must settle, and no invariant of
+//	              docs/design may ever be violated, see package history.
+//	chaos quiet   with many settled claims, the operator writes nothing, not even after a restart. See quiet.go.
 //
-// The last line says how it went; the exit code is 1 if anything is not as it must be. The logs stay in the state
-// folder, among them history.log, which tells what became of each claim and Machine. With CHAOS_KEEP=1 the stack is
-// left up.
+// The last line is the result; the exit code is 1 on any failure. The logs stay in the state folder, among them
+// history.log, which has the changes of each claim and Machine. With CHAOS_KEEP=1 the stack is left up.
 package main
 
 import (
@@ -52,23 +51,23 @@ func main() {
 	}
 }
 
-// sizes are what can be chosen.
+// sizes are the parameters of a trial.
 type sizes struct {
-	// pods is how many Pods there are at most, each of which needs a Node of its own.
+	// pods is the maximum number of Pods, each of which needs its own Node.
 	pods int
-	// kills is how often the operator is killed while they come.
+	// kills is how often the operator is killed while they are created.
 	kills int
 	// failing is the share of the machines of instance type a that fail, in percent. Those are more than half of all.
 	failing int
-	// launchTimeout is how long a machine may take to come up.
+	// launchTimeout is how long the launch of a machine can take.
 	launchTimeout time.Duration
-	// seed of what is chosen at random.
+	// seed of the random choices.
 	seed uint64
-	// period is for how long the operator must be quiet.
+	// period is how long the operator must be quiet.
 	period time.Duration
-	// kind of scalable resource.
+	// kind is the kind of scalable resource.
 	kind kinds.Kind
-	// removeAnnotated makes the provider of MachinePools like Azure's.
+	// removeAnnotated makes the provider of MachinePools behave like Azure's.
 	removeAnnotated bool
 }
 
@@ -81,13 +80,13 @@ func parse(name string, args []string) (sizes, error) {
 	chosen := sizes{kind: kinds.MachineDeployment}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&chosen.pods, "pods", byDefault.pods, "number of Pods, and so of claims")
-	flags.IntVar(&chosen.kills, "kills", byDefault.kills, "how often the operator is killed while the Pods come")
+	flags.IntVar(&chosen.kills, "kills", byDefault.kills, "how often the operator is killed while the Pods are created")
 	flags.IntVar(&chosen.failing, "failing", byDefault.failing, "share of the machines of instance type a, more than half of all, that fail, in percent")
-	flags.DurationVar(&chosen.launchTimeout, "launch-timeout", byDefault.launchTimeout, "how long a machine may take to come up")
-	flags.Uint64Var(&chosen.seed, "seed", byDefault.seed, "of what is chosen at random; the time by default")
-	flags.DurationVar(&chosen.period, "period", byDefault.period, "for how long the operator must be quiet")
+	flags.DurationVar(&chosen.launchTimeout, "launch-timeout", byDefault.launchTimeout, "how long the launch of a machine can take")
+	flags.Uint64Var(&chosen.seed, "seed", byDefault.seed, "seed of the random choices; default: the time")
+	flags.DurationVar(&chosen.period, "period", byDefault.period, "how long the operator must be quiet")
 	flags.Var(&chosen.kind, "kind", kinds.Usage)
-	flags.BoolVar(&chosen.removeAnnotated, "remove-annotated", false, "let the provider of MachinePools remove annotated machines also if replicas were not lowered, as Azure's does")
+	flags.BoolVar(&chosen.removeAnnotated, "remove-annotated", false, "make the provider of MachinePools remove annotated machines even if replicas were not lowered, as Azure's does")
 	if err := flags.Parse(args); err != nil {
 		return chosen, err
 	}
@@ -100,7 +99,7 @@ func parse(name string, args []string) (sizes, error) {
 	return chosen, nil
 }
 
-// run runs a trial on a stack of its own, and prints its last line.
+// run runs a trial on its own stack, and prints its last line.
 func run(ctx context.Context, name string, sizes sizes, trial func(context.Context, *scene) (string, error)) error {
 	began := time.Now()
 	fmt.Println("==> a local stack: Kubernetes, Cluster API, simulated machines and the operator")
@@ -117,9 +116,9 @@ func run(ctx context.Context, name string, sizes sizes, trial func(context.Conte
 	}
 	if os.Getenv("CHAOS_KEEP") == "1" && ctx.Err() == nil {
 		on.Detach()
-		fmt.Printf("\nThe stack is still up: export KUBECONFIG=%s\nStop it with: go run ./test/stack down --state-dir %s\n", on.Kubeconfig(), on.Dir())
+		fmt.Printf("\nThe stack is still running: export KUBECONFIG=%s\nStop it with: go run ./test/stack down --state-dir %s\n", on.Kubeconfig(), on.Dir())
 	} else {
-		fmt.Println("\n==> take the stack down")
+		fmt.Println("\n==> stop the stack")
 		err = errors.Join(err, on.Down(context.WithoutCancel(ctx)))
 	}
 	if err != nil {

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// operatorAgent is how the operator calls itself.
+	// operatorAgent is the user agent of the operator.
 	operatorAgent = "karpenter-capi"
 
-	// Karpenter writes conditions for some seconds after a claim has settled. Nothing is to come any more when there was
-	// no write in two looks in a row of this length.
+	// Karpenter writes conditions for some seconds after a claim has settled. Nothing is left to write after two
+	// consecutive periods of this length without a write.
 	calmLook   = 15 * time.Second
 	calmWithin = 3 * time.Minute
 
 	launchWithin = 8 * time.Minute
 
-	// restartWithin is how long a restart of the operator takes at most, and dueWithin how long it takes until no offering
-	// becomes available while the operator is to be quiet. They are all for 3 minutes or more.
+	// restartWithin is the maximum duration of a restart of the operator, and dueWithin that of the wait until no
+	// offering becomes available while the operator must be quiet. Offerings are unavailable for 3 minutes or more.
 	restartWithin = 10 * time.Second
 	dueWithin     = 5 * time.Minute
 
-	// shownWrites is how many single writes are told of.
+	// shownWrites is how many single writes are listed.
 	shownWrites = 20
 )
 
 // quiet is the trial in which nothing happens.
 func quiet(ctx context.Context, s *scene) (string, error) {
-	s.step("6 offerings of %ss, and %d pods, each on a node of its own", s.kind, s.pods)
+	s.step("6 offerings of %ss, and %d pods, each on its own node", s.kind, s.pods)
 	if err := s.prepare(ctx); err != nil {
 		return "", err
 	}
@@ -56,9 +56,9 @@ func quiet(ctx context.Context, s *scene) (string, error) {
 	return fmt.Sprintf("claims=%d writes=%d", s.pods, writes), nil
 }
 
-// beQuiet waits until the operator of so many claims writes no more, and then checks that it stays so for a while, that it writes nothing
-// when it is started again, and that it stays quiet. It returns the number of writes, which is 0 without an error.
-// Events count, too, all but one sort: see withoutRepetition.
+// beQuiet waits until the operator of the given number of claims stops writing. Then it checks that the operator writes
+// nothing during the period, nothing when it is started again, and nothing after that. It returns the number of writes,
+// which is 0 without an error. Events also count, except for one sort: see withoutRepetition.
 func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error) {
 	s.step("the operator has nothing to do, and writes nothing for %s", s.period)
 	if err := s.bringUpToDate(ctx); err != nil {
@@ -80,11 +80,11 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 	if writes, err = s.noWrites(ctx, from, claims, "in a settled cluster"); err != nil {
 		return writes, err
 	}
-	s.step("nor when it is started again, for as long")
+	s.step("nor when it is started again, for the same period")
 	if err := s.StopComponent(ctx, stack.Operator); err != nil {
 		return 0, err
 	}
-	// From here on, so that what it writes while it starts counts.
+	// The period begins here, so that writes during the start count.
 	if from, err = s.auditLog().End(); err != nil {
 		return 0, err
 	}
@@ -97,8 +97,9 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 	return s.noWrites(ctx, from, claims, "after it was started again")
 }
 
-// bringUpToDate makes Karpenter look at all claims now: whether they are consistent with their Nodes it looks only once in
-// ten minutes, and the first time there is no Node yet (karpenter: pkg/controllers/nodeclaim/consistency/controller.go).
+// bringUpToDate makes Karpenter check all claims now: it checks only once in ten minutes whether they are consistent
+// with their Nodes, and the first time there is no Node yet (karpenter:
+// pkg/controllers/nodeclaim/consistency/controller.go).
 func (s *scene) bringUpToDate(ctx context.Context) error {
 	if err := s.StopComponent(ctx, stack.Operator); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (s *scene) bringUpToDate(ctx context.Context) error {
 	})
 }
 
-// calm waits for two looks in a row without a write.
+// calm waits for two consecutive periods without a write.
 func (s *scene) calm(ctx context.Context) error {
 	log := s.auditLog()
 	looks, position, err := 0, audit.Position(0), error(nil)
@@ -146,10 +147,10 @@ func (s *scene) calm(ctx context.Context) error {
 	return nil
 }
 
-// nothingDue waits until no offering that is unavailable for now becomes available in the time to come: that is a change,
-// and is written down.
+// nothingDue waits until no unavailable offering becomes available within the given time, because the operator writes
+// that change.
 func (s *scene) nothingDue(ctx context.Context) error {
-	return s.Await(ctx, dueWithin, "no offering to become available soon", func(ctx context.Context) (bool, string, error) {
+	return s.Await(ctx, dueWithin, "no offering to become available within the period", func(ctx context.Context) (bool, string, error) {
 		template := &v1alpha1.KarpenterMachineTemplate{}
 		if err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, template); err != nil {
 			return false, err.Error(), nil
@@ -163,7 +164,7 @@ func (s *scene) nothingDue(ctx context.Context) error {
 	})
 }
 
-// noWrites returns an error that tells of the operator's writes after a position, if there are any.
+// noWrites returns an error with the operator's writes after a position, if there are any.
 func (s *scene) noWrites(ctx context.Context, from audit.Position, claims int, when string) (int, error) {
 	entries, _, err := s.auditLog().Since(from)
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *scene) noWrites(ctx context.Context, from audit.Position, claims int, w
 		return 0, err
 	}
 	if most := 2 * claims; repeated > most {
-		return repeated, fmt.Errorf("the operator told %d times %s that a Node cannot be consolidated, and may do so %d times, once for each Node and claim", repeated, when, most)
+		return repeated, fmt.Errorf("the operator reported %d times %s that a Node cannot be consolidated; it may do so %d times, once for each Node and claim", repeated, when, most)
 	}
 	if len(writes) > 0 {
 		return len(writes), fmt.Errorf("the operator is not quiet %s:\n%s", when, describe(writes))
@@ -183,7 +184,7 @@ func (s *scene) noWrites(ctx context.Context, from audit.Position, claims int, w
 	return 0, nil
 }
 
-// describe tells of writes: how many there are of which sort, Events on their own, and the first of them.
+// describe describes writes: how many of each sort, Events separately, and the first of them.
 func describe(writes []audit.Entry) string {
 	var text strings.Builder
 	for _, count := range audit.Count(writes) {

@@ -29,17 +29,17 @@ var manifests string
 
 const readyWithin = time.Minute
 
-// failureReason is what a machine that fails says: there is none of its kind.
+// failureReason is the reason of a machine that fails: no capacity of its kind is left.
 const failureReason = "InsufficientInstanceCapacity"
 
-// scene is a stack on which a trial goes on.
+// scene is a stack on which a trial runs.
 type scene struct {
 	*stack.Stack
 	sizes
 	began time.Time
 	shown shown
 
-	// ended is whether no trouble is made any more, so that what does not go away stays.
+	// ended is whether the kills have ended, so that a remaining failure is permanent.
 	ended bool
 }
 
@@ -47,12 +47,12 @@ func newScene(on *stack.Stack, sizes sizes) *scene {
 	return &scene{Stack: on, sizes: sizes, began: time.Now()}
 }
 
-// auditLog is that of the one API server.
+// auditLog is the audit log of the only API server.
 func (s *scene) auditLog() audit.Log {
 	return audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}
 }
 
-// prepare makes everything but the Pods.
+// prepare creates everything except the Pods.
 func (s *scene) prepare(ctx context.Context) error {
 	for _, base := range s.infrastructure() {
 		if err := s.Management.Create(ctx, base); err != nil {
@@ -98,7 +98,7 @@ func (s *scene) infrastructure() []client.Object {
 		var failure *infrav1.Failure
 		switch instanceType {
 		case failingType:
-			failure = &infrav1.Failure{Percent: int32(s.failing), Reason: failureReason, Message: "There is none left in this zone"}
+			failure = &infrav1.Failure{Percent: int32(s.failing), Reason: failureReason, Message: "No capacity is left in this zone"}
 		case slowType:
 			delays.ProviderID, delays.NodeJoin = delay(20*time.Second, 10*time.Second), delay(5*time.Second, 5*time.Second)
 		}
@@ -110,7 +110,7 @@ func (s *scene) infrastructure() []client.Object {
 	return templates
 }
 
-// base returns a template of machines, or of pools of them.
+// base returns a template of machines, or of machine pools.
 func (s *scene) base(meta metav1.ObjectMeta, machine infrav1.SimulatedMachineSpec) client.Object {
 	if s.kind == kinds.MachinePool {
 		pools := &infrav1.SimulatedMachinePoolTemplate{ObjectMeta: meta}

@@ -14,12 +14,12 @@ import (
 // blow is one kill.
 type blow struct {
 	component string
-	// after is for how long all is left to run before, and down for how long the component is gone at least.
+	// after is how long everything runs before it, and down the minimum time that the component does not run.
 	after, down time.Duration
 }
 
-// plan returns the blows of a phase: the operator is killed so many times, and between that the API server at a third
-// and at two thirds of them, and Cluster API at half, if others is set.
+// plan returns the blows of a phase: the operator is killed the given number of times. If others is set, the API server
+// is also killed after a third and after two thirds of these, and Cluster API after half.
 func plan(random *rand.Rand, kills int, others bool) []blow {
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(random.Int64N(int64(most-least)))
@@ -40,14 +40,14 @@ func plan(random *rand.Rand, kills int, others bool) []blow {
 	return blows
 }
 
-// trouble deals the blows, and calls before with the number of each before it is dealt.
+// trouble executes the blows, and calls before with the number of each blow before it.
 func (s *scene) trouble(ctx context.Context, blows []blow, before func(int) error) error {
 	for i, b := range blows {
 		if err := before(i); err != nil {
 			return err
 		}
 		if err := s.deal(ctx, b); err != nil {
-			return fmt.Errorf("blow %d of %d, to %s: %w", i+1, len(blows), b.component, err)
+			return fmt.Errorf("kill %d of %d, of %s: %w", i+1, len(blows), b.component, err)
 		}
 		if now, err := s.count(ctx); err == nil {
 			s.show(now)
@@ -73,7 +73,7 @@ func (s *scene) deal(ctx context.Context, b blow) error {
 	return s.StartComponent(ctx, b.component)
 }
 
-// pass lets time pass. It is the pace of the trouble, or a period that something must last; nothing is awaited with it.
+// pass waits. It is for the pace of the kills, or for a period that something must last, never for a condition.
 func pass(ctx context.Context, period time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -20,13 +20,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
-// verdict is what was found.
+// verdict is the result of a trial.
 type verdict struct {
 	violations []history.Violation
 	requests   []audit.Entry
 }
 
-// verdict looks at the history and at what is left now.
+// verdict checks the history and the objects that are left now.
 func (s *scene) verdict(ctx context.Context, recorder *history.Recorder) (*verdict, error) {
 	v := &verdict{}
 	var err error
@@ -56,22 +56,22 @@ func (v *verdict) count(rule history.Rule) int {
 	return count
 }
 
-// counts is the last line.
+// counts returns the last line.
 func (v *verdict) counts(kills, claims int) string {
 	return fmt.Sprintf("kills=%d claims=%d machines_leaked=%d double_links=%d wrong_deletes=%d",
 		kills, claims, v.count(history.Leak), v.count(history.DoubleLink), v.count(history.WrongDelete))
 }
 
-// String tells each violation in words, and who deleted the Machine that it is about.
+// String describes each violation, and who deleted the affected Machine.
 func (v *verdict) String() string {
-	lines := []string{fmt.Sprintf("%d invariants were broken", len(v.violations))}
+	lines := []string{fmt.Sprintf("%d violations of invariants", len(v.violations))}
 	for _, violation := range v.violations {
 		line := "  " + violation.String()
 		if violation.Rule == history.WrongDelete {
 			if request := audit.Deleter("machines", violation.Machine, v.requests); request != nil {
 				line += "; " + request.String()
 			} else {
-				line += "; the audit log does not say by whom"
+				line += "; the audit log does not show by whom"
 			}
 		}
 		lines = append(lines, line)
@@ -79,7 +79,7 @@ func (v *verdict) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// nodesWithoutMachine returns the Nodes that no Machine stands for.
+// nodesWithoutMachine returns the Nodes without a Machine.
 func (s *scene) nodesWithoutMachine(ctx context.Context) ([]history.Violation, error) {
 	nodes, machines := &corev1.NodeList{}, &clusterv1.MachineList{}
 	if err := errors.Join(s.Workload.List(ctx, nodes), s.Management.List(ctx, machines)); err != nil {
@@ -98,9 +98,10 @@ func (s *scene) nodesWithoutMachine(ctx context.Context) ([]history.Violation, e
 	return found, nil
 }
 
-// caughtUp waits until the history ends with what the API server has: so none of it is missing.
+// caughtUp waits until the history ends with the objects of the API server, so that nothing is
+// missing.
 func (s *scene) caughtUp(ctx context.Context, recorder *history.Recorder) error {
-	return s.Await(ctx, caughtUpWithin, "the history to end with the objects that are there", func(ctx context.Context) (bool, string, error) {
+	return s.Await(ctx, caughtUpWithin, "the history to end with the existing objects", func(ctx context.Context) (bool, string, error) {
 		claims, machines := &karpv1.NodeClaimList{}, &clusterv1.MachineList{}
 		if err := errors.Join(s.Workload.List(ctx, claims), s.Management.List(ctx, machines)); err != nil {
 			return false, err.Error(), nil
@@ -109,7 +110,7 @@ func (s *scene) caughtUp(ctx context.Context, recorder *history.Recorder) error 
 			history.NodeClaim: uids(claims.Items), history.Machine: uids(machines.Items),
 		} {
 			if known := recorder.UIDs(kind); !slices.Equal(known, there) {
-				return false, fmt.Sprintf("%d objects of kind %s in the history, %d at the API server, or not the same", len(known), kind, len(there)), nil
+				return false, fmt.Sprintf("%d objects of kind %s in the history, %d at the API server, or different ones", len(known), kind, len(there)), nil
 			}
 		}
 		return true, "", nil

@@ -16,13 +16,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// Instance types of which something special is told.
+// Instance types with special behavior.
 const (
 	failingType = "a"
 	slowType    = "slow"
 )
 
-// All instance types are alike, and a Pod fills more than half of one: each Pod needs a Node of its own.
+// All instance types have the same size, and a Pod uses more than half of it, so each Pod needs its own Node.
 var (
 	capacity = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
@@ -38,14 +38,14 @@ var (
 
 // workload is a Deployment with a NodePool of the same name, and its share of all Pods.
 type workload struct {
-	// Name, and the InstanceTypes and Zones that its NodePool allows, each with commas between.
+	// Name, and the InstanceTypes and Zones that its NodePool allows, separated by commas.
 	Name, InstanceTypes, Zones string
 	// share of 30 parts.
 	share int
 }
 
-// workloads use all offerings, the cheapest of those they may. Only machines of instance type a can fail: an offering
-// with a failed machine is left alone for minutes, and whoever wants a, can do with another.
+// workloads use all offerings, each the cheapest of those that it may use. Only machines of instance type a can fail:
+// an offering with a failed machine is unavailable for minutes, and workloads that allow a also allow another type.
 var workloads = []workload{
 	{"a-1", "a, c", "zone-1", 8},
 	{"a-2", "a, b", "zone-2", 6},
@@ -56,7 +56,7 @@ var workloads = []workload{
 	{"any", "a, b, c", "zone-1, zone-2", 4},
 }
 
-// spread returns how many Pods each workload has when all have so many together.
+// spread returns how many Pods each workload has, given the total.
 func spread(pods int) []int {
 	parts := 0
 	for _, w := range workloads {
@@ -65,7 +65,7 @@ func spread(pods int) []int {
 	counts := make([]int, len(workloads))
 	done, before := 0, 0
 	for i, w := range workloads {
-		// What is lost by rounding is the next one's.
+		// The rest from rounding goes to the next one.
 		before += w.share
 		counts[i] = pods*before/parts - done
 		done += counts[i]
@@ -97,7 +97,7 @@ func deployments() []*appsv1.Deployment {
 	return all
 }
 
-// scale makes so many Pods be wanted.
+// scale sets the total number of Pods.
 func (s *scene) scale(ctx context.Context, pods int) error {
 	for i, count := range spread(pods) {
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: workloads[i].Name}}
