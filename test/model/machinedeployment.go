@@ -2,15 +2,13 @@
 
 package model
 
-// MachineDeployment returns the replicas that a MachineDeployment gives to its one
-// MachineSet, which has the given replicas and number of Machines in its status,
-// deleting ones included (core/reconcilers/machinedeployment: planOnDelete and
-// mdutil.NewMSNewReplicas).
+// MachineDeployment returns the replicas that a MachineDeployment gives to its one MachineSet,
+// which has the given replicas and number of Machines in its status, including those that are being
+// deleted (core/reconcilers/machinedeployment: planOnDelete and mdutil.NewMSNewReplicas).
 //
-// Lower replicas are passed on at once. Higher ones are not: it adds what is
-// missing to the larger of replicas and Machines. So, while deleted Machines are
-// still there, it gives nothing as long as there are as many Machines as wanted,
-// and else comes closer by the same small step in each reconciliation. With
+// Lower replicas are passed on immediately. Higher ones are not: it adds the missing number to the
+// larger of replicas and Machines. So, while deleted Machines still exist, it adds nothing if there
+// are as many Machines as wanted, and otherwise the same small step in each reconciliation. With
 // replicas 1, 10 Machines, and now 12 wanted: 1, 3, 5, 7, 9, 11, 12.
 func MachineDeployment(replicas, machineSetReplicas, machineSetMachines int32) int32 {
 	if replicas <= machineSetReplicas {
@@ -20,19 +18,19 @@ func MachineDeployment(replicas, machineSetReplicas, machineSetMachines int32) i
 	return machineSetReplicas + max(missing, 0)
 }
 
-// Set is what a MachineDeployment looks at in one of its MachineSets.
+// Set is what a MachineDeployment reads from one of its MachineSets.
 type Set struct {
-	// Replicas in its spec, and Machines in its status, deleting ones included.
+	// Replicas in its spec, and Machines in its status, including those that are being deleted.
 	Replicas, Machines int32
 }
 
 // MachineDeploymentOnDelete returns the replicas that a MachineDeployment with the strategy
-// OnDelete gives to its MachineSets in one reconciliation: those of the current MachineSet,
-// and those of the older ones, which are given with the oldest first
+// OnDelete gives to its MachineSets in one reconciliation: those of the current MachineSet, and
+// those of the older ones, which are passed with the oldest first
 // (core/reconcilers/machinedeployment: planOnDelete and mdutil.NewMSNewReplicas).
 //
-// What is too much goes from the oldest MachineSet first, whichever Machine is marked.
-// What is missing comes to the current one.
+// Surplus replicas are removed from the oldest MachineSet first, whichever Machine is marked.
+// Missing replicas are added to the current one.
 func MachineDeploymentOnDelete(replicas int32, current Set, older []Set) (newCurrent int32, newOlder []int32) {
 	sum, all := current.Replicas, max(current.Replicas, current.Machines)
 	for _, set := range older {
@@ -60,7 +58,7 @@ func MachineDeploymentOnDelete(replicas int32, current Set, older []Set) (newCur
 		}
 		fewer := min(newOlder[i], tooMany)
 		if fewer > 0 {
-			// From its spec: what was missing is forgotten, until the next reconciliation.
+			// It reads the spec: the missing number is forgotten until the next reconciliation.
 			newOlder[i] = max(older[i].Replicas-fewer, 0)
 		}
 		tooMany -= fewer

@@ -9,39 +9,37 @@ import (
 	"slices"
 )
 
-// PoolProvider is how an infrastructure provider treats the replicas of a
-// MachinePool. The zero value is the strictest: it always brings the number of its
-// instances to the replicas, and honours the annotation cluster.x-k8s.io/delete-machine.
+// PoolProvider is how an infrastructure provider treats the replicas of a MachinePool. The zero
+// value is the strictest: it always changes the number of its instances to the replicas, and
+// honours the annotation cluster.x-k8s.io/delete-machine.
 type PoolProvider struct {
-	// Lenient tells that it acts on changed replicas only: an instance that was
-	// deleted is not replaced.
+	// Lenient is whether it acts only when replicas change: an instance that was deleted is not
+	// replaced.
 	Lenient bool
-	// IgnoresAnnotation tells that it does not look at the annotation.
+	// IgnoresAnnotation is whether it ignores the annotation.
 	IgnoresAnnotation bool
-	// RemovesAnnotated tells that it removes all annotated instances, whatever the
-	// replicas are, and no other as long as one of these is there; as Azure does.
+	// RemovesAnnotated is whether it removes all annotated instances, whatever the replicas are,
+	// and no other while one of these exists, as Azure does.
 	RemovesAnnotated bool
 }
 
-// Instance is what a provider looks at in one instance of a pool.
+// Instance is what a provider reads from one instance of a pool.
 type Instance struct {
-	// UID identifies it, and decides its place among those that could go.
+	// UID identifies it, and decides its place in the order of removal.
 	UID string
-	// Going tells that the instance itself is being deleted. That only its Machine is
-	// being deleted, and is still drained or held up by a hook, no provider looks at.
+	// Going is whether the instance itself is being deleted. No provider reads whether only its
+	// Machine is being deleted, and is still being drained or blocked by a hook.
 	Going bool
-	// DeleteAnnotation tells that its Machine has the annotation
-	// cluster.x-k8s.io/delete-machine.
+	// DeleteAnnotation is whether its Machine has the annotation cluster.x-k8s.io/delete-machine.
 	DeleteAnnotation bool
 }
 
-// MachinePool returns how many instances a provider makes, and which it removes, in
-// that order. Acted are the replicas that it has brought its instances to before;
-// -1 if there were none.
+// MachinePool returns how many instances a provider creates, and which it removes, in that order.
+// Acted are the replicas on which it has acted before; -1 if there were none.
 //
-// Instances that are going do not count. Of those that could go, annotated ones go
-// first, and then any, for Cluster API does not say which: here by a hash of the
-// UID, so that neither age nor name tells.
+// Instances that are being deleted do not count. Annotated instances are removed first, and then
+// any, because Cluster API does not specify which: here by a hash of the UID, so that neither age
+// nor name decides.
 func MachinePool(provider PoolProvider, replicas, acted int32, instances []Instance) (create int32, remove []string) {
 	if provider.Lenient && replicas == acted {
 		return 0, nil

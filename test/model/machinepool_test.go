@@ -24,7 +24,7 @@ func TestMachinePool(t *testing.T) {
 	strict, lenient, ignoring := PoolProvider{}, PoolProvider{Lenient: true}, PoolProvider{IgnoresAnnotation: true}
 	removing := PoolProvider{RemovesAnnotated: true}
 
-	// By the hash, c goes before b, and b before a.
+	// By the hash, c is removed before b, and b before a.
 	for name, test := range map[string]struct {
 		provider        PoolProvider
 		replicas, acted int32
@@ -35,19 +35,19 @@ func TestMachinePool(t *testing.T) {
 		"none":      {acted: -1},
 		"the first": {replicas: 3, acted: -1, create: 3},
 		"enough":    {replicas: 1, acted: 1, instances: []Instance{instance("a")}},
-		"a new pool, and a lenient one": {
+		"a new pool of a lenient provider": {
 			provider: lenient, replicas: 2, acted: -1, create: 2,
 		},
-		"one that is going is replaced": {
+		"one that is being deleted is replaced": {
 			provider: strict, replicas: 2, acted: 2, instances: []Instance{instance("a"), instance("b", going)}, create: 1,
 		},
-		"one that is going is not replaced by a lenient one": {
+		"one that is being deleted is not replaced by a lenient provider": {
 			provider: lenient, replicas: 2, acted: 2, instances: []Instance{instance("a"), instance("b", going)},
 		},
-		"one that is going is not replaced if replicas were lowered": {
+		"one that is being deleted is not replaced if replicas were lowered": {
 			provider: strict, replicas: 1, acted: 2, instances: []Instance{instance("a"), instance("b", going)},
 		},
-		"a lenient one makes up for it when replicas change": {
+		"a lenient provider replaces it when replicas change": {
 			provider: lenient, replicas: 3, acted: 2, instances: []Instance{instance("a")}, create: 2,
 		},
 		"the annotated one": {
@@ -58,28 +58,28 @@ func TestMachinePool(t *testing.T) {
 			provider: strict, replicas: 1, acted: 3,
 			instances: []Instance{instance("a"), instance("b", annotated), instance("c")}, remove: []string{"b", "c"},
 		},
-		"any, if it looks at no annotation": {
+		"any, if the provider ignores the annotation": {
 			provider: ignoring, replicas: 2, acted: 3,
 			instances: []Instance{instance("a"), instance("b", annotated), instance("c")}, remove: []string{"c"},
 		},
-		"a lenient one honours the annotation, too": {
+		"a lenient provider also honours the annotation": {
 			provider: lenient, replicas: 2, acted: 3,
 			instances: []Instance{instance("a"), instance("b", annotated), instance("c")}, remove: []string{"b"},
 		},
-		"an annotated one that is going uses up no place": {
+		"an annotated one that is being deleted does not count as removed": {
 			provider: strict, replicas: 1, acted: 3,
 			instances: []Instance{instance("a"), instance("b", annotated, going), instance("c")}, remove: []string{"c"},
 		},
 		"annotated ones stay without lower replicas": {
 			provider: strict, replicas: 2, acted: 2, instances: []Instance{instance("a", annotated), instance("b")},
 		},
-		"annotated ones go without lower replicas": {
+		"annotated ones are removed without lower replicas": {
 			provider: removing, replicas: 2, acted: 2, instances: []Instance{instance("a", annotated), instance("b")}, remove: []string{"a"},
 		},
 		"and are replaced": {
 			provider: removing, replicas: 2, acted: 2, instances: []Instance{instance("a", annotated, going), instance("b")}, create: 1,
 		},
-		"no other goes while an annotated one does": {
+		"no other is removed while an annotated one is being deleted": {
 			provider: removing, replicas: 1, acted: 3, instances: []Instance{instance("a", annotated, going), instance("b"), instance("c")},
 		},
 	} {
@@ -95,7 +95,7 @@ func TestMachinePool(t *testing.T) {
 	}
 }
 
-// TestMachinePoolRemovesAny wants victims whose place nobody could guess from their age.
+// TestMachinePoolRemovesAny checks that the removed instances do not depend on their age.
 func TestMachinePoolRemovesAny(t *testing.T) {
 	var instances []Instance
 	for i := range 50 {
@@ -103,6 +103,6 @@ func TestMachinePoolRemovesAny(t *testing.T) {
 	}
 	_, remove := MachinePool(PoolProvider{}, 0, 50, instances)
 	if slices.IsSorted(remove) || slices.IsSortedFunc(remove, func(a, b string) int { return strings.Compare(b, a) }) {
-		t.Errorf("they go by age: %v", remove)
+		t.Errorf("they are removed by age: %v", remove)
 	}
 }

@@ -8,36 +8,34 @@ import (
 	"time"
 )
 
-// Machine is what a MachineSet looks at in one of its Machines.
+// Machine is what a MachineSet reads from one of its Machines.
 type Machine struct {
 	Name string
 	// Created is its creation timestamp. API servers cut it to whole seconds.
 	Created time.Time
-	// Deleting tells that it has a deletion timestamp.
+	// Deleting is whether it has a deletion timestamp.
 	Deleting bool
-	// DeleteAnnotation tells that it has the annotation cluster.x-k8s.io/delete-machine.
+	// DeleteAnnotation is whether it has the annotation cluster.x-k8s.io/delete-machine.
 	DeleteAnnotation bool
-	// Healthy tells that it has a Node, and that neither of its conditions NodeHealthy
-	// and HealthCheckSucceeded is False.
+	// Healthy is whether it has a Node, and that neither of its conditions NodeHealthy and
+	// HealthCheckSucceeded is False.
 	Healthy bool
 }
 
-// MachineSet returns how many Machines a MachineSet makes, and which it deletes, in
-// that order (core/reconcilers/machineset: syncReplicas and
-// machineset_deletion_order.go).
+// MachineSet returns how many Machines a MachineSet creates, and which it deletes, in that order
+// (core/reconcilers/machineset: syncReplicas and machineset_deletion_order.go).
 //
-// A blocked one, whose preflight checks fail, creates none, reports that in its condition
-// ScalingUp, and deletes Machines all the same (machineset_preflight.go, runPreflightChecks).
+// A blocked one, whose preflight checks fail, creates none and reports that in its condition
+// ScalingUp. It still deletes Machines (machineset_preflight.go, runPreflightChecks).
 //
-// Deleting Machines count as Machines, and are the first of those to go: each of
-// them uses up one of the places that there are too many.
+// Machines that are being deleted count as Machines, and come first in the order of deletion: each
+// of them counts as one of the surplus Machines.
 //
-// Healthy Machines of the same second go in the order in which they are given here.
-// Cluster API has no order among them: its comparison reads the clock for each of
-// the two, so the first always seems the younger one. Only when Machines are some
-// months old do the numbers get equal, and the name decides; all that are older
-// than a year are equal in this way, whenever they were made. Nor does the model
-// have Machines that were created in the future.
+// Healthy Machines of the same second are deleted in the order in which they are passed. Cluster
+// API has no order among them: its comparison reads the clock for each of the two, so the first
+// always seems to be the younger one. Only when Machines are some months old are the numbers equal,
+// and the name decides; all that are older than a year are equal in this way, whenever they were
+// created. The model does not cover Machines with a creation timestamp in the future.
 func MachineSet(replicas int32, blocked bool, machines []Machine) (create int32, remove []string) {
 	tooMany := len(machines) - int(replicas)
 	if tooMany <= 0 {
@@ -56,7 +54,7 @@ func MachineSet(replicas int32, blocked bool, machines []Machine) (create int32,
 	return 0, remove
 }
 
-// deletionOrder has those first that go first.
+// deletionOrder sorts Machines so that those that are deleted first come first.
 func deletionOrder(a, b Machine) int {
 	switch pa, pb := priority(a), priority(b); {
 	case pa != pb:
@@ -68,8 +66,8 @@ func deletionOrder(a, b Machine) int {
 	}
 }
 
-// Cluster API's priorities. Those of healthy Machines are below 50, by e to the power
-// of -age, so a healthy one never goes before an unhealthy one.
+// Cluster API's priorities. Those of healthy Machines are below 50, by e to the power of -age, so a
+// healthy one is never deleted before an unhealthy one.
 const (
 	deleting  = 100
 	annotated = 80

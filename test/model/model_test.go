@@ -12,16 +12,16 @@ import (
 func TestMachineDeployment(t *testing.T) {
 	for name, test := range map[string]struct {
 		replicas, machineSet, machines int32
-		// want is what the MachineSet gets in one reconciliation after the other, if its
-		// Machines stay as they are.
+		// want is what the MachineSet gets in consecutive reconciliations, if its Machines do not
+		// change.
 		want []int32
 	}{
-		"nothing to do":                          {3, 3, 3, []int32{3}},
-		"scaled up":                              {5, 3, 3, []int32{5}},
-		"scaled up, before the first are made":   {5, 3, 0, []int32{5}},
+		"nothing to do": {3, 3, 3, []int32{3}},
+		"scaled up":     {5, 3, 3, []int32{5}},
+		"scaled up, before the first are created": {5, 3, 0, []int32{5}},
 		"scaled down":                            {3, 5, 5, []int32{3}},
 		"scaled down to nothing":                 {0, 5, 9, []int32{0}},
-		"no more than there are, deleting ones":  {5, 4, 5, []int32{4}},
+		"as many as there are, deleting ones":    {5, 4, 5, []int32{4}},
 		"fewer than there are, deleting ones":    {5, 4, 7, []int32{4}},
 		"one more, while one is deleting":        {6, 4, 5, []int32{5, 6}},
 		"one more, while many are deleting":      {7, 0, 6, []int32{1, 2, 3, 4, 5, 6, 7}},
@@ -101,17 +101,17 @@ func TestMachineSet(t *testing.T) {
 			machines: []Machine{machine("b", 1), machine("c", 0), machine("a", 2)},
 			remove:   []string{"a", "b", "c"},
 		},
-		"a deleting one counts, so none is made": {
+		"a deleting one counts, so none is created": {
 			replicas: 2, machines: []Machine{machine("a", 0), machine("b", 0, deleting)},
 		},
-		"a deleting one counts, so fewer are made": {
+		"a deleting one counts, so fewer are created": {
 			replicas: 3, machines: []Machine{machine("a", 0), machine("b", 0, deleting)}, create: 1,
 		},
-		"deleting ones use up the places": {
+		"deleting ones count as deleted": {
 			replicas: 1, machines: []Machine{machine("a", 0), machine("b", 1), machine("c", 0, deleting)},
 			remove: []string{"b"},
 		},
-		"a deleting one uses up the place of an annotated one": {
+		"a deleting one counts instead of an annotated one": {
 			replicas: 2, machines: []Machine{machine("a", 0, annotated), machine("b", 1), machine("c", 0, deleting)},
 		},
 		"annotated, then booting, then newest": {
@@ -130,11 +130,11 @@ func TestMachineSet(t *testing.T) {
 			replicas: 1, machines: []Machine{machine("b", 0, annotated), machine("a", 9, annotated)},
 			remove: []string{"a"},
 		},
-		"healthy ones of one second as they come": {
+		"healthy ones of one second in the given order": {
 			replicas: 1, machines: []Machine{machine("b", 1), machine("c", 1), machine("a", 1)},
 			remove: []string{"b", "c"},
 		},
-		"a second is what counts": {
+		"times are compared by the second": {
 			replicas: 1,
 			machines: []Machine{machine("b", 1), machine("a", 1, func(m *Machine) { m.Created = m.Created.Add(time.Millisecond) })},
 			remove:   []string{"b"},
@@ -146,7 +146,7 @@ func TestMachineSet(t *testing.T) {
 			replicas: 1, blocked: true, machines: []Machine{machine("a", 0), machine("b", 0, annotated)},
 			remove: []string{"b"},
 		},
-		"more deleting ones than there are too many": {
+		"more deleting ones than surplus ones": {
 			replicas: 2, machines: []Machine{machine("a", 0, deleting), machine("b", 0, deleting), machine("c", 0)},
 		},
 	} {

@@ -2,40 +2,40 @@
 
 package model
 
-// order is in which steps a Machine leaves a pool. Each of them begins when the operator has chosen the Machine, which
-// is written on it, so that no claim gets it any more.
+// order is the steps in which a Machine leaves a pool. Each order begins when the operator has marked the Machine, so
+// that it is no longer linked to a claim.
 type order struct {
 	// annotate it for the provider, before replicas are lowered.
 	annotate bool
-	// settle: wait, before replicas are lowered and before it is let go, until the provider has seen all that was written.
+	// settle: wait, before replicas are lowered and before it is deleted, until the provider has seen all writes.
 	settle bool
-	// hold its instance, by a pre-terminate hook, from its link on until it is let go.
+	// hold its instance, by a pre-terminate hook, from its link on until it is deletable.
 	hold bool
-	// deleteFirst: delete it, and lower replicas when its instance goes.
+	// deleteFirst: delete it, and lower replicas when its instance is being deleted.
 	deleteFirst bool
-	// whole: do not choose any, but lower replicas to nothing when no claim is left.
+	// whole: do not mark any, but lower replicas to zero when no claim is left.
 	whole bool
 }
 
 var held = order{hold: true, annotate: true, settle: true}
 
-// disturbances is how often something may happen.
+// disturbances is how often something can happen.
 type disturbances struct {
-	// comes and ends are claims, deleted are Machines that somebody else deletes, dies and chosenDies are instances that
-	// end by themselves, and have not or have been chosen before.
+	// comes and ends are claims, deleted are Machines that a user deletes, dies and chosenDies are instances that fail,
+	// before or after they were marked.
 	comes, ends, deleted, dies, chosenDies int8
 }
 
 // poolPlan is what to do with a pool.
 type poolPlan struct {
 	replicas int8
-	// choose are Machines to mark; link is one to give to a claim, and letGo are those
-	// to delete, and to take the hook from.
+	// choose are Machines to mark; link is one to link to a claim, and letGo are those to delete, with their hooks
+	// removed.
 	choose, link, letGo []int
 }
 
-// decide returns the plan for a pool as it was seen, for the orders that the operator
-// does not have. Settled tells that the provider must have seen all that was written.
+// decide returns the plan for a pool as it was seen, for the orders that the operator does not use. Settled is whether
+// the provider must have seen all writes.
 func decide(o order, replicas, claims, waiting int8, machines []poolMachine, settled bool) poolPlan {
 	if o.whole {
 		return decideWhole(replicas, claims, waiting, machines)
@@ -45,7 +45,7 @@ func decide(o order, replicas, claims, waiting int8, machines []poolMachine, set
 	for _, m := range machines {
 		switch {
 		case !m.machine || m.going:
-		case m.annotated && o.hold && !m.hook: // Let go: it may be gone by now.
+		case m.annotated && o.hold && !m.hook: // It was deleted, and may no longer exist.
 		case m.annotated:
 			leaving++
 		case m.deleting:
@@ -93,7 +93,7 @@ func decide(o order, replicas, claims, waiting int8, machines []poolMachine, set
 	return plan
 }
 
-// decideWhole lowers replicas only to nothing, when no claim is left, and raises them again when no Machine is.
+// decideWhole lowers replicas only to zero, when no claim is left, and raises them again when no Machine is left.
 func decideWhole(replicas, claims, waiting int8, machines []poolMachine) poolPlan {
 	var there, live int8
 	plan := poolPlan{}
@@ -115,7 +115,7 @@ func decideWhole(replicas, claims, waiting int8, machines []poolMachine) poolPla
 	return plan
 }
 
-// operate does the first thing that there is to do: after it the process may crash, and what follows is decided anew.
+// operate does the first step of a plan: the process can crash after it, and the rest is decided again.
 func (w *poolWorld) operate(o order) {
 	isSettled := w.replicasSeen == w.replicas
 	for i, m := range w.seen {

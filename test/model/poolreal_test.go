@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// decideForReal returns the plan of the operator itself. A wait is over here when the
-// provider has seen what it is for.
+// decideForReal returns the plan of the operator's own code. A wait is over when the provider has
+// seen what the operator waits for.
 func (w *poolWorld) decideForReal() poolPlan {
 	state := planner.State{Replicas: int32(w.replicas), Scaling: planner.Pool{ReplicasSeen: w.replicasSeen == w.replicas}}
 	for i := range w.waiting {
@@ -20,7 +20,7 @@ func (w *poolWorld) decideForReal() poolPlan {
 	}
 	for i, m := range w.machines {
 		if m.serves == serving {
-			// That it has its Machine is known from the Machine alone.
+			// Only the Machine shows that the claim has it.
 			seen := w.seen[i].serves == serving
 			state.Claims = append(state.Claims, planner.Claim{UID: claimOf(i), Name: string(claimOf(i)), NeedsMachine: !seen})
 		}
@@ -38,7 +38,7 @@ func (w *poolWorld) decideForReal() poolPlan {
 			machine.Claim, machine.HasNode = claimOf(i), true
 		}
 		state.Machines = append(state.Machines, machine)
-		if m.deleting && m.hook && !m.annotated { // as the reconciler does with what others delete
+		if m.deleting && m.hook && !m.annotated { // as the reconciler does with Machines that a user deletes
 			plan.choose = append(plan.choose, i)
 		}
 	}
@@ -56,7 +56,7 @@ func (w *poolWorld) decideForReal() poolPlan {
 	return plan
 }
 
-// claimOf returns the claim that the Machine in a place has.
+// claimOf returns the claim of the Machine at an index.
 func claimOf(place int) types.UID {
 	return types.UID("served-" + strconv.Itoa(place))
 }

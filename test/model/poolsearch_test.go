@@ -11,15 +11,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
-// What a search can find, worst last.
+// The results of a search, worst last.
 const (
 	right   = "right"
 	stuck   = "stuck"   // a claim may never get its Machine, or a Machine without a claim may stay
-	endless = "endless" // more and more instances may be made
+	endless = "endless" // more and more instances may be created
 	wrong   = "wrong"   // an instance that serves a live claim may be removed
 )
 
-// search goes through all interleavings, oldest world first, and returns what it has found, and how many worlds.
+// search visits all interleavings, oldest state first, and returns the result and the number of states.
 func search(provider PoolProvider, o order, d disturbances) (string, int) {
 	start := poolWorld{replicas: 2, replicasSeen: 2, acted: 2, left: d}
 	for i := range 2 {
@@ -55,7 +55,7 @@ func search(provider PoolProvider, o order, d disturbances) (string, int) {
 	return right, len(worlds)
 }
 
-// countBefore returns how many worlds there are from which one of the given ones can be reached, these included.
+// countBefore returns the number of states from which one of the given ones can be reached, including these.
 func countBefore(before [][]int, given []int) int {
 	reached := map[int]bool{}
 	for open := slices.Clone(given); len(open) > 0; {
@@ -69,7 +69,7 @@ func countBefore(before [][]int, given []int) int {
 	return len(reached)
 }
 
-// worst returns the worst that can happen with any of some disturbances, and how many worlds it has seen.
+// worst returns the worst result with any of some disturbances, and the number of states.
 func worst(provider PoolProvider, o order, all ...disturbances) (result string, worlds int) {
 	result = right
 	for _, d := range all {
@@ -97,15 +97,15 @@ func TestPoolOrders(t *testing.T) {
 	searched := 0
 	for name, test := range map[string]struct {
 		order order
-		// want has what comes of it with each of the providers above.
+		// want is the result with each of the providers above.
 		want [5]string
 	}{
 		"lower":                         {order{}, [5]string{wrong, wrong, wrong, wrong, wrong}},
 		"delete, lower":                 {order{deleteFirst: true}, [5]string{wrong, wrong, wrong, wrong, wrong}},
 		"annotate, lower":               {order{annotate: true}, [5]string{wrong, wrong, wrong, wrong, wrong}},
 		"annotate, wait, lower":         {order{annotate: true, settle: true}, [5]string{wrong, wrong, wrong, stuck, wrong}},
-		"hold, annotate, lower, let go": {order{hold: true, annotate: true}, [5]string{wrong, wrong, wrong, wrong, wrong}},
-		"hold, annotate, wait, lower, wait, let go": {held, [5]string{right, right, wrong, stuck, wrong}},
+		"hold, annotate, lower, delete": {order{hold: true, annotate: true}, [5]string{wrong, wrong, wrong, wrong, wrong}},
+		"hold, annotate, wait, lower, wait, delete": {held, [5]string{right, right, wrong, stuck, wrong}},
 	} {
 		for i, provider := range []PoolProvider{strict, likeAzure, ignoring, lenient, lenientIgnoring} {
 			t.Run(name, func(t *testing.T) {
@@ -119,10 +119,10 @@ func TestPoolOrders(t *testing.T) {
 			})
 		}
 	}
-	counts.Print(t, fmt.Sprintf("search of machine pools: %d worlds in which no instance of a live claim can be removed", searched))
+	counts.Print(t, fmt.Sprintf("search of machine pools: %d states in which no instance of a live claim can be removed", searched))
 }
 
-// TestPoolOneByOne wants that to delete first is enough where nothing is replaced, as long as nothing else happens.
+// TestPoolOneByOne checks that deleting first is enough with lenient providers, if nothing else happens.
 func TestPoolOneByOne(t *testing.T) {
 	for _, provider := range []PoolProvider{lenient, lenientIgnoring} {
 		if got, _ := worst(provider, order{deleteFirst: true}, disturbances{ends: 1}); got != right {
@@ -131,23 +131,23 @@ func TestPoolOneByOne(t *testing.T) {
 	}
 }
 
-// TestPoolWhole wants that any provider can empty a pool in which no claim is left.
+// TestPoolWhole checks that any provider can empty a pool in which no claim is left.
 func TestPoolWhole(t *testing.T) {
 	for _, provider := range []PoolProvider{strict, likeAzure, ignoring, lenient, lenientIgnoring} {
 		if got, _ := worst(provider, order{whole: true}, disturbances{ends: 2}); got != right {
 			t.Errorf("with %+v: %s", provider, got)
 		}
-		// Before that Machines without a claim stay, but none that has one goes.
+		// Before that Machines without a claim stay, but none with a claim is removed.
 		if got, _ := worst(provider, order{whole: true}, disturbances{comes: 1, ends: 2}, disturbances{ends: 1, deleted: 1}, disturbances{ends: 1, dies: 1}); got != stuck {
 			t.Errorf("with %+v: %s", provider, got)
 		}
 	}
 }
 
-// TestPoolChosenDies is the race that is left: an instance that was chosen ends by itself while lower replicas are on
-// their way. The provider makes another one, and then has one too many.
+// TestPoolChosenDies is the remaining race: the instance of a marked Machine fails before the provider sees lower
+// replicas. The provider creates a replacement, and then has one too many.
 func TestPoolChosenDies(t *testing.T) {
 	if got, _ := worst(strict, held, disturbances{ends: 1, chosenDies: 1}); got != wrong {
-		t.Errorf("%s, so the document says too little", got)
+		t.Errorf("%s, so the document claims too little", got)
 	}
 }

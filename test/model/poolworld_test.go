@@ -8,12 +8,12 @@ import "strconv"
 const (
 	spare   = iota // no claim yet
 	serving        // a live claim
-	over           // a claim that is gone
+	over           // a claim that no longer exists
 )
 
 // poolMachine is an instance and its Machine.
 type poolMachine struct {
-	// There is an instance, with a Machine for it; made a while later.
+	// There is an instance, and a Machine for it, which is created later.
 	instance, machine bool
 	// The Machine has the annotation and the hook, and is being deleted.
 	annotated, hook, deleting bool
@@ -22,7 +22,7 @@ type poolMachine struct {
 	serves int8
 }
 
-// poolWorld is all there is. It is a value, so that a search can remember where it was.
+// poolWorld is the complete state. It is a value, so that a search can remember the states that it has visited.
 type poolWorld struct {
 	machines [6]poolMachine
 	// seen is the operator's cache; annotated and replicasSeen are the provider's.
@@ -35,7 +35,8 @@ type poolWorld struct {
 	left         disturbances
 }
 
-// next returns all worlds that one step leads to; wrong tells that a step removes an instance that serves a live claim.
+// next returns all states that one step leads to; wrong reports whether a step removes an instance that serves a live
+// claim.
 func (w poolWorld) next(provider PoolProvider, o order) (worlds []poolWorld, wrong, full bool) {
 	step := func(change func(*poolWorld)) {
 		after := w
@@ -77,7 +78,7 @@ func (w poolWorld) next(provider PoolProvider, o order) (worlds []poolWorld, wro
 	return worlds, wrong, full
 }
 
-// lose ends the claim of a Machine that others delete; Karpenter makes another one for its Pods.
+// lose ends the claim of a Machine that a user deletes; Karpenter creates another one for its Pods.
 func (w *poolWorld) lose(i int) {
 	if w.machines[i].serves == serving {
 		w.machines[i].serves = over
@@ -85,23 +86,24 @@ func (w *poolWorld) lose(i int) {
 	}
 }
 
-// die ends an instance without its Machine; the provider deletes the Machine then, and no hook holds what is not there.
+// die ends an instance without its Machine; the provider then deletes the Machine, and a hook cannot hold an instance
+// that does not exist.
 func (w *poolWorld) die(i int) {
 	w.lose(i)
 	w.machines[i].deleting, w.machines[i].going, w.machines[i].hook = true, true, false
 }
 
-// cloud brings a Machine that is being deleted, and its instance, one step further.
+// cloud does the next step for a Machine that is being deleted, and its instance.
 func (m *poolMachine) cloud() {
 	switch {
 	case m.going:
-		*m = poolMachine{} // Another instance may take its place here.
+		*m = poolMachine{} // Another instance can use its index now.
 	case m.deleting && !m.hook:
 		m.going = true
 	}
 }
 
-// provide is the infrastructure provider: it knows its instances, and sees replicas and annotations in its cache.
+// provide is the infrastructure provider: it knows its instances, and reads replicas and annotations from its cache.
 func (w *poolWorld) provide(provider PoolProvider) (wrong, full bool) {
 	var instances []Instance
 	for i, m := range w.machines {
@@ -115,7 +117,7 @@ func (w *poolWorld) provide(provider PoolProvider) (wrong, full bool) {
 		i, _ := strconv.Atoi(uid)
 		m := &w.machines[i]
 		switch {
-		case !m.machine: // Cluster API is about to make it.
+		case !m.machine: // Cluster API is about to create it.
 			w.acted = -1
 		case !m.deleting:
 			wrong = wrong || m.serves == serving
@@ -131,7 +133,7 @@ func (w *poolWorld) provide(provider PoolProvider) (wrong, full bool) {
 	return wrong, create > 0
 }
 
-// even tells that each claim has a Machine, and each Machine a claim.
+// even reports whether each claim has a Machine, and each Machine a claim.
 func (w poolWorld) even() bool {
 	serves := int8(0)
 	for _, m := range w.machines {
