@@ -10,24 +10,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// staleBound is for how long a cache of our process holds news back at once.
+// staleBound is how long a cache of our process can withhold changes at a time.
 const staleBound = 5 * time.Second
 
-// outdatedBound is for how long all caches of a new process may see nothing, if the API
-// server that it has started with is behind.
+// outdatedBound is how long all caches of a new process can see nothing, if it started with an API
+// server that is behind.
 const outdatedBound = 20 * time.Second
 
-// kinds are those that our process has a cache of. Each lags for itself.
+// kinds are the kinds in the cache of our process. Each lags independently.
 var kinds = []string{
 	"Cluster", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachinePool", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata",
 	infrastructureKind, groupKind + "Template", groupKind, instanceKind,
 }
 
-// workloadKinds are those of them that are in the workload cluster.
+// workloadKinds are the kinds among them that are in the workload cluster.
 var workloadKinds = []string{"KarpenterMachineTemplate", "Node", "NodeClaim", "NodePool"}
 
-// cache is what our process knows, or an infrastructure provider: for each kind the
-// state after one of the changes of the past.
+// cache is the cache of our process or of an infrastructure provider: for each kind the state after
+// one of the past changes.
 type cache struct {
 	server *server
 	kinds  []string
@@ -35,15 +35,14 @@ type cache struct {
 	view   view
 	at     map[string]int       // the number of changes seen, by kind
 	frozen map[string]time.Time // until when a kind sees nothing
-	// outdated is until when no kind sees anything, however old that gets.
+	// outdated is until when no kind sees anything, however old the cache becomes.
 	outdated time.Time
-	// halfBlind tells that only those of the workload cluster are meant by that.
+	// halfBlind is whether that affects only the kinds of the workload cluster.
 	halfBlind bool
 }
 
-// newCache returns a cache that was filled now or, with a source of randomness, with
-// each kind as of some seconds ago, as an API server's own cache may answer; but for
-// known kinds.
+// newCache returns a cache that was filled now. With a source of randomness, each kind except the
+// known ones has its state of some seconds ago, as an API server's own cache can return it.
 func newCache(s *server, kinds []string, bound time.Duration, stale *rand.Rand, known []string) *cache {
 	c := &cache{server: s, kinds: kinds, bound: bound, view: view{}, at: map[string]int{}, frozen: map[string]time.Time{}}
 	for _, kind := range kinds {
@@ -70,8 +69,8 @@ func (c *cache) apply(change *change) {
 	}
 }
 
-// catchUp lets the cache see changes, and calls notify for each. With a source of
-// randomness it sees some of them, and a kind may then see nothing for a while.
+// catchUp lets the cache see changes, and calls notify for each. With a source of randomness it
+// sees some of them, and a kind can then see nothing for some seconds.
 func (c *cache) catchUp(stale *rand.Rand, notify func(*change)) {
 	now := c.server.clock.Now()
 	for _, kind := range c.kinds {

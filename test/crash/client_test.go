@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// live is a client of the server. What it does not have, nobody here uses.
+// live is a client of the server. It has only the methods that are used here.
 type live struct {
 	client.WithWatch
 	*server
@@ -119,7 +119,7 @@ func (s *server) current(object client.Object, version string) (client.Object, e
 	return current, nil
 }
 
-// patch applies a patch; part takes that of the result which may be changed.
+// patch applies a patch; part selects the part of the result that can be changed.
 func (s *server) patch(object client.Object, patch client.Patch, part func(before, patched client.Object) client.Object) error {
 	data, err := patch.Data(object)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *server) patch(object client.Object, patch client.Patch, part func(befor
 		return err
 	}
 	if len(changes) == 0 {
-		assign(object, before) // core writes metadata and status one after the other, one of them in vain
+		assign(object, before) // core writes metadata and status in sequence, one of them without effect
 		return nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
@@ -189,7 +189,7 @@ func keepIdentity(before, after client.Object) {
 	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
 }
 
-// assign copies a stored object into that of a caller.
+// assign copies a stored object into the caller's object.
 func assign(into, stored client.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(stored.DeepCopyObject()).Elem())
 }

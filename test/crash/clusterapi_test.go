@@ -18,8 +18,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
-// machineDeployments is Cluster API's controller of MachineDeployments: each has
-// one MachineSet, which it gives its replicas.
+// machineDeployments is Cluster API's controller of MachineDeployments: each has one MachineSet,
+// which gets its replicas.
 func (w *world) machineDeployments() {
 	w.server.actor = "MachineDeployment"
 	sees, consistent := w.capiSees("MachineSet")
@@ -108,8 +108,9 @@ func newMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 	return machine
 }
 
-// reportScalingUp sets the condition ScalingUp of a MachineSet that had so many Machines when
-// it acted (core/reconcilers/machineset/machineset_controller_status.go, setScalingUpCondition).
+// reportScalingUp sets the condition ScalingUp of a MachineSet that had the given number of
+// Machines when it acted (core/reconcilers/machineset/machineset_controller_status.go,
+// setScalingUpCondition).
 func (w *world) reportScalingUp(set *clusterv1.MachineSet, machines int) {
 	condition := metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionFalse,
 		Reason: clusterv1.MachineSetNotScalingUpReason, LastTransitionTime: metav1.NewTime(w.clock.Now())}
@@ -126,8 +127,8 @@ func (w *world) reportScalingUp(set *clusterv1.MachineSet, machines int) {
 	conditions.Set(set, condition)
 }
 
-// syncMetadata gives the Machines of a MachineSet the labels and annotations of its
-// template, as it does all the time, but for those that are being deleted
+// syncMetadata gives the Machines of a MachineSet the labels and annotations of its template, as
+// the MachineSet controller does all the time, except for those that are being deleted
 // (core/reconcilers/machineset/machineset_controller.go, syncMachines).
 func (w *world) syncMetadata(set *clusterv1.MachineSet, own []*clusterv1.Machine) {
 	for _, seen := range own {
@@ -153,7 +154,7 @@ func lacks(all, some map[string]string) bool {
 	return false
 }
 
-// modelOf returns what a MachineSet looks at in a Machine.
+// modelOf returns what a MachineSet reads from a Machine.
 func modelOf(m *clusterv1.Machine, _ int) model.Machine {
 	_, chosen := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	return model.Machine{Name: m.Name, Created: m.CreationTimestamp.Time, Deleting: !m.DeletionTimestamp.IsZero(),

@@ -4,16 +4,16 @@ package crash
 
 import "time"
 
-// capiBound is for how long the cache of Cluster API holds news back at once.
+// capiBound is how long the cache of Cluster API can withhold changes at a time.
 const capiBound = 3 * time.Second
 
-// capiKinds are those that Cluster API's controllers of MachineDeployments and MachineSets
-// have a cache of. Each lags for itself.
+// capiKinds are the kinds in the cache of Cluster API's controllers of MachineDeployments and
+// MachineSets. Each lags independently.
 var capiKinds = []string{"MachineDeployment", "MachineSet", "Machine"}
 
-// capiSees returns what these controllers decide by, and whether that has the objects of a
-// kind as the controller that acts has written them: else it waits (util/controller,
-// DeferNextReconcileUntilCacheUpToDate). What others have written it does not wait for.
+// capiSees returns the view of these controllers, and whether it contains the acting controller's
+// own writes of a kind: otherwise the controller waits (util/controller,
+// DeferNextReconcileUntilCacheUpToDate). It does not wait for writes of other controllers.
 func (w *world) capiSees(written string) (view, bool) {
 	if !w.mode.peers {
 		return w.server.head, true

@@ -23,8 +23,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// sleepless is a clock on which nobody sleeps: core waits a second after a write,
-// for its cache to catch up, which would be a second for each claim here.
+// sleepless is a clock whose Sleep returns immediately: core sleeps for a second after a write, so
+// that its cache catches up, which would take a second for each claim here.
 type sleepless struct{ *clocktesting.FakeClock }
 
 func (sleepless) Sleep(time.Duration) {}
@@ -42,9 +42,9 @@ func (p *process) coreControllers() []*controller {
 	}
 }
 
-// provision is core's provisioner: it makes a claim for each that is wanted and is
-// not there, or is going. It sees what there is: that core's own cache could make
-// it count wrong is not what is searched for here.
+// provision is core's provisioner: it creates a claim for each wanted one that does not exist or is
+// being deleted. It sees the actual state: wrong counts because of core's own cache are not
+// searched for here.
 func (p *process) provision() {
 	alive := 0
 	for _, claim := range p.world.claims() {
@@ -64,7 +64,7 @@ func (p *process) provision() {
 	}
 }
 
-// offers tells whether anything can be launched.
+// offers reports whether anything can be launched.
 func (p *process) offers() bool {
 	pool := &karpv1.NodePool{}
 	if err := p.client.Get(p.ctx, types.NamespacedName{Name: poolName}, pool); err != nil {
@@ -82,7 +82,7 @@ func (p *process) offers() bool {
 	return false
 }
 
-// newClaim returns a claim as core's provisioner makes it.
+// newClaim returns a claim as core's provisioner creates it.
 func newClaim(number int) *karpv1.NodeClaim {
 	in := func(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}

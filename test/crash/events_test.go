@@ -38,8 +38,7 @@ func (p *process) resources(c *change) []string {
 	return names
 }
 
-// everyResource returns all scalable resources if the Cluster comes, is paused or
-// goes on.
+// everyResource returns all scalable resources if the Cluster is created, paused or resumed.
 func (p *process) everyResource(c *change) []string {
 	before, _ := c.before.(*clusterv1.Cluster)
 	after, _ := c.after.(*clusterv1.Cluster)
@@ -49,7 +48,7 @@ func (p *process) everyResource(c *change) []string {
 	return p.known()
 }
 
-// resourcesOrFailed are also those of a template whose unavailable offerings change.
+// resourcesOrFailed includes the resources of a template whose unavailable offerings change.
 func (p *process) resourcesOrFailed(c *change) []string {
 	before, _ := c.before.(*v1alpha1.KarpenterMachineTemplate)
 	after, _ := c.after.(*v1alpha1.KarpenterMachineTemplate)
@@ -59,7 +58,7 @@ func (p *process) resourcesOrFailed(c *change) []string {
 	return p.resources(c)
 }
 
-// known are the resources that exist or that a claim names.
+// known returns the resources that exist or that a claim names.
 func (p *process) known() []string {
 	names := slices.Concat(sortedNames(p.cache.view["MachineDeployment"]), sortedNames(p.cache.view["MachinePool"]))
 	for _, claim := range sortedNames(p.cache.view["NodeClaim"]) {

@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// How long after its creation, or deletion, a Machine gets there.
+// How long after its creation, or deletion, a Machine reaches the state.
 const (
 	toProviderID = 10 * time.Second
 	toNode       = 25 * time.Second
@@ -27,9 +27,9 @@ const (
 	toEnd        = 4 * time.Second
 )
 
-// infrastructure is Cluster API's controller of Machines and the provider behind
-// it, for Machines of MachineDeployments: a Machine gets a provider ID, a Node, and a
-// reference to it; or it fails. A deleted one goes, unless its pre-drain hook holds it.
+// infrastructure is Cluster API's controller of Machines and the provider behind it, for Machines of
+// MachineDeployments: a Machine gets a provider ID, a Node, and a reference to it; or it fails. A deleted one is
+// removed, unless its pre-drain hook blocks that.
 func (w *world) infrastructure() {
 	w.server.actor = "infrastructure"
 	for _, machine := range w.machines() {
@@ -41,7 +41,7 @@ func (w *world) infrastructure() {
 	}
 }
 
-// boot lets a Machine come one step further.
+// boot does the next step of a Machine.
 func (w *world) boot(m *clusterv1.Machine) {
 	age := w.clock.Since(m.CreationTimestamp.Time) - w.mode.slowness(m.Name)
 	if len(m.Status.Conditions) == 0 {
@@ -52,7 +52,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 		return
 	}
 	if w.fails != nil && w.fails(m) && m.Spec.ProviderID == "" {
-		w.setInfrastructureReady(m, metav1.ConditionFalse, "InsufficientInstanceCapacity", "the infrastructure has no such machine now")
+		w.setInfrastructureReady(m, metav1.ConditionFalse, "InsufficientInstanceCapacity", "the infrastructure has no capacity for the machine")
 		return
 	}
 	if m.Spec.ProviderID == "" {
@@ -72,9 +72,9 @@ func (w *world) boot(m *clusterv1.Machine) {
 	}
 }
 
-// mayJoin reports whether a Node with this ID joins. Where IDs are used again, that takes
-// longer than the end of the claim that had it before: when core ends a claim it deletes all
-// Nodes with its ID, whosever they are (nodeclaim/lifecycle, finalize).
+// mayJoin reports whether a Node with this ID joins. If IDs are used again, a Node joins only after the claim that had
+// the ID has ended: when core ends a claim, it deletes all Nodes with its ID, even those of other claims
+// (nodeclaim/lifecycle, finalize).
 func (w *world) mayJoin(id string) bool {
 	for _, claim := range w.claims() {
 		if w.mode.reused && !claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID == id {
@@ -84,8 +84,8 @@ func (w *world) mayJoin(id string) bool {
 	return w.alone == nil || !w.alone()
 }
 
-// newProviderID returns the ID of a new instance. Where IDs are used again, as those of
-// physical hosts, it is that of a Machine that no longer exists, and neither does its Node, if there is one.
+// newProviderID returns the ID of a new instance. If IDs are used again, like those of physical hosts, it is that of a
+// Machine that no longer exists and whose Node no longer exists, if there is one.
 func (w *world) newProviderID(name string) string {
 	used := map[string]bool{}
 	for _, m := range w.machines() {
@@ -114,7 +114,7 @@ func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.Condi
 	w.server.put(m)
 }
 
-// terminate lets a deleted Machine go.
+// terminate continues the deletion of a Machine.
 func (w *world) terminate(m *clusterv1.Machine) {
 	if w.keeps != nil && w.keeps() || held(m) || w.clock.Since(m.DeletionTimestamp.Time)-w.mode.slowness(m.Name) < toEnd {
 		return
@@ -122,7 +122,7 @@ func (w *world) terminate(m *clusterv1.Machine) {
 	w.end(m)
 }
 
-// end lets a Machine go whose infrastructure is gone, its Node first.
+// end removes a Machine whose infrastructure no longer exists, its Node first.
 func (w *world) end(m *clusterv1.Machine) {
 	if node, ok := w.server.head["Node"][m.Name]; ok {
 		must(client.IgnoreNotFound(w.live().Delete(context.Background(), node)))
@@ -132,8 +132,8 @@ func (w *world) end(m *clusterv1.Machine) {
 	w.server.put(m)
 }
 
-// held tells whether a hook holds a Machine: one before the drain those that have a
-// Node, and one before the end all.
+// held reports whether a hook blocks the deletion of a Machine: a pre-drain hook if it has a Node, and a pre-terminate
+// hook always.
 func held(m *clusterv1.Machine) bool {
 	return m.Status.NodeRef.IsDefined() && annotations.HasWithPrefix(clusterv1.PreDrainDeleteHookAnnotationPrefix, m.Annotations) ||
 		annotations.HasWithPrefix(clusterv1.PreTerminateDeleteHookAnnotationPrefix, m.Annotations)

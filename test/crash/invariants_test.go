@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// check checks, after one change, what must hold at every moment (docs/design).
+// check checks, after one change, what must always hold (docs/design).
 func (w *world) check(c *change) {
 	switch c.kind {
 	case "Machine":
@@ -28,14 +28,14 @@ func (w *world) check(c *change) {
 	case instanceKind:
 		if m := w.machine(c.name); m != nil && c.before != nil && (c.after == nil || c.after.GetDeletionTimestamp() != nil) {
 			if uid, served := w.serves(m); served && !w.ended[c.name] {
-				w.fail("the instance of Machine %s, which serves live claim %s, is to go", c.name, uid)
+				w.fail("the instance of Machine %s, which serves live claim %s, is leaving", c.name, uid)
 			}
 		}
 	case "NodeClaim":
 		if c.after == nil {
 			for _, m := range w.machines() {
 				if claimUID(m) == c.before.GetUID() {
-					w.fail("%s goes before its Machine %s", c.name, m.Name)
+					w.fail("%s is deleted before its Machine %s", c.name, m.Name)
 				}
 			}
 		}
@@ -43,16 +43,16 @@ func (w *world) check(c *change) {
 	}
 }
 
-// checkMachine: no Machine that serves a live claim goes, or gets another claim.
+// checkMachine checks that no Machine that serves a live claim is deleted, or gets another claim.
 func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	if before == nil {
 		return
 	}
 	if w.own[c.name] && (after == nil || leaving(after) || claimUID(after) != "") {
-		w.fail("Machine %s, which was there before, is to go or is linked", c.name)
+		w.fail("Machine %s, which existed before the adoption, is leaving or linked", c.name)
 	}
 	if c.actor == "provider" && !leaving(before) && after != nil && leaving(after) && !w.ended[c.name] && !w.isKnownLoss(before) {
-		w.fail("Machine %s is removed by the provider, and was not chosen: it could have been any", c.name)
+		w.fail("Machine %s is removed by the provider, and was not marked: it could have been any", c.name)
 	}
 	if after != nil && !leaving(before) && leaving(after) {
 		w.noteMark(after)
@@ -62,10 +62,10 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 		return
 	}
 	if served && (after == nil || leaving(after)) {
-		w.fail("Machine %s, which serves live claim %s, is to go", c.name, uid)
+		w.fail("Machine %s, which serves live claim %s, is leaving", c.name, uid)
 	}
 	if served && after != nil && claimUID(after) != uid {
-		w.fail("Machine %s serves live claim %s and is parted from it", c.name, uid)
+		w.fail("Machine %s serves live claim %s and is unlinked from it", c.name, uid)
 	}
 	if after != nil && claimUID(after) != claimUID(before) && claimUID(after) != "" {
 		w.noteLink(after)
@@ -86,7 +86,7 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 	}
 }
 
-// checkProviderIDs: a claim has its own provisional ID or that of its Machine, and
+// checkProviderIDs checks that a claim has its own provisional ID or that of its Machine, and that
 // no two claims share one. If IDs are used again, its Machine may no longer exist.
 func (w *world) checkProviderIDs() {
 	claimOf := map[string]string{}
@@ -110,8 +110,8 @@ func (w *world) checkProviderIDs() {
 	}
 }
 
-// serves returns the live claim that a Machine serves, before this change of it:
-// the claim it is linked to, unless another Machine is the one that the claim keeps.
+// serves returns the live claim that a Machine serves, before this change of it: the claim it is
+// linked to, unless the claim keeps another Machine.
 func (w *world) serves(m *clusterv1.Machine) (types.UID, bool) {
 	claim := w.liveClaim(claimUID(m))
 	if claim == nil || leaving(m) {
@@ -146,7 +146,7 @@ func (w *world) liveClaim(uid types.UID) *karpv1.NodeClaim {
 
 func claimUID(m *clusterv1.Machine) types.UID { return types.UID(m.Labels[v1alpha1.NodeClaimUIDLabel]) }
 
-// leaving tells whether a Machine is being deleted, or was chosen to be.
+// leaving reports whether a Machine is being deleted, or is marked for deletion.
 func leaving(m *clusterv1.Machine) bool {
 	_, chosen := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	return chosen || !m.DeletionTimestamp.IsZero()

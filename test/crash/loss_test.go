@@ -13,27 +13,27 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// ledger counts what went wrong in ways that cannot be excluded from outside of Cluster API
-// (docs/design). Nothing is tolerated because of who does it or in which scenario: each
-// entry is made when its mechanism is seen, and each use is taken from its entry.
+// ledger counts losses that cannot be excluded from outside of Cluster API (docs/design). None is
+// tolerated because of its actor or scenario: an entry is added when its mechanism is seen, and
+// each use is subtracted from its entry.
 type ledger struct {
-	// surplus are Machines made in place of others that had vanished while replicas
-	// counted them. When replicas follow, as many are too many, and any may be removed.
+	// surplus are Machines that replaced others that had vanished while replicas counted them. When
+	// replicas follow, that many are surplus, and any of them can be removed.
 	surplus int
-	// asked are Machines too many that our process asked for, or spare ones that it marked
-	// for deletion while a claim waited: its caches were behind.
+	// asked are surplus Machines that our process requested, or spare ones that it marked for
+	// deletion while a claim waited: its caches were behind.
 	asked int
-	// lowered is by how much a MachineSet's replicas were last set too low, as the cache of
+	// lowered is by how much a MachineSet's replicas were last set too low, because the cache of
 	// Cluster API lacked those of its MachineDeployment.
 	lowered int
-	// handed counts Machines that were released and got another claim: that claim needs
-	// no new one.
+	// handed counts Machines that were unlinked and linked to another claim, which needs no new
+	// Machine.
 	handed int
-	// excused are Machines that may be removed although they serve a claim.
+	// excused are Machines whose removal is tolerated although they serve a claim.
 	excused map[string]bool
-	// lost counts those that were, and lostNodes those of them that had a Node.
+	// lost counts those that were removed, and lostNodes those of them that had a Node.
 	lost, lostNodes int
-	// had are the Machines that whoever acts on the replicas of a resource knew last.
+	// had are the Machines that the actor on the replicas of a resource knew last.
 	had map[string][]string
 	// vanished counts, by resource, those that no longer exist and that replicas may still count.
 	vanished map[string]int
@@ -45,9 +45,8 @@ func newLedger() ledger {
 	return ledger{excused: map[string]bool{}, had: map[string][]string{}, vanished: map[string]int{}, linked: map[string]types.UID{}}
 }
 
-// noteCreation notes which Machines a MachineSet or a provider has, before it makes some to
-// those that stay. Of these, as many are surplus as others have vanished, unless claims need
-// them.
+// noteCreation records which Machines a MachineSet or a provider has before it creates more. As
+// many of the new ones are surplus as others have vanished, unless claims need them.
 func (w *world) noteCreation(resource string, has []string, alive, create int) {
 	w.ledger.vanished[resource] += len(lo.Without(w.ledger.had[resource], has...))
 	w.ledger.had[resource] = has
@@ -60,14 +59,14 @@ func (w *world) noteCreation(resource string, has []string, alive, create int) {
 	w.ledger.vanished[resource] -= surplus
 }
 
-// noteRemoval notes that a Machine which nobody has marked is about to be removed, by whoever
-// acts on replicas. It is excused if it has to go for a surplus one, or if the caches of the
-// one who removes it lack that another is leaving.
+// noteRemoval records that a Machine that is not marked is about to be removed by the actor on
+// replicas. It is excused if it is removed instead of a surplus one, or if the caches of that actor
+// lack that another one is leaving.
 func (w *world) noteRemoval(m *clusterv1.Machine, sees view) {
 	if leaving(m) {
 		return
 	}
-	// A MachineSet removes those without a Node first, and a provider any.
+	// A MachineSet removes Machines without a Node first, and a provider any.
 	if w.ledger.surplus > w.ledger.lost && (!m.Status.NodeRef.IsDefined() || w.scaling.kind == v1alpha1.ScalableResourceKindMachinePool) {
 		w.ledger.excused[m.Name] = true
 	}
@@ -83,7 +82,7 @@ func (w *world) noteRemoval(m *clusterv1.Machine, sees view) {
 	}
 }
 
-// isKnownLoss reports whether the removal of a Machine is excused, and counts that.
+// isKnownLoss reports whether the removal of a Machine is excused, and counts it.
 func (w *world) isKnownLoss(m *clusterv1.Machine) bool {
 	if !w.ledger.excused[m.Name] {
 		return false
@@ -96,8 +95,8 @@ func (w *world) isKnownLoss(m *clusterv1.Machine) bool {
 	return true
 }
 
-// noteReplicas notes by how much replicas are raised above what is needed: our process
-// lacks that a claim no longer waits, or that a Machine no longer exists.
+// noteReplicas records by how much replicas are raised above the need: the caches of our process
+// lack that a claim no longer waits, or that a Machine no longer exists.
 func (w *world) noteReplicas(c *change) {
 	if c.after == nil || c.actor != "scalableresource" {
 		return
@@ -121,7 +120,7 @@ func replicasOf(object client.Object) int {
 	return 0
 }
 
-// noteMark notes that a Machine without a claim is marked for deletion while a claim waits.
+// noteMark records that a Machine without a claim is marked for deletion while a claim waits.
 func (w *world) noteMark(m *clusterv1.Machine) {
 	waits := lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() })
 	if claimUID(m) == "" && waits > lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !leaving(m) }) {
@@ -129,7 +128,7 @@ func (w *world) noteMark(m *clusterv1.Machine) {
 	}
 }
 
-// noteLink notes that a Machine got a claim.
+// noteLink records that a Machine was linked to a claim.
 func (w *world) noteLink(m *clusterv1.Machine) {
 	before, had := w.ledger.linked[m.Name]
 	if had && before != claimUID(m) {
@@ -138,12 +137,13 @@ func (w *world) noteLink(m *clusterv1.Machine) {
 	w.ledger.linked[m.Name] = claimUID(m)
 }
 
-// alive counts the Machines of a resource that stay.
+// alive counts the Machines of a resource that are not leaving.
 func (w *world) alive(resource string) int {
 	return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return operator.ResourceOf(m) == resource && !leaving(m) })
 }
 
-// needed counts the claims of a resource that stay, and the Machines that are not for claims.
+// needed counts the claims of a resource that are not being deleted, and the Machines that are not
+// for claims.
 func (w *world) needed(resource string) int {
 	claims := 0
 	for _, claim := range w.claims() {

@@ -13,8 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// machinePools is Cluster API's controller of MachinePools. It never acts on replicas:
-// it makes a Machine for each instance, and shows what the infrastructure tells.
+// machinePools is Cluster API's controller of MachinePools. It never acts on replicas: it creates a
+// Machine for each instance, and copies what the infrastructure reports.
 func (w *world) machinePools() {
 	w.server.actor = "MachinePool"
 	for _, name := range sortedNames(w.server.head["MachinePool"]) {
@@ -42,8 +42,8 @@ func (w *world) machinePools() {
 	}
 }
 
-// machineFor makes the Machine of an instance, or gives it the labels and annotations
-// of the pool's template, as Cluster API does all the time, also if it is being deleted
+// machineFor creates the Machine of an instance, or gives it the labels and annotations of the
+// pool's template, as Cluster API does all the time, even if it is being deleted
 // (core/reconcilers/machinepool/machinepool_controller_phases.go, createOrUpdateMachines).
 func (w *world) machineFor(pool *clusterv1.MachinePool, instance *unstructured.Unstructured) {
 	template := pool.Spec.Template
@@ -51,7 +51,7 @@ func (w *world) machineFor(pool *clusterv1.MachinePool, instance *unstructured.U
 	machine := w.machine(instance.GetName())
 	switch {
 	case machine == nil && w.clock.Since(instance.GetCreationTimestamp().Time) < w.mode.slowness("Machine of "+instance.GetName()):
-		// Providers tell of an instance when they have looked at the cloud again.
+		// Providers report an instance after they have read from the cloud again.
 	case machine == nil:
 		w.server.put(&clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{
@@ -71,8 +71,8 @@ func (w *world) machineFor(pool *clusterv1.MachinePool, instance *unstructured.U
 	}
 }
 
-// deleteRetiredNodes deletes the Nodes whose provider ID has left the pool, without
-// draining them (machinepool_controller_noderef.go).
+// deleteRetiredNodes deletes the Nodes whose provider ID is no longer in the pool, without draining
+// them (machinepool_controller_noderef.go).
 func (w *world) deleteRetiredNodes(before, after []string) {
 	for _, name := range sortedNames(w.server.head["Node"]) {
 		node := w.server.head["Node"][name].(*corev1.Node)
@@ -82,9 +82,9 @@ func (w *world) deleteRetiredNodes(before, after []string) {
 	}
 }
 
-// poolMachines is Cluster API's controller of Machines, for those of MachinePools: a
-// Machine shows what its instance has. A deleted one is held by its hooks; then its
-// instance is deleted, and it goes with that.
+// poolMachines is Cluster API's controller of Machines, for those of MachinePools: a Machine
+// reports the state of its instance. Its hooks block its deletion; then its instance is deleted,
+// and the Machine with it.
 func (w *world) poolMachines() {
 	w.server.actor = "Machine"
 	for _, machine := range w.machines() {
@@ -103,11 +103,11 @@ func (w *world) poolMachines() {
 	}
 }
 
-// showInstance brings a Machine up to its instance.
+// showInstance updates a Machine from its instance.
 func (w *world) showInstance(m *clusterv1.Machine, instance *unstructured.Unstructured) {
 	id := providerID(instance)
 	if failed, _, _ := unstructured.NestedString(instance.Object, "status", "failed"); failed != "" {
-		w.setInfrastructureReady(m, metav1.ConditionFalse, failed, "the infrastructure has no such machine now")
+		w.setInfrastructureReady(m, metav1.ConditionFalse, failed, "the infrastructure has no capacity for the machine")
 		return
 	}
 	if id == "" {

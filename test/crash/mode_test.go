@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// mode is in what way the world is unkind, from a seed. The zero value is kind:
-// caches are fresh, events come at once, and everybody acts once in a round.
+// mode is a way in which the world is adverse, derived from a seed. In the zero value caches are
+// fresh, events arrive immediately, and everything acts once in a round.
 type mode struct {
 	name   string
 	random *rand.Rand
 	seed   int64
-	// stale lets caches lag behind, and the process end now and then.
+	// stale lets caches lag behind, and the process end sometimes.
 	stale bool
-	// withheld lets events come late, several as one, and peers act when they like.
+	// withheld lets events arrive late, several as one, and peers act at any time.
 	withheld bool
-	// outdated lets the caches of a new process stay as old as they are for a while.
+	// outdated lets the caches of a new process see no changes for up to outdatedBound.
 	outdated bool
 	// reused gives the provider ID of a Machine that no longer exists to the next.
 	reused bool
@@ -60,10 +60,10 @@ func (m *mode) faultAt(r request) (fault, bool) {
 		return fault{}, false
 	}
 	f := faults[hash/20%uint64(len(faults))]
-	return f, f.concerns(r) && f.leads == 0 // core does not expect a second leader and refused writes
+	return f, f.concerns(r) && f.leads == 0 // core does not expect a second leader and rejected writes
 }
 
-// outdatedFor is for how long the caches of a new process stay as old as they are.
+// outdatedFor returns how long the caches of a new process see no changes.
 func (m *mode) outdatedFor() time.Duration {
 	if m.outdated {
 		return time.Duration(m.random.Intn(int(outdatedBound/round))) * round
@@ -71,7 +71,7 @@ func (m *mode) outdatedFor() time.Duration {
 	return 0
 }
 
-// staleness is the source of randomness for caches; nil if they are fresh.
+// staleness returns the source of randomness for caches; nil if they are fresh.
 func (m *mode) staleness() *rand.Rand {
 	if m.stale {
 		return m.random
@@ -79,8 +79,8 @@ func (m *mode) staleness() *rand.Rand {
 	return nil
 }
 
-// withhold is for how long an event does not arrive. More of the same object that
-// come meanwhile are one with it.
+// withhold returns how long an event is delayed. Further events of the same object in that time are
+// merged with it.
 func (m *mode) withhold() time.Duration {
 	if m.withheld && m.random.Intn(2) == 0 {
 		return time.Duration(m.random.Intn(10)) * round
@@ -91,10 +91,10 @@ func (m *mode) withhold() time.Duration {
 // skips reports whether a peer does not act in this round.
 func (m *mode) skips() bool { return m.withheld && m.random.Intn(3) == 0 }
 
-// restarts reports whether the process ends in this round, for no reason.
+// restarts reports whether the process ends in this round without a reason.
 func (m *mode) restarts() bool { return m.stale && m.random.Intn(20) == 0 }
 
-// slowness is by how much longer the steps of one Machine take.
+// slowness returns how much longer the steps of one Machine take.
 func (m *mode) slowness(machine string) time.Duration {
 	if m.random == nil {
 		return 0
@@ -102,14 +102,14 @@ func (m *mode) slowness(machine string) time.Duration {
 	return time.Duration(m.hash(machine)%8) * round
 }
 
-// hash is a number for a name, another one with each seed.
+// hash returns a number for a name, which differs for each seed.
 func (m *mode) hash(name string) uint64 {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprint(hash, name, " ", m.seed)
 	return hash.Sum64() >> 8
 }
 
-// order returns the controllers in the order in which they get their turn.
+// order returns the controllers in the order in which they act.
 func (m *mode) order(controllers []*controller) []*controller {
 	if !m.withheld {
 		return controllers

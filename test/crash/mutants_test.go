@@ -16,10 +16,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// mutant is a bug of the operator, made in the clients that it gets.
+// mutant is a bug of the operator, planted in its clients.
 type mutant struct {
 	name string
-	// client is what is different in the client of a process with the bug.
+	// client is what differs in the client of a process with the bug.
 	client interceptor.Funcs
 	// hidden reports whether a list from the cache is empty.
 	hidden func(actor, kind string, options client.ListOptions) bool
@@ -38,7 +38,7 @@ var mutants = []mutant{{
 	caught: "MachineDeployment/spare/old_leader=14",
 	client: interceptor.Funcs{Patch: withoutPrecondition(marks)},
 }, {
-	name:   "releases Machines without a precondition",
+	name:   "unlinks Machines without a precondition",
 	caught: "MachineDeployment/hand_over/late=10",
 	client: interceptor.Funcs{Patch: withoutPrecondition(releases)},
 }, {

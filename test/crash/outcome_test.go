@@ -17,16 +17,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// outcome is what there is in the end, and what was made for it. What was made and
-// is not there has been deleted, so equal outcomes have equal numbers of creations
-// and of deletions.
+// outcome is the objects at the end, and the numbers of created ones. A created object that does
+// not exist has been deleted, so equal outcomes have equal numbers of creations and of deletions.
 type outcome struct {
 	made  map[string]int
 	state []string
 }
 
-// outcome returns the outcome without what differs between objects that are alike:
-// names, UIDs and times.
+// outcome returns the outcome without differences between equivalent objects: names, UIDs and
+// times.
 func (w *world) outcome() outcome {
 	made := map[string]int{}
 	for _, kind := range []string{"NodeClaim", "MachineDeployment", "MachineSet", "MachinePool", groupKind, instanceKind, "Machine"} {
@@ -65,7 +64,7 @@ func (w *world) outcome() outcome {
 	return outcome{made: made, state: objects}
 }
 
-// kindOfID tells what a claim's provider ID is.
+// kindOfID returns the kind of a claim's provider ID.
 func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
 	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) {
 		return "provisional"
@@ -78,16 +77,15 @@ func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
 	return "unknown"
 }
 
-// ours are the annotations that this operator or Cluster API acts on. The time at which
-// replicas were lowered says nothing any more.
+// ours returns the annotations that this operator or Cluster API acts on. The time at which
+// replicas were lowered no longer matters.
 func ours(annotations map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(annotations)), func(key string) bool {
 		return key == touchedAnnotation || key == v1alpha1.ReplicasLoweredAtAnnotation
 	})
 }
 
-// checkSettled checks that nothing is written in a settled world, by a new process
-// either.
+// checkSettled checks that nothing is written in a settled world, not even by a new process.
 func (w *world) checkSettled() {
 	version := w.server.version
 	w.process = nil
@@ -95,7 +93,7 @@ func (w *world) checkSettled() {
 		w.round()
 	}
 	if w.server.version > version {
-		w.fail("settled, and a new process still writes")
+		w.fail("settled, but a new process still writes")
 	}
 	for _, claim := range w.claims() {
 		own := lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return claimUID(m) == claim.UID && !leaving(m) })
@@ -113,14 +111,14 @@ func (w *world) checkSettled() {
 	}
 }
 
-// describe tells of a change in one line.
+// describe describes a change in one line.
 func describe(c *change) string {
 	verb, object := "changes", c.after
 	switch {
 	case c.before == nil:
 		verb = "creates"
 	case c.after == nil:
-		return fmt.Sprintf("%s %s is gone", c.kind, c.name)
+		return fmt.Sprintf("%s %s is removed", c.kind, c.name)
 	case c.before.GetDeletionTimestamp() == nil && c.after.GetDeletionTimestamp() != nil:
 		verb = "deletes"
 	}

@@ -18,29 +18,29 @@ import (
 // fault is what happens to one write.
 type fault struct {
 	name string
-	// before ends the process instead of the write, after ends it when it is done.
+	// before ends the process instead of the write, after ends it after the write.
 	before, after bool
-	// down is for how long there is no process then; another takes over at once if
-	// it is zero.
+	// down is how long there is no process then; zero means that another one takes over
+	// immediately.
 	down time.Duration
-	// conflict and fails are errors instead of the answer; applied tells that the write
-	// was done all the same.
+	// conflict and fails are errors instead of the response; applied is whether the write was
+	// applied nevertheless.
 	conflict, fails, applied bool
 	// restart ends the process as soon as it has handled the error.
 	restart bool
-	// late is after what time the server does the write, when the process has long been
-	// told of a timeout, and others may have written.
+	// late is the time after which the server applies the write. The process has got a timeout by
+	// then, and other clients can have written.
 	late time.Duration
-	// leads is for how long the process goes on while another leads. Its caches see nothing
-	// any more; with halfBlind, those of the Cluster's Machines do.
+	// leads is how long the process continues while another one leads. Its caches no longer see any
+	// changes; with halfBlind, those of the management cluster do.
 	leads     time.Duration
 	halfBlind bool
-	// read tells that it is about a read from the API server.
+	// read is whether the fault is for a read from the API server.
 	read bool
 }
 
-// down is longer than it takes for a machine to go, and as long as it takes until
-// another process has the lease.
+// down is longer than the deletion of a machine takes, and as long as another process takes to get
+// the lease.
 const down = 20 * time.Second
 
 var faults = []fault{
@@ -62,25 +62,25 @@ var faults = []fault{
 	{name: "read_fails_restart", fails: true, read: true, restart: true},
 }
 
-// concerns reports whether a request can have the fault. Core's provisioner is not searched:
-// here it counts the claims that there are, and would make one too many.
+// concerns reports whether a request can have the fault. Core's provisioner is not searched: here
+// it counts the existing claims, and would create one too many.
 func (f fault) concerns(r request) bool {
 	return f.read == r.read && (f.late == 0 || r.actor != "provisioner")
 }
 
-// exactly reports whether as many objects have to be made as without the fault: it lets
-// nobody act on what is no longer so.
+// exactly reports whether as many objects must be created as without the fault, because with the
+// fault nothing acts on an outdated state.
 func (f fault) exactly() bool { return f.late == 0 && f.leads == 0 }
 
-// plan is the fault of one run, if any: what happens to which request.
+// plan is the fault of one run, if any: which request has which fault.
 type plan struct {
 	fault   fault
 	request string
 }
 
-// request is one write of our process, core's controllers included, or one read of ours
-// from the API server. Its key is what is written or read and how many times that has
-// been before: the order of the requests of one reconcile may differ, since maps have none.
+// request is one write of our process, including core's controllers, or one read of the operator
+// from the API server. Its key is what is written or read, and how often that has happened before:
+// the order of the requests of one reconcile can differ, because maps have none.
 type request struct {
 	round   int
 	actor   string
@@ -89,8 +89,8 @@ type request struct {
 	changes bool // it changed something
 }
 
-// faultPoints returns the requests of a clean run that a fault is about, in an order
-// that is the same in every run: reads, or writes that changed something.
+// faultPoints returns the requests of a clean run that can have a fault, in an order that is the
+// same in every run: reads, or writes that changed something.
 func faultPoints(requests []request, f fault) []request {
 	points := slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return !f.concerns(r) || !r.read && !r.changes })
 	slices.SortStableFunc(points, func(a, b request) int {
@@ -99,7 +99,7 @@ func faultPoints(requests []request, f fault) []request {
 	return points
 }
 
-// write does a write of our process, or what the plan or the mode has for it.
+// write does a write of our process, or its fault in the plan or the mode.
 func (p *process) write(verb, sub string, object client.Object, do func(client.Object) error) error {
 	w := p.world
 	key, version := w.count(verb, sub, object), w.server.version
@@ -113,7 +113,7 @@ func (p *process) write(verb, sub string, object client.Object, do func(client.O
 	return p.suffer(f, verb, key, object, do)
 }
 
-// read does a read of our process from the API server, or lets it fail.
+// read does a read of our process from the API server, or returns an error.
 func (p *process) read(object any, name string, do func() error) error {
 	w := p.world
 	key := w.count("read", name, object)
@@ -137,7 +137,7 @@ func (w *world) count(verb, sub string, object any) string {
 	return fmt.Sprintf("%s #%d", what, w.counted[what])
 }
 
-// faultAt returns the fault of a request, and false if it has none.
+// faultAt returns the fault of a request; false if it has none.
 func (w *world) faultAt(r request) (fault, bool) {
 	f, hit := w.mode.faultAt(r)
 	if r.key == w.plan.request {
@@ -149,7 +149,7 @@ func (w *world) faultAt(r request) (fault, bool) {
 	return f, hit
 }
 
-// suffer is one faulty write.
+// suffer does one write with a fault.
 func (p *process) suffer(f fault, verb, key string, object client.Object, do func(client.Object) error) error {
 	w := p.world
 	w.down = f.down
@@ -162,7 +162,7 @@ func (p *process) suffer(f fault, verb, key string, object client.Object, do fun
 		panic(crashed{})
 	case f.late > 0:
 		w.late = append(w.late, lateWrite{at: w.clock.Now().Add(f.late), actor: w.server.actor, key: key, object: object.DeepCopyObject().(client.Object), do: do})
-		return apierrors.NewTimeoutError("the write may be applied, and may not", 0)
+		return apierrors.NewTimeoutError("the write may or may not be applied", 0)
 	case f.leads > 0:
 		w.handOver(p, f)
 		return do(object)
@@ -170,11 +170,11 @@ func (p *process) suffer(f fault, verb, key string, object client.Object, do fun
 		if err := do(object); err != nil {
 			return err
 		}
-		return apierrors.NewTimeoutError("the write was applied, and the answer is lost", 0)
+		return apierrors.NewTimeoutError("the write was applied, and the response is lost", 0)
 	case f.fails:
 		return apierrors.NewInternalError(errors.New("the API server has a problem"))
 	}
-	// A conflict is with somebody else's write, which brings an event.
+	// A conflict is with a write of another client, which causes an event.
 	resource := resourceOf(object)
 	if verb == "create" {
 		if err := do(object); err != nil {
@@ -183,10 +183,10 @@ func (p *process) suffer(f fault, verb, key string, object client.Object, do fun
 		return apierrors.NewAlreadyExists(resource, object.GetName())
 	}
 	w.touch(object)
-	return apierrors.NewConflict(resource, object.GetName(), errors.New("somebody else has written"))
+	return apierrors.NewConflict(resource, object.GetName(), errors.New("another client has written"))
 }
 
-// lateWrite is a write that the server has and has not done yet.
+// lateWrite is a write that the server has received and not applied yet.
 type lateWrite struct {
 	at         time.Time
 	actor, key string
@@ -194,7 +194,7 @@ type lateWrite struct {
 	do         func(client.Object) error
 }
 
-// doLate does the writes whose time has come. Nobody gets the answer.
+// doLate applies the writes that are due. Nothing receives the response.
 func (w *world) doLate() {
 	w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool {
 		due := !w.clock.Now().Before(l.at)
@@ -209,7 +209,7 @@ func (w *world) doLate() {
 	})
 }
 
-// touch is a write of somebody else that means nothing.
+// touch is a write of another client that has no meaning.
 func (w *world) touch(object client.Object) {
 	current, found := w.server.head[kindOf(object)][object.GetName()]
 	if !found {
@@ -223,7 +223,7 @@ func (w *world) touch(object client.Object) {
 	annotations[touchedAnnotation] = "yes"
 	touched.SetAnnotations(annotations)
 	before := w.server.actor
-	w.server.actor = "somebody"
+	w.server.actor = "another client"
 	must(w.live().Update(context.Background(), touched))
 	w.server.actor = before
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// process is one life of the operator: everything that it has in memory.
+// process is one process of the operator: everything that it has in memory.
 type process struct {
 	world         *world
 	cache         *cache
@@ -32,7 +32,7 @@ type process struct {
 	cloudProvider *cloudprovider.CloudProvider
 	controllers   []*controller
 	ctx           context.Context
-	// restart tells that it ends after what it does now.
+	// restart is whether it ends after its current action.
 	restart bool
 }
 
@@ -65,7 +65,7 @@ func newProcess(w *world) *process {
 	return p
 }
 
-// step lets each controller work on what is due. A crash ends it.
+// step lets each controller reconcile what is due. A crash ends it.
 func (p *process) step() {
 	w := p.world
 	defer func() {
@@ -94,13 +94,13 @@ func (p *process) step() {
 	}
 }
 
-// as names who writes.
+// as sets who writes.
 func (p *process) as(actor string, do func()) {
 	p.world.server.actor = actor
 	do()
 }
 
-// catchUp brings news to the caches, and their events to the controllers.
+// catchUp updates the caches, and passes their events to the controllers.
 func (p *process) catchUp() {
 	p.cache.catchUp(p.world.mode.staleness(), p.notify)
 }
@@ -117,7 +117,7 @@ func (p *process) notify(c *change) {
 	}
 }
 
-// intercept reads from the cache and takes all writes to the world's plan.
+// intercept reads from the cache and passes all writes to the world's plan.
 func (p *process) intercept() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -147,7 +147,7 @@ func (p *process) intercept() interceptor.Funcs {
 	}
 }
 
-// apiReader reads from the API server, and takes that to the world's plan.
+// apiReader reads from the API server, and passes these reads to the world's plan.
 type apiReader struct {
 	process *process
 	client.Reader
@@ -167,7 +167,7 @@ func (r apiReader) List(ctx context.Context, list client.ObjectList, options ...
 	return r.process.read(list, "", func() error { return r.Reader.List(ctx, list, options...) })
 }
 
-// clusterOf is a cluster as internal/operator has it.
+// clusterOf is a cluster like that of internal/operator.
 type clusterOf struct {
 	cluster.Cluster
 	client client.Client
@@ -179,7 +179,7 @@ func (c clusterOf) GetAPIReader() client.Reader    { return c.live }
 func (c clusterOf) GetScheme() *runtime.Scheme     { return scheme.Scheme }
 func (c clusterOf) GetRESTMapper() meta.RESTMapper { return c.client.RESTMapper() }
 
-// silent drops events.
+// silent discards events.
 type silent struct{}
 
 func (silent) Publish(...events.Event) {}

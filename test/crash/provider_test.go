@@ -20,21 +20,21 @@ const (
 	groupKind    = "TestMachinePool"
 	instanceKind = "TestMachinePoolMachine"
 
-	// providerBound is for how long the provider's cache holds news back at once. It is
-	// behind by less than twice that, which has to be less than what the operator waits
-	// for it (internal/operator, Timings.Settle): that this is long enough is an assumption.
+	// providerBound is how long the provider's cache can withhold changes at a time. It is behind
+	// by less than twice that, which must be less than what the operator waits for it
+	// (internal/operator, Timings.Settle). It is an assumption that this is long enough.
 	providerBound = 4 * time.Second
 
-	// toDrained is how long after its deletion Cluster API deletes the instance of a
-	// Machine that no hook holds.
+	// toDrained is how long after its deletion Cluster API deletes the instance of a Machine that
+	// no hook blocks.
 	toDrained = 2 * time.Second
 )
 
-// providerKinds are those that the provider has a cache of. Its instances it knows.
+// providerKinds are the kinds in the provider's cache. It knows its instances without a cache.
 var providerKinds = []string{"MachinePool", "Machine"}
 
-// poolProvider is the infrastructure provider of MachinePools: it brings its instances
-// to the replicas, as it sees them, and reports them. It sees late in runs with seeds.
+// poolProvider is the infrastructure provider of MachinePools: it creates and removes instances to
+// match the replicas that it sees, and reports them. In runs with seeds its view is late.
 func (w *world) poolProvider() {
 	w.server.actor = "provider"
 	w.provider.catchUp(w.mode.random, func(*change) {})
@@ -51,8 +51,8 @@ func (w *world) poolProvider() {
 	}
 }
 
-// keepReplicas makes and removes instances. It removes one by deleting its Machine, so
-// that Cluster API drains it; one that has no Machine yet has to wait.
+// keepReplicas creates and removes instances. It removes one by deleting its Machine, so that
+// Cluster API drains it; one that has no Machine yet must wait.
 func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
 	instances := w.instancesOf(pool.Name)
 	create, remove := model.MachinePool(w.scaling.provider, lo.FromPtr(pool.Spec.Replicas), -1, lo.Map(instances, w.asProviderSees))
@@ -72,7 +72,7 @@ func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
 	}
 }
 
-// serving counts the instances that stay.
+// serving counts the instances that are not being deleted.
 func (w *world) serving(instances []*unstructured.Unstructured) int {
 	return lo.CountBy(staying(instances), func(name string) bool { m := w.machine(name); return m == nil || !leaving(m) })
 }
@@ -88,8 +88,8 @@ func staying(instances []*unstructured.Unstructured) []string {
 	return names
 }
 
-// asProviderSees returns what the provider decides by: its instances are as they are,
-// and annotations as its cache has them.
+// asProviderSees returns the provider's view: the actual instances, with the annotations from its
+// cache.
 func (w *world) asProviderSees(instance *unstructured.Unstructured, _ int) model.Instance {
 	annotated := false
 	if machine, seen := w.provider.view["Machine"][instance.GetName()]; seen {
@@ -98,13 +98,12 @@ func (w *world) asProviderSees(instance *unstructured.Unstructured, _ int) model
 	return model.Instance{UID: w.place(instance), Going: instance.GetDeletionTimestamp() != nil, DeleteAnnotation: annotated}
 }
 
-// place decides which of several instances the provider takes that are alike to it:
-// others with each seed.
+// place decides which of several equivalent instances the provider takes; it differs for each seed.
 func (w *world) place(instance *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %d", instance.GetUID(), w.mode.seed)
 }
 
-// report shows the instances that there are.
+// report reports the existing instances.
 func (w *world) report(group *unstructured.Unstructured, pool string) {
 	var ids []any
 	instances := w.instancesOf(pool)
@@ -126,8 +125,8 @@ func (w *world) report(group *unstructured.Unstructured, pool string) {
 	w.server.put(group)
 }
 
-// instances is the cloud: an instance gets a provider ID and then a Node, or it fails;
-// a deleted one goes.
+// instances is the cloud: an instance gets a provider ID and then a Node, or it fails; a deleted
+// one is removed.
 func (w *world) instances() {
 	w.server.actor = "infrastructure"
 	for _, name := range sortedNames(w.server.head[instanceKind]) {
@@ -147,7 +146,7 @@ func (w *world) instances() {
 	}
 }
 
-// bootInstance lets an instance come one step further.
+// bootInstance does the next step of an instance.
 func (w *world) bootInstance(instance *unstructured.Unstructured) {
 	name, id := instance.GetName(), providerID(instance)
 	machine := w.machine(name)

@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// controller is one reconciler and its queue, as controller-runtime has it: an
-// event, an error or a time that was asked for brings the next call, and nothing
-// else does.
+// controller is one reconciler and its queue, like those of controller-runtime: only an event, an
+// error or a requested time triggers the next call.
 type controller struct {
 	name string
 	// keys are the objects to reconcile after a change.
@@ -30,7 +29,7 @@ func (c *controller) add(key string, at time.Time) {
 	}
 }
 
-// pop returns the keys that are due, and takes them out of the queue.
+// pop removes the keys that are due from the queue and returns them.
 func (c *controller) pop(now time.Time) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(c.due)) {
@@ -42,9 +41,9 @@ func (c *controller) pop(now time.Time) []string {
 	return keys
 }
 
-// run reconciles one key and enqueues it again if that is asked for. A time counts more
-// than Requeue, as in controller-runtime. Whatever the pace of repeated failures is: the
-// next round comes a second later.
+// run reconciles one key and enqueues it again if the result requests that. A time takes precedence
+// over Requeue, as in controller-runtime. The rate of repeated failures does not matter, because
+// the next round is a second later.
 func (c *controller) run(ctx context.Context, key string, now time.Time) error {
 	result, err := c.reconcile(ctx, key)
 	switch {
@@ -52,7 +51,7 @@ func (c *controller) run(ctx context.Context, key string, now time.Time) error {
 		c.add(key, now.Add(round))
 	case result.RequeueAfter > 0:
 		c.add(key, now.Add(result.RequeueAfter))
-	case result.Requeue: //nolint:staticcheck // Core still asks for it this way.
+	case result.Requeue: //nolint:staticcheck // Core still requests it this way.
 		c.add(key, now.Add(round))
 	}
 	return err

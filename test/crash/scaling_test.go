@@ -9,17 +9,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
-// scaling is a kind of scalable resource, and who makes Machines of its replicas.
+// scaling is a kind of scalable resource, and what creates Machines for its replicas.
 type scaling struct {
-	// name is that of its runs.
+	// name is the name of its runs.
 	name string
 	kind v1alpha1.ScalableResourceKind
 	// base is the kind of the infrastructure's template.
 	base string
 	// peers act in each round.
 	peers []func(*world)
-	// provider is how the infrastructure treats replicas; of a MachineDeployment it
-	// does not see any.
+	// provider is how the infrastructure treats replicas; it sees none of a MachineDeployment.
 	provider model.PoolProvider
 
 	// What was searched.
@@ -34,12 +33,11 @@ var (
 		name: "MachineDeployment", kind: v1alpha1.ScalableResourceKindMachineDeployment, base: infrastructureKind,
 		peers: []func(*world){(*world).machineDeployments, (*world).machineSets, (*world).infrastructure},
 	}
-	// strictPool is a MachinePool with a provider that replaces what goes at once.
+	// strictPool is a MachinePool with a provider that immediately replaces deleted instances.
 	strictPool = &scaling{
 		name: "MachinePool", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers,
 	}
-	// azurePool is one whose provider removes what is annotated before replicas are
-	// lowered.
+	// azurePool is one whose provider removes annotated instances before replicas are lowered.
 	azurePool = &scaling{
 		name: "MachinePool_like_Azure", kind: v1alpha1.ScalableResourceKindMachinePool, base: groupKind + "Template", peers: poolPeers,
 		provider: model.PoolProvider{RemovesAnnotated: true},
@@ -49,8 +47,8 @@ var (
 
 	scalings = []*scaling{machineDeployment, strictPool, azurePool}
 	pools    = []*scaling{strictPool, azurePool}
-	// Where Machines are chosen only when nothing else happens, or not at all, the two
-	// providers of pools do the same.
+	// In scenarios that mark Machines only when nothing else happens, or never, the two providers
+	// of pools do the same.
 	bothKinds = []*scaling{machineDeployment, strictPool}
 	onePool   = []*scaling{strictPool}
 )

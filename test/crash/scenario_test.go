@@ -46,9 +46,9 @@ func newScene(scaling *scaling) *world {
 	w.server.actor = "user"
 	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	template := &v1alpha1.KarpenterMachineTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // which its conditions are of
+		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // the generation of its conditions
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
-			// Longer than a run: what goes with it is the subject of other tests.
+			// Longer than a run: other tests cover its end.
 			ScalableResource: v1alpha1.ScalableResource{Kind: scaling.kind, EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
@@ -118,7 +118,7 @@ func deleteLinked(w *world) {
 	}
 }
 
-// deleteMachineOf deletes the Machine of a claim, which goes for it.
+// deleteMachineOf deletes the Machine of a claim, as a user does.
 func deleteMachineOf(claim string) func(*world) {
 	return func(w *world) {
 		for _, m := range w.machines() {
@@ -157,10 +157,10 @@ func pause(paused bool) func(*world) {
 	}
 }
 
-// blocked lets the preflight checks of all MachineSets fail, or pass.
+// blocked makes the preflight checks of all MachineSets fail, or pass.
 func blocked(blocked bool) func(*world) { return func(w *world) { w.blocked = blocked } }
 
-// many is more Machines than there ever are.
+// many is more Machines than ever exist.
 const many = math.MaxInt32
 
 // makesAtMost limits the Machines of a MachineSet or MachinePool.
@@ -174,7 +174,7 @@ func all(do ...func(*world)) func(*world) {
 	}
 }
 
-// holdUntil keeps Machines from getting anywhere before something has happened.
+// holdUntil stops the progress of Machines until a condition is met.
 func holdUntil(happened func(*world) bool) func(*world) {
 	return func(w *world) {
 		w.holds = func() bool {
@@ -186,12 +186,12 @@ func holdUntil(happened func(*world) bool) func(*world) {
 	}
 }
 
-// noNodeUntil keeps Machines from becoming a Node before something has happened.
+// noNodeUntil stops Nodes from joining until a condition is met.
 func noNodeUntil(happened func(*world) bool) func(*world) {
 	return func(w *world) { w.alone = func() bool { return !happened(w) } }
 }
 
-// failOne lets a Machine fail that serves a claim by then.
+// failOne lets a Machine fail that already serves a claim.
 func failOne(w *world) {
 	victim := ""
 	w.fails = func(m *clusterv1.Machine) bool {
@@ -202,7 +202,7 @@ func failOne(w *world) {
 	}
 }
 
-// slowUntil keeps deleted Machines from going before something has happened.
+// slowUntil stops the removal of deleted Machines until a condition is met.
 func slowUntil(happened func(*world) bool) func(*world) {
 	return func(w *world) { w.keeps = func() bool { return !happened(w) } }
 }
@@ -214,7 +214,7 @@ func keepSpares(ttl time.Duration) func(*world) {
 	}
 }
 
-// changeTemplate changes the template, and finds it as good as before.
+// changeTemplate changes the template, and keeps its conditions.
 func (w *world) changeTemplate(change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
 	template := w.template().DeepCopy()
 	change(&template.Spec)
@@ -232,8 +232,8 @@ func isReady(template *v1alpha1.KarpenterMachineTemplate, clock clock.Clock) {
 	template.Status.AcceptedHash = "accepted"
 }
 
-// existing makes a MachineDeployment that was there before, and lets the template find
-// it instead of generating any.
+// existing creates a MachineDeployment before the operator starts, and makes the template adopt it
+// instead of generating any.
 func existing(replicas int32) func(*world) {
 	return func(w *world) {
 		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
@@ -261,14 +261,14 @@ func existing(replicas int32) func(*world) {
 	}
 }
 
-// ownAreNodes waits until so many Machines have a Node.
+// ownAreNodes waits until the given number of Machines have a Node.
 func ownAreNodes(machines int) func(*world) bool {
 	return func(w *world) bool {
 		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() }) == machines
 	}
 }
 
-// areOwn remembers the Machines that were there before: nothing may happen to them.
+// areOwn remembers the Machines that existed before the adoption: they must not change.
 func areOwn(w *world) {
 	w.own = map[string]bool{}
 	for _, m := range w.machines() {

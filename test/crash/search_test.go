@@ -17,11 +17,11 @@ import (
 const (
 	// seeds is how often each scenario runs in each mode.
 	seeds = 60
-	// parts is in how many runs of the tests all is searched: each does another part of
-	// the faults at one write and of the seeds (test/rotation). Consecutive writes, and
-	// the faults of one write, are in different parts: so in each, every scenario has some
-	// of each fault (all that have as many writes as there are parts), and of each mode.
-	// Within that many days nothing is left out.
+	// parts is the number of test runs for a complete search: each run does another part of the
+	// faults at one write and of the seeds (test/rotation). Consecutive writes, and the faults of
+	// one write, are in different parts: so in each part, every scenario (that has as many writes
+	// as there are parts) has some of each fault, and some of each mode. Within that many days
+	// nothing is left out.
 	parts = 12
 	// traced is how many lines of a trace a failure prints.
 	traced = 200
@@ -42,17 +42,17 @@ func TestCrashSearch(t *testing.T) {
 	}
 }
 
-// tell prints how much was searched.
+// tell prints the size of the search.
 func (of *scaling) tell(t *testing.T) {
 	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with one fault, %d runs with a seed, in %d of which a Machine was lost in a known way; this is %s",
 		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load(), rotation.Part(t, parts)))
 }
 
-// search is all runs of a scenario over one kind of scalable resource.
+// search is all runs of a scenario with one kind of scalable resource.
 type search struct {
 	scenario
 	of *scaling
-	// begin is the world in which all runs begin, and want how a clean one ends.
+	// begin is the world in which all runs begin, and want the outcome of a clean one.
 	begin *world
 	want  outcome
 	runs  []run
@@ -61,7 +61,7 @@ type search struct {
 // run is one run with a disturbance: a plan for one fault, or a mode with a seed.
 type run struct {
 	name string
-	// part is which part of the search it is in.
+	// part is the part of the search that it belongs to.
 	part int
 	plan plan
 	mode mode
@@ -75,7 +75,7 @@ func (s scenario) prepare(t testing.TB, of *scaling) *search {
 	clean.mustHold(t)
 	made, left := clean.made("Machine")-all.begin.made("Machine"), len(clean.machines())
 	if made != s.machines || left != s.left {
-		t.Fatalf("a clean run makes %d Machines and leaves %d; want %d and %d\n%s", made, left, s.machines, s.left, clean.lastOf(traced))
+		t.Fatalf("a clean run creates %d Machines and leaves %d; want %d and %d\n%s", made, left, s.machines, s.left, clean.lastOf(traced))
 	}
 	all.want = clean.outcome()
 	for f, fault := range faults {
@@ -91,7 +91,7 @@ func (s scenario) prepare(t testing.TB, of *scaling) *search {
 	return all
 }
 
-// begin returns the world as a scenario finds it.
+// begin returns the world at the start of a scenario.
 func (s scenario) begin(t testing.TB, of *scaling) *world {
 	w := newScene(of)
 	w.wanted = s.before
@@ -100,7 +100,7 @@ func (s scenario) begin(t testing.TB, of *scaling) *world {
 	return w
 }
 
-// search does the runs of the part whose turn it is.
+// search does the runs of the current part.
 func (s *search) search(t *testing.T) {
 	for _, r := range s.runs {
 		if !rotation.Takes(t, parts, r.part) {
@@ -139,8 +139,8 @@ func (w *world) mustHold(t testing.TB) {
 	}
 }
 
-// wrong returns in what a run was not as good as a clean one; empty if it was. It may have
-// made more or fewer Machines for what is in its ledger, unless it has to make exactly as many.
+// wrong returns how a run was worse than a clean one; empty if it was not. It can have created more
+// or fewer Machines because of its ledger, unless it must create exactly as many.
 func (s *search) wrong(r run, w *world) string {
 	switch {
 	case w.failure != "":
@@ -155,13 +155,13 @@ func (s *search) wrong(r run, w *world) string {
 			got.made[kind] = want.made[kind]
 		}
 	}
-	// Karpenter makes another claim for the Pods of a Node that was lost.
+	// Karpenter creates another claim for the Pods of a Node that was lost.
 	got.made["NodeClaim"] -= w.ledger.lostNodes
 	if diff := cmp.Diff(want.state, got.state); diff != "" {
 		return fmt.Sprintf("it does not end as a clean run (-want +got):\n%s", diff)
 	}
 	if !maps.Equal(want.made, got.made) {
-		return fmt.Sprintf("it makes %v, a clean run %v; known are %+v", got.made, want.made, w.ledger)
+		return fmt.Sprintf("it creates %v, a clean run %v; known losses: %+v", got.made, want.made, w.ledger)
 	}
 	return ""
 }

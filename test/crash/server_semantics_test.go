@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestServer checks that the server does what the search relies on.
+// TestServer checks the behavior of the server that the search relies on.
 func TestServer(t *testing.T) {
 	ctx := context.Background()
 	for name, test := range map[string]struct {
 		// write changes a Machine with generation 1 that was read as before.
 		write func(c live, before, machine *clusterv1.Machine) error
-		// stale tells that somebody else has written since.
+		// stale is whether another client has written since.
 		stale    bool
 		conflict bool
 		events   int
@@ -37,23 +37,23 @@ func TestServer(t *testing.T) {
 				return len(m.Labels) == 1 && m.Labels["b"] == "2" && m.Generation == 1 && m.Spec.ClusterName == "prod"
 			},
 		},
-		"a patch without a lock is applied to what there is": {
+		"a patch without a lock is applied to the current object": {
 			write: func(c live, before, m *clusterv1.Machine) error {
 				m.Labels["b"] = "2"
 				return c.Patch(ctx, m, client.MergeFrom(before))
 			},
 			stale:  true,
 			events: 1,
-			check:  func(m *clusterv1.Machine) bool { return m.Labels["b"] == "2" && m.Annotations["by"] == "somebody" },
+			check:  func(m *clusterv1.Machine) bool { return m.Labels["b"] == "2" && m.Annotations["by"] == "another" },
 		},
-		"a patch with a lock is not": {
+		"a patch with a lock is rejected": {
 			write: func(c live, before, m *clusterv1.Machine) error {
 				m.Labels["b"] = "2"
 				return c.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 			},
 			stale: true, conflict: true,
 		},
-		"a patch of nothing makes no event": {
+		"a patch without a change causes no event": {
 			write: func(c live, before, m *clusterv1.Machine) error { return c.Patch(ctx, m, client.MergeFrom(before)) },
 		},
 		"a spec has a generation": {
@@ -80,14 +80,14 @@ func TestServer(t *testing.T) {
 				return m.Status.Phase == "x" && m.Labels["b"] == "" && m.Generation == 1
 			},
 		},
-		"an object with a finalizer stays when it is deleted": {
+		"a deleted object with a finalizer stays": {
 			write: func(c live, _, m *clusterv1.Machine) error {
 				return c.Delete(ctx, m, client.Preconditions{UID: &m.UID})
 			},
 			events: 1,
 			check:  func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() },
 		},
-		"and is deleted once": {
+		"and has one deletion event": {
 			write: func(c live, _, m *clusterv1.Machine) error {
 				_ = c.Delete(ctx, m)
 				return c.Delete(ctx, m)
@@ -95,7 +95,7 @@ func TestServer(t *testing.T) {
 			events: 1,
 			check:  func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() },
 		},
-		"and goes with its last finalizer": {
+		"and is removed with its last finalizer": {
 			write: func(c live, before, m *clusterv1.Machine) error {
 				_ = c.Delete(ctx, m)
 				m.Finalizers = nil
@@ -123,7 +123,7 @@ func TestServer(t *testing.T) {
 			must(c.Get(ctx, client.ObjectKey{Name: "m"}, before))
 			if test.stale {
 				current := before.DeepCopy()
-				current.Annotations = map[string]string{"by": "somebody"}
+				current.Annotations = map[string]string{"by": "another"}
 				must(c.Update(ctx, current))
 			}
 			events := len(s.log["Machine"])

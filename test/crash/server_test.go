@@ -25,25 +25,24 @@ type change struct {
 	at            time.Time
 	actor         string
 	kind, name    string
-	before, after client.Object // nil: it was not there before, or is not there after
+	before, after client.Object // nil: it did not exist before, or does not exist after
 }
 
-// server is the API server of both clusters. It remembers every version of every
-// object, which the caches of our process are made from. What is stored is never
-// modified.
+// server is the API server of both clusters. It remembers every version of every object, from which
+// the caches of our process are filled. Stored objects are never modified.
 //
-// It is not controller-runtime's fake client, which has no UIDs, generations and
-// clock, uses resourceVersions again, does not check the UID of a precondition,
-// makes an event of a write that changes nothing, and takes four times as long for
-// a patch, which would be most of the time of the search.
+// It is not controller-runtime's fake client, which has no UIDs, generations and clock, reuses
+// resourceVersions, does not check the UID of a precondition, sends an event for a write that
+// changes nothing, and takes four times as long for a patch, which would be most of the time of the
+// search.
 type server struct {
 	clock *clocktesting.FakeClock
 
 	head    view                 // what there is now
 	log     map[string][]*change // everything that happened, by kind
 	version int                  // resourceVersion of the last write
-	objects int                  // objects made
-	actor   string               // whose step it is
+	objects int                  // objects created
+	actor   string               // the current actor
 	check   func(*change)        // called after each change
 }
 
@@ -51,7 +50,7 @@ func newServer(clock *clocktesting.FakeClock) *server {
 	return &server{clock: clock, head: view{}, log: map[string][]*change{}, check: func(*change) {}}
 }
 
-// clone returns a server with the same past.
+// clone returns a server with the same history.
 func (s *server) clone(clock *clocktesting.FakeClock) *server {
 	c := newServer(clock)
 	c.version, c.objects = s.version, s.objects
@@ -61,15 +60,14 @@ func (s *server) clone(clock *clocktesting.FakeClock) *server {
 	return c
 }
 
-// put stores an object as it is, status included: a write of a peer, which knows
-// what there is now. It makes the object if it is not there.
+// put stores an object unchanged, with its status: a write of a peer, which knows the current
+// state. It creates the object if it does not exist.
 func (s *server) put(object client.Object) {
 	s.store(s.head[kindOf(object)][object.GetName()], object.DeepCopyObject().(client.Object))
 }
 
-// store stores an object instead of another, nil for none, and returns what is
-// stored. An object whose last finalizer is taken away while it is being deleted
-// is gone.
+// store stores an object instead of another, nil for none, and returns what is stored. An object
+// that is being deleted is removed with its last finalizer.
 func (s *server) store(before, after client.Object) client.Object {
 	if before != nil && same(before, after) {
 		return before
@@ -97,7 +95,7 @@ func (s *server) store(before, after client.Object) client.Object {
 	return after
 }
 
-// record remembers a change.
+// record records a change.
 func (s *server) record(before, after client.Object) {
 	object := after
 	if after == nil {
@@ -117,10 +115,10 @@ func (s *server) record(before, after client.Object) {
 	s.check(c)
 }
 
-// now is the time in whole seconds, as API servers have it.
+// now returns the time in whole seconds, as API servers store it.
 func (s *server) now() metav1.Time { return metav1.NewTime(s.clock.Now().Truncate(time.Second)) }
 
-// same tells whether a write changes nothing. Such a write makes no event.
+// same reports whether a write changes nothing. Such a write causes no event.
 func same(before, after client.Object) bool {
 	return equality.Semantic.DeepEqual(specOf(before), specOf(after)) &&
 		equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) &&
@@ -134,8 +132,8 @@ func same(before, after client.Object) bool {
 func specOf(object client.Object) any   { return partOf(object, "Spec").Interface() }
 func statusOf(object client.Object) any { return partOf(object, "Status").Interface() }
 
-// partOf returns spec or status. Of an object without such a field it is a copy, or
-// nothing: what is set there has no effect.
+// partOf returns spec or status. For an object without such a field it returns a copy, or nothing,
+// so that writes to it have no effect.
 func partOf(object client.Object, name string) reflect.Value {
 	if part := reflect.ValueOf(object).Elem().FieldByName(name); part.IsValid() {
 		return part

@@ -12,12 +12,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
-// tries is how many runs a bug may need to be found.
+// tries is the maximum number of runs to find a bug.
 const tries = 4000
 
-// TestSearchHasTeeth plants bugs in the operator, and wants the search to find each. The run
-// that is known to find it is tried first. If it no longer does, others are, and the test
-// shows which one has found it.
+// TestSearchHasTeeth plants bugs in the operator, and checks that the search finds each. It tries
+// the run that is known to find the bug first. If that does not find it, it tries others, and shows
+// which one has found it.
 func TestSearchHasTeeth(t *testing.T) {
 	for _, bug := range mutants {
 		t.Run(bug.name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func caught(t *testing.T, bug, run, wrong string) {
 	counts.Print(t, fmt.Sprintf("planted bug %q is caught by %s: %s", bug, run, wrong))
 }
 
-// finds returns which invariant is broken in a run with a bug and is not without it.
+// finds returns which invariant is violated in a run with a bug and not in the same run without it.
 func (s *search) finds(r run, bug *mutant) string {
 	wrong := s.do(r, bug).failure
 	if wrong == "" || s.wrong(r, s.do(r, nil)) != "" {
@@ -75,8 +75,8 @@ func find(t *testing.T, name string) (*search, *run) {
 	return nil, nil
 }
 
-// searchFor tries one run after the other until one finds a bug, and returns its name and
-// what was wrong.
+// searchFor tries one run after the other until one finds a bug, and returns its name and the
+// violation.
 func searchFor(t *testing.T, bug *mutant) (name, wrong string) {
 	var searches []*search
 	for _, of := range scalings {

@@ -26,7 +26,7 @@ import (
 // view is objects by kind and name. They are shared, and never modified.
 type view map[string]map[string]client.Object
 
-// get copies an object out of the view.
+// get copies an object from the view.
 func (v view) get(key client.ObjectKey, into client.Object) error {
 	kind := kindOf(into)
 	object, found := v[kind][key.Name]
@@ -37,8 +37,8 @@ func (v view) get(key client.ObjectKey, into client.Object) error {
 	return nil
 }
 
-// list copies the objects that match out of the view, by name. Without indexes,
-// as an API server, it knows no field.
+// list copies the matching objects from the view, by name. Without indexes it supports no field
+// selectors, like an API server.
 func (v view) list(into client.ObjectList, indexes map[string]index, options ...client.ListOption) error {
 	given := client.ListOptions{}
 	given.ApplyOptions(options)
@@ -79,10 +79,10 @@ func matchesFields(kind string, object client.Object, selector fields.Selector, 
 	return true, nil
 }
 
-// index returns the value that an object is found by.
+// index returns the value by which an object is found.
 type index func(client.Object) string
 
-// cacheIndexes are those of internal/operator/indexes.go that are used here.
+// cacheIndexes are the indexes of internal/operator/indexes.go that are used here.
 var cacheIndexes = map[string]index{
 	"Pod spec.nodeName":           func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName },
 	"Node spec.providerID":        func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID },

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// What the steps of scripts wait for.
+// The conditions that the steps of scripts wait for.
 
 // replicas waits until a scalable resource has these replicas.
 func replicas(replicas int32) func(*world) bool {
@@ -36,19 +36,19 @@ func gone(claim string) func(*world) bool {
 	return func(w *world) bool { return w.claim(claim) == nil }
 }
 
-// released waits until a Machine serves no claim any more.
+// released waits until a Machine is unlinked and serves no claim.
 func released(w *world) bool {
 	return slices.ContainsFunc(w.machines(), func(m *clusterv1.Machine) bool { return m.Annotations[v1alpha1.SpareSinceAnnotation] != "" })
 }
 
-// served waits until so many claims have a Machine.
+// served waits until the given number of claims have a Machine.
 func served(claims int) func(*world) bool {
 	return func(w *world) bool {
 		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { _, serves := w.serves(m); return serves }) == claims
 	}
 }
 
-// withID waits until so many claims that stay have the provider ID of a Machine.
+// withID waits until the given number of live claims have the provider ID of a Machine.
 func withID(claims int) func(*world) bool {
 	return func(w *world) bool {
 		return lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() && w.kindOfID(c) == "own" }) == claims
@@ -62,15 +62,15 @@ func later(d time.Duration) func(*world) bool {
 	return func(w *world) bool { return w.clock.Since(w.lastStep) >= d }
 }
 
-// terminating waits until so many Machines are being deleted.
+// terminating waits until the given number of Machines are being deleted.
 func terminating(machines int) func(*world) bool {
 	return func(w *world) bool {
 		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }) == machines
 	}
 }
 
-// launched waits until so many claims that stay are launched, and registered until
-// they have their Node.
+// launched waits until the given number of live claims are launched, and registered until they have
+// their Node.
 func launched(claims int) func(*world) bool   { return having(karpv1.ConditionTypeLaunched, claims) }
 func registered(claims int) func(*world) bool { return having(karpv1.ConditionTypeRegistered, claims) }
 

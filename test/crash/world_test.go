@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// round is the time in which everybody acts once.
+	// round is the time in which everything acts once.
 	round = time.Second
-	// quiet is for how long nothing may happen until all has settled: longer than
-	// anything that is waited for, but for the end of an empty MachineDeployment.
+	// quiet is how long nothing must happen before the world counts as settled: longer than any
+	// wait, except that for the end of an empty MachineDeployment.
 	quiet = 6 * time.Minute
-	// longest is after what time a world should have settled.
+	// longest is the time after which a world should have settled.
 	longest = 2 * time.Hour
 )
 
@@ -35,27 +35,27 @@ type world struct {
 	clock    *clocktesting.FakeClock
 	server   *server
 	scaling  *scaling
-	provider *cache   // what an infrastructure provider of MachinePools has seen
-	capi     *cache   // what Cluster API's controllers of MachineDeployments and MachineSets have seen
-	process  *process // nil while there is none
-	old      *process // one that still acts while another leads
+	provider *cache   // the cache of an infrastructure provider of MachinePools
+	capi     *cache   // the cache of Cluster API's controllers of MachineDeployments and MachineSets
+	process  *process // nil while no process runs
+	old      *process // a process that still acts while another one leads
 	oldUntil time.Time
 	mode     *mode
 
-	// What a scenario sets.
+	// Set by a scenario.
 	script       []step
 	known        []string                      // kinds of which a new process sees no older state
 	wanted       int                           // claims that the Pods need
-	machineLimit int                           // for how many Machines of a MachineSet or MachinePool there is room
+	machineLimit int                           // the limit of the Machines of a MachineSet or MachinePool
 	blocked      bool                          // whether preflight checks fail
-	holds        func() bool                   // whether Machines come no further
+	holds        func() bool                   // whether Machines make no progress
 	alone        func() bool                   // whether no Node joins
-	keeps        func() bool                   // whether deleted Machines do not go
-	fails        func(*clusterv1.Machine) bool // which Machines can never be had
+	keeps        func() bool                   // whether deleted Machines are not removed
+	fails        func(*clusterv1.Machine) bool // which Machines can never be launched
 
 	mutant *mutant // the bug that our process has, if any
 
-	// The fault, and what was written.
+	// The fault, and the writes.
 	plan     plan
 	hit      bool
 	down     time.Duration
@@ -63,7 +63,7 @@ type world struct {
 	counted  map[string]int
 	requests []request
 	late     []lateWrite
-	// executesLate is set while one of these is done.
+	// executesLate is set while one of these is applied.
 	executesLate bool
 
 	rounds     int
@@ -71,13 +71,13 @@ type world struct {
 	lastChange time.Time
 	owners     map[string][]types.UID // the claims that the Machines of a provider ID were linked to
 	ledger     ledger
-	ended      map[string]bool // the Machines that others than us have ended
-	own        map[string]bool // the Machines that were there before a MachineDeployment was adopted
+	ended      map[string]bool // the Machines that were not ended by the operator
+	own        map[string]bool // the Machines that existed before a MachineDeployment was adopted
 	failure    string
 	trace      []event
 }
 
-// event is one line of a trace, made when it is printed.
+// event is one line of a trace, formatted when it is printed.
 type event struct {
 	at    time.Time
 	actor string
@@ -96,7 +96,7 @@ func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *world
 	return w
 }
 
-// clone returns a world that goes on from here, with a new process.
+// clone returns a world that continues from here, with a new process.
 func (w *world) clone() *world {
 	clock := clocktesting.NewFakeClock(w.clock.Now())
 	c := newWorld(w.server.clone(clock), clock, w.scaling)
@@ -104,7 +104,7 @@ func (w *world) clone() *world {
 	return c
 }
 
-// run lets everybody act until all has settled, or something is wrong.
+// run lets everything act until the world has settled, or something is wrong.
 func (w *world) run() {
 	begin := w.clock.Now()
 	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet) {
@@ -118,7 +118,7 @@ func (w *world) run() {
 	}
 }
 
-// round lets everybody act once.
+// round lets everything act once.
 func (w *world) round() {
 	w.rounds++
 	w.doLate()
@@ -139,7 +139,7 @@ func (w *world) round() {
 	w.clock.Step(w.untilNext())
 }
 
-// processes lets the one that leads act, and one that still does.
+// processes lets the leading process act, and one that still acts without leading.
 func (w *world) processes() {
 	if w.process == nil && !w.clock.Now().Before(w.startAt) {
 		w.process = newProcess(w)
@@ -157,7 +157,7 @@ func (w *world) processes() {
 	}
 }
 
-// untilNext is a round, or more if nothing happens meanwhile.
+// untilNext returns a round, or more if nothing happens in that time.
 func (w *world) untilNext() time.Duration {
 	if w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < 30*round {
 		return round
@@ -171,7 +171,7 @@ func (w *world) untilNext() time.Duration {
 	return max(next, round)
 }
 
-// handOver lets another process lead from now on, while this one goes on for some time.
+// handOver lets another process lead from now on, while this one continues for some time.
 func (w *world) handOver(p *process, f fault) {
 	if p == w.old {
 		return
@@ -182,7 +182,7 @@ func (w *world) handOver(p *process, f fault) {
 	p.cache.outdated, p.cache.halfBlind = w.oldUntil, f.halfBlind
 }
 
-// stop ends a process; what it had in memory is gone.
+// stop ends a process and discards what it had in memory.
 func (w *world) stop(p *process, how string) {
 	if p == w.old {
 		w.tracef("the old process %s", how)
@@ -230,7 +230,7 @@ func (w *world) claim(name string) *karpv1.NodeClaim {
 	return nil
 }
 
-// made returns how many objects of a kind were made.
+// made returns how many objects of a kind were created.
 func (w *world) made(kind string) int {
 	return lo.CountBy(w.server.log[kind], func(c *change) bool { return c.before == nil })
 }
