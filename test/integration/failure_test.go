@@ -191,7 +191,7 @@ var _ = forEachKind("A machine that cannot be had", func(k kind) {
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		Expect(claim.Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, instanceType))
 		Expect(claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Reason).To(Equal(v1alpha1.ReasonOfferingChanged))
-		Expect(env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonOfferingChanged)).To(ContainElement(ContainSubstring("Moved to offering standard/zone-a/on-demand")))
+		Expect(env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonOfferingChanged)).To(ContainElement(ContainSubstring("Relaunched with offering standard/zone-a/on-demand")))
 		machine := env.waitMachine(ctx, claim)
 		Eventually(ctx, func() []types.UID { return uids(f.machines(ctx)) }).Should(ConsistOf(machine.UID))
 	})

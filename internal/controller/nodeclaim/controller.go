@@ -1,20 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeclaim links Machines to NodeClaims and propagates provider IDs.
-//
-// It works on all claims of one scalable resource at a time: which Machine
-// serves which claim is decided from the order of their creation, see
-// internal/link. A link is written on the Machine, with its resourceVersion as
-// precondition, and nowhere else, so that no two writers can give one Machine to
-// two claims. A link that cannot be written stops nothing but the claim of that
-// link. Linked Machines are known in the version that the API server returned
-// until the cache has it, see recent.go, so that no claim is given a second one. The provider ID follows whenever the Machine has it; should
-// Karpenter core put the provisional ID back (its launch cache can, on a stale
-// read), it is replaced again.
-//
-// A claim whose machine could not be had is deleted, so that Karpenter makes
-// another for the same Pods, with another offering; see failure.go. A claim whose Machine
-// Cluster API does not create or act on waits; see halt.go.
 package nodeclaim
 
 import (
@@ -54,8 +39,8 @@ type Reconciler struct {
 	recent recent
 }
 
-// NewReconciler returns the reconciler for the served Cluster. podsOf returns the
-// Pods that Karpenter has decided to put on a claim's node.
+// NewReconciler returns the reconciler for the served Cluster. podsOf returns the Pods that
+// Karpenter has decided to schedule to the Node of a claim.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
 	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
 }
@@ -63,7 +48,7 @@ func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudP
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters).
-		// A failure is told on the template first, and handled once that is seen here.
+		// A failure is recorded on the template first. The claim is handled when the cache has that.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
 		Complete(r)
 }
@@ -75,8 +60,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
 
-// Reconcile works on the scalable resource of the given name. One claim's
-// failure does not stop the others.
+// Reconcile reconciles the claims of the scalable resource of the given name. The failure of one
+// claim does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
 	if err != nil || snap == nil {
@@ -95,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: requeue.Soonest(again, snap.DueIn())}, nil
 }
 
-// newest returns the Machines of a resource in the latest version that is known here.
+// newest returns the Machines of a resource, each in the latest version that this process knows.
 func (r *Reconciler) newest(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
 	live := r.clusters.Management.GetAPIReader()
 	if err := r.recent.fill(ctx, live, r.clusters.Cluster); err != nil {

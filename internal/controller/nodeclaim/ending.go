@@ -11,8 +11,8 @@ import (
 )
 
 // deleteWithCluster deletes the claims that have no Machine while their Cluster is being
-// deleted, also those without a NodePool: nobody can ever serve them, and a deletion
-// cannot be taken back. Nothing has failed, so no offering is marked.
+// deleted, also those without a NodePool. They never get a Machine, because the deletion of the
+// Cluster cannot be undone. Nothing has failed, so no offering is marked as unavailable.
 func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *snapshot.Snapshot) error {
 	reason := fmt.Sprintf("Cluster %s is being deleted", r.clusters.Cluster)
 	var errs []error

@@ -29,8 +29,8 @@ func (r *reasons) Publish(published ...events.Event) {
 	}
 }
 
-// Claims without a Machine end with their Cluster, with and without a NodePool; those that
-// have one, or a Node, and those that are not launched are not touched.
+// Claims without a Machine are deleted with their Cluster, with and without a NodePool. Claims
+// with a Machine or a Node, and claims that are not launched, stay.
 func TestDeleteEnding(t *testing.T) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}, &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})

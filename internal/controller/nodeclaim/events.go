@@ -17,46 +17,52 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// offeringUnavailable tells on the template that an offering is left alone.
+// offeringUnavailable reports on the template that an offering is unavailable, until when, and why.
 func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key, failed *failure.Failure) events.Event {
+	until := ""
+	for _, mark := range template.Status.UnavailableOfferings {
+		if (catalog.Key{InstanceType: mark.InstanceType, Zone: mark.Zone, CapacityType: mark.CapacityType}) == offering {
+			until = mark.Until.UTC().Format(" until 15:04 UTC")
+		}
+	}
 	return events.Event{
 		InvolvedObject: template,
 		Type:           corev1.EventTypeWarning,
 		Reason:         string(failed.Kind),
-		Message:        fmt.Sprintf("Offering %s is left alone for a while: %s", offering, failed.Message),
+		Message:        fmt.Sprintf("Offering %s is unavailable%s: %s", offering, until, failed.Message),
 		DedupeValues:   []string{string(template.UID), offering.String()},
 	}
 }
 
-// claimFailed tells on a claim why its machine could not be had.
+// claimFailed reports on a claim why its machine could not be launched.
 func claimFailed(claim *karpv1.NodeClaim, offering catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         string(failed.Kind),
-		Message:        fmt.Sprintf("No machine from offering %s, so that Karpenter chooses another: %s", offering, failed.Message),
+		Message:        fmt.Sprintf("No machine could be launched with offering %s, so Karpenter chooses another: %s", offering, failed.Message),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }
 
-// podWaits tells on a Pod why it goes on waiting.
+// podWaits reports on a Pod why it still waits.
 func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,
 		Reason:         string(failed.Kind),
-		Message:        fmt.Sprintf("NodeClaim %s got no machine from offering %s, and Karpenter tries another: %s", claim.Name, offering, failed.Message),
+		Message:        fmt.Sprintf("No machine could be launched for NodeClaim %s with offering %s, so Karpenter chooses another: %s", claim.Name, offering, failed.Message),
 		DedupeValues:   []string{pod.String(), string(claim.UID)},
 	}
 }
 
-// claimWaits reports on a claim what Cluster API reports while it creates no Machine for it.
+// claimWaits reports on a claim why Cluster API creates no Machine for it.
 func claimWaits(claim *karpv1.NodeClaim, halt *snapshot.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         halt.Reason,
-		Message:        "Waiting for Cluster API: " + halt.Message,
+		Message:        "The NodeClaim waits for Cluster API: " + halt.Message,
 		DedupeValues:   []string{string(claim.UID), halt.Message},
 	}
 }
@@ -72,13 +78,13 @@ func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, ha
 	}
 }
 
-// claimRelaunched tells on a claim without a NodePool that it has another offering.
+// claimRelaunched reports on a claim without a NodePool that it has another offering.
 func claimRelaunched(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeNormal,
 		Reason:         v1alpha1.ReasonOfferingChanged,
-		Message:        fmt.Sprintf("Moved to offering %s, for %s could not be had: %s", to, from, failed.Message),
+		Message:        fmt.Sprintf("Relaunched with offering %s, because no machine could be launched with offering %s: %s", to, from, failed.Message),
 		DedupeValues:   []string{string(claim.UID), from.String(), to.String()},
 	}
 }
@@ -89,18 +95,18 @@ func clusterDeleting(claim *karpv1.NodeClaim, reason string) events.Event {
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         v1alpha1.ReasonClusterDeleting,
-		Message:        fmt.Sprintf("Deleted without a Machine: %s, and no Machines are created in it", reason),
+		Message:        fmt.Sprintf("Deleted because it has no Machine and cannot get one: %s", reason),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }
 
-// machineLost tells on a claim that it is deleted with its Machine.
+// machineLost reports on a claim that it is deleted with its Machine.
 func machineLost(claim *karpv1.NodeClaim, reason string) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         "MachineLost",
-		Message:        fmt.Sprintf("Deleted so that Karpenter drains the Node and replaces it: %s", reason),
+		Message:        fmt.Sprintf("Deleted, so that Karpenter drains its Node and replaces it: %s", reason),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }

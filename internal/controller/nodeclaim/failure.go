@@ -18,16 +18,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// handleFailures handles the claims whose machine could not be had, in steps that each follow
-// from what the API server has, so that it can stop after any of them:
+// handleFailures handles the claims whose machine could not be launched. Each step depends only on
+// what the API server has, so a crash can follow any of them:
 //
-//  1. The offering is marked as unavailable, in the template's status.
-//  2. When the cache shows the mark, so that no new claim gets the same offering,
-//     the failure is told: a condition on the claim, events.
-//  3. The claim is deleted, and Karpenter makes another for its Pods. A claim
-//     without a NodePool, which nobody would make again, moves to another offering.
+//  1. Mark the offering as unavailable in the status of the template.
+//  2. When the cache has the mark, so that no new claim gets the same offering, report the
+//     failure with a condition of the claim and with events.
+//  3. Delete the claim, so that Karpenter creates another for its Pods. Nothing replaces a claim
+//     without a NodePool, so it is relaunched with another offering.
 //
-// It returns after what time to look again; zero for no time.
+// It returns the time until the next attempt; zero if none is due.
 func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
@@ -45,7 +45,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 			// Its offering has not failed: nothing is marked.
 			errs = append(errs, r.replace(ctx, claim, failed))
 		case failed.Kind == snapshot.LimitReached:
-			// Nobody would make it again: it waits.
+			// Nothing would replace it, so it waits.
 			_, err := r.recordFailure(ctx, claim, failed)
 			errs = append(errs, err)
 		case !marked && (pooled || !isRecorded(claim)):
@@ -68,14 +68,14 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 	return again, errors.Join(errs...)
 }
 
-// isRecorded reports whether a failure of a claim has been handled as far as it could be. A limit
-// that the claim waited for is no failure of its offering.
+// isRecorded reports whether a failure of a claim was already handled as far as possible. A limit
+// for which the claim waited is no failure of its offering.
 func isRecorded(claim *karpv1.NodeClaim) bool {
 	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
 	return condition.IsFalse() && condition.Reason != string(snapshot.LimitReached)
 }
 
-// replace tells of a failure and deletes the claim.
+// replace reports a failure and deletes the claim.
 func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
 	told, err := r.recordFailure(ctx, claim, failed)
 	if err != nil || !told {
@@ -84,8 +84,8 @@ func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, faile
 	return r.delete(ctx, claim, failed.Message)
 }
 
-// unavailableUntil returns until when a claim's offering is marked as unavailable. Of a
-// template that is gone nothing can be launched, which is as good.
+// unavailableUntil returns until when a claim's offering is marked as unavailable, and whether it
+// is. A template that no longer exists needs no mark, because nothing can be launched with it.
 func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (time.Time, bool) {
 	if snap.Template == nil {
 		return time.Time{}, true
@@ -93,13 +93,12 @@ func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Sn
 	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.Now)
 }
 
-// markAgainAfter is after what time a mark is tried again that met with a conflict:
-// other offerings of the template can fail in the same moment.
+// markAgainAfter is the time after which a mark is written again after a conflict. Other offerings
+// of the template can fail at the same time.
 const markAgainAfter = time.Second
 
-// markUnavailable writes that a claim's offering is unavailable. The event of that write
-// brings the next reconcile. It returns after what time to try again; zero if it is
-// written.
+// markUnavailable marks a claim's offering as unavailable. The event of that write triggers the
+// next reconcile. It returns the time until the next attempt; zero if the mark is written.
 func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (time.Duration, error) {
 	offering := catalog.KeyOf(claim)
 	mark := v1alpha1.UnavailableOffering{
@@ -117,7 +116,7 @@ func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClai
 	}
 	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	if err != nil {
-		// If it fails again, the claims are replaced all the same, and their successors get
+		// If the write fails again, the claims are replaced nevertheless, and their successors get
 		// other offerings.
 		r.catalog.Mark(snap.Template, mark, snap.Now)
 		return 0, fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
@@ -125,8 +124,8 @@ func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClai
 	return 0, nil
 }
 
-// recordFailure writes the failure on the claim, and tells of it with events. It returns
-// false if the claim is not what it was.
+// recordFailure writes the failure on the claim and reports it with events. It returns false if
+// the claim has changed.
 func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) (bool, error) {
 	changed := claim.DeepCopy()
 	if changed.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message) {
@@ -142,8 +141,8 @@ func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim,
 	return true, nil
 }
 
-// patchStatus writes the status of a claim, and returns false if the claim is not
-// what it was: its event brings the next reconcile.
+// patchStatus writes the status of a claim. It returns false if the claim has changed: its event
+// triggers the next reconcile.
 func (r *Reconciler) patchStatus(ctx context.Context, changed, claim *karpv1.NodeClaim) (bool, error) {
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
 	if requeue.IsChanged(err) {

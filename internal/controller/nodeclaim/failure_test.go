@@ -35,8 +35,8 @@ func (p *published) Publish(all ...events.Event) {
 	}
 }
 
-// The claim of a Machine that has failed is replaced also if the template's status cannot
-// take the mark, and no other claim gets the same offering.
+// The claim of a failed Machine is replaced even if the mark cannot be written to the status of the
+// template, and no other claim gets the same offering.
 func TestAFailureThatCannotBeRecorded(t *testing.T) {
 	const resource = "workers"
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -95,7 +95,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 		}
 	}
 	if failed != 2 {
-		t.Errorf("%d reconciles failed, want two that cannot write the mark", failed)
+		t.Errorf("%d reconciles failed, want the two that cannot write the mark", failed)
 	}
 	if len(*told) == 0 || (*told)[0] != "InsufficientCapacity" {
 		t.Errorf("got events %v, want one of the failure", *told)

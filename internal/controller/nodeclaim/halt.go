@@ -12,10 +12,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// reportStalls writes on each claim that waits for Cluster API what that reports, once, and
-// that it works again. Nothing else follows: no offering is marked, and no claim fails. The
-// time of the last write is that from which launchTimeout counts. Claims of a Cluster that is
-// being deleted do not wait.
+// reportStalls writes the condition MachineAvailable of each claim whose launch is stalled, once,
+// and again when the stall ends. It marks no offering and fails no claim. launchTimeout
+// counts from the time of the last write. Claims of a Cluster that is being deleted do not wait.
 func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) error {
 	if snap.ClusterDeleting {
 		return nil
@@ -50,10 +49,10 @@ func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, h
 
 func (r *Reconciler) reportResumed(ctx context.Context, claim *karpv1.NodeClaim) error {
 	changed := claim.DeepCopy()
-	// By way of False, so that the time of the transition is now.
+	// The condition is False in between, so that the time of its transition is now.
 	conditions := changed.StatusConditions()
 	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "")
-	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "Cluster API works on the Machine of this NodeClaim again")
+	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "Cluster API acts on the Machine of this NodeClaim again")
 	_, err := r.patchStatus(ctx, changed, claim)
 	return err
 }

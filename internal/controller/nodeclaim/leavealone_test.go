@@ -16,9 +16,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
-// While Cluster API rolls an adopted MachineDeployment out, the claims whose Machines it deletes
-// end, so that Karpenter drains their Nodes. Claims that wait get no Machine and do not fail, and
-// afterwards the rollout's Machines serve them.
+// While Cluster API rolls out an adopted MachineDeployment, the claims whose Machines it deletes are
+// deleted, so that Karpenter drains their Nodes. Waiting claims get no Machine and do not fail.
+// After the rollout, its Machines serve them.
 func TestClaimsOfARollout(t *testing.T) {
 	registered := func(id string) func(*karpv1.NodeClaim) {
 		return func(c *karpv1.NodeClaim) {
@@ -79,7 +79,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	}
 }
 
-// machineSet returns one of the MachineDeployment with as many Machines as replicas.
+// machineSet returns a MachineSet of the MachineDeployment that has all its Machines.
 func machineSet(name string, replicas int32) *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: resourceName}}}
 	set.Spec.Replicas, set.Status.Replicas = &replicas, &replicas

@@ -20,9 +20,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// Nobody creates a claim without a NodePool again. So over a limit it waits, without a Machine,
-// and is served as soon as an older claim is deleted. That it waited is no failure of its
-// offering, and does not hide one that follows.
+// Nothing replaces a claim without a NodePool. So at a limit it waits without a Machine, and gets
+// one as soon as an older claim is deleted. The wait is no failure of its offering, and does not
+// hide a failure that follows.
 func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 	because := func(reason string) func(*clusterv1.Machine) {
 		return func(m *clusterv1.Machine) {
@@ -37,13 +37,13 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		limit   func(*v1alpha1.KarpenterMachineTemplate)
-		machine func(*clusterv1.Machine) // what becomes of the Machine that it gets
+		machine func(*clusterv1.Machine) // how the Machine that it gets changes
 		marks   int
 		want    metav1.ConditionStatus
 	}{
-		"of the template, and has its Machine then": {limit: ofTemplate, machine: withID("real://second"), want: metav1.ConditionTrue},
-		"of its offering, and has its Machine then": {limit: ofOffering, machine: withID("real://second"), want: metav1.ConditionTrue},
-		"of the template, and its Machine fails":    {limit: ofTemplate, machine: because("InsufficientInstanceCapacity"), marks: 1, want: metav1.ConditionUnknown},
+		"of the template, and then gets its Machine": {limit: ofTemplate, machine: withID("real://second"), want: metav1.ConditionTrue},
+		"of its offering, and then gets its Machine": {limit: ofOffering, machine: withID("real://second"), want: metav1.ConditionTrue},
+		"of the template, and its Machine fails":     {limit: ofTemplate, machine: because("InsufficientInstanceCapacity"), marks: 1, want: metav1.ConditionUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			older := launched("older", func(c *karpv1.NodeClaim) { c.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Minute)) })
@@ -52,7 +52,7 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 			r := w.newProcess()
 			reconcileAll := func() {
 				t.Helper()
-				for range 3 { // each step follows from what the one before has written
+				for range 3 { // each step depends on what the previous one has written
 					if err := reconcileOnce(t, r); err != nil {
 						t.Fatal(err)
 					}

@@ -21,10 +21,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// link writes the links of the plan on the Machines. It returns the claims whose state is
-// not what the plan says, because a link could not be written: the claim of that link,
-// and the claim that another writer has linked the Machine to. What the plan says of
-// other claims does not depend on these links.
+// link writes the links of the plan on the Machines. It returns the claims whose state differs
+// from the plan because a link could not be written: the claim of that link, and the claim that
+// another writer has linked the Machine to. The plan for other claims does not depend on these
+// links.
 func (r *Reconciler) link(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
 	uncertain := sets.New[types.UID]()
 	var errs []error
@@ -42,9 +42,9 @@ func (r *Reconciler) link(ctx context.Context, snap *snapshot.Snapshot) (sets.Se
 	return uncertain, errors.Join(errs...)
 }
 
-// claimOf returns the claim that a Machine is linked to by the API server. It is called
-// after a link could not be written: the cache may be behind another writer, and after an
-// error the write may have been applied all the same.
+// claimOf returns the claim that a Machine is linked to according to the API server. It is called
+// after a link could not be written: the cache may lack the write of another writer, and the API
+// server may have applied a write that it answered with an error.
 func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clusterv1.Machine) types.UID {
 	live, err := readMachine(ctx, r.clusters.Management.GetAPIReader(), machine)
 	switch {
@@ -58,11 +58,11 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 	return lifecycle.ClaimUID(live)
 }
 
-// linkOne writes a link and returns the Machine with it; nil if there was an error,
-// or Machine or claim are not what they were.
+// linkOne writes a link and returns the linked Machine. It returns nil after an error, or if the
+// Machine or the claim has changed.
 //
-// The API server is asked for the claim, once in its life: CloudProvider.Delete
-// finds no Machine and lets a claim go, and a link must not come after that.
+// It reads the claim from the API server, once in the life of a claim: a claim ends when
+// CloudProvider.Delete finds no Machine, and a link must not be written after that.
 func (r *Reconciler) linkOne(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (*clusterv1.Machine, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {

@@ -22,8 +22,7 @@ import (
 
 var machinesResource = schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
 
-// What is known of one claim does not wait for the link of another, whatever keeps that
-// from being written.
+// If the link of one claim cannot be written, for whatever reason, other claims are still handled.
 func TestOneLinkThatIsNotWrittenHoldsUpNoOtherClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer    error
@@ -31,7 +30,7 @@ func TestOneLinkThatIsNotWrittenHoldsUpNoOtherClaim(t *testing.T) {
 	}{
 		"refused by a webhook": {answer: apierrors.NewForbidden(machinesResource, "spare", errors.New("denied the request")), wantError: true},
 		"no answer":            {answer: apierrors.NewTimeoutError("no answer", 0), wantError: true},
-		"a conflict":           {answer: apierrors.NewConflict(machinesResource, "spare", errors.New("somebody else has written"))},
+		"a conflict":           {answer: apierrors.NewConflict(machinesResource, "spare", errors.New("the object has been modified"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registered := func(c *karpv1.NodeClaim) {
@@ -49,7 +48,7 @@ func TestOneLinkThatIsNotWrittenHoldsUpNoOtherClaim(t *testing.T) {
 			)
 			refused := ""
 			w.patch = func(machine string, do func() error) error {
-				// Which of the two claims gets the Machine is not the point.
+				// It does not matter which of the two claims gets the Machine.
 				if machine == "spare" {
 					refused = machine
 					return tc.answer
@@ -64,23 +63,23 @@ func TestOneLinkThatIsNotWrittenHoldsUpNoOtherClaim(t *testing.T) {
 				t.Fatal("no link was refused")
 			}
 			if uid := lifecycle.ClaimUID(w.machine(t, "spare-too")); uid == "" {
-				t.Error("the other claim that waits has no Machine")
+				t.Error("the other waiting claim has no Machine")
 			}
 			if id := w.claim(t, "booted").Status.ProviderID; id != "real://booted" {
-				t.Errorf("the claim whose Machine has a provider ID has %s", id)
+				t.Errorf("the claim whose Machine has a provider ID has the provider ID %s", id)
 			}
 			if w.claim(t, "lost").DeletionTimestamp.IsZero() {
 				t.Error("the claim whose Machine is being deleted is not deleted")
 			}
 			if marks := w.marks(t); len(marks) != 1 || marks[0].Reason != "InsufficientCapacity" {
-				t.Errorf("the offering of the claim whose Machine has failed has marks %v", marks)
+				t.Errorf("the offering of the claim whose Machine has failed has the marks %v", marks)
 			}
 		})
 	}
 }
 
-// If another writer has linked the Machine, neither that claim nor the one that the
-// Machine was meant for is judged by a cache that lacks the link.
+// If another writer has linked the Machine, a cache that lacks the link decides neither about that
+// claim nor about the claim for which the Machine was planned.
 func TestNothingIsConcludedFromALinkThatTheCacheLacks(t *testing.T) {
 	w := newWorld(launched("waits"), machine("taken", withID("real://taken")),
 		launched("younger", func(c *karpv1.NodeClaim) {
@@ -95,15 +94,15 @@ func TestNothingIsConcludedFromALinkThatTheCacheLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id := w.claim(t, "waits").Status.ProviderID; id != planner.ProvisionalID("waits") {
-		t.Errorf("the claim that waits has provider ID %s of another claim's Machine", id)
+		t.Errorf("the waiting claim has provider ID %s of another claim's Machine", id)
 	}
 	if id := w.claim(t, "younger").Status.ProviderID; id != "real://taken" {
 		t.Errorf("the claim that has the Machine has provider ID %s, want real://taken", id)
 	}
 }
 
-// A Machine that comes late and is the first by name is not given to a claim whose
-// link to another one was written and is not in the cache yet.
+// A claim does not get a Machine that appears later and is first by name, if the claim was linked to
+// another Machine and the cache lacks that link.
 func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// answer of the API server to the first link, which it writes.
@@ -146,9 +145,9 @@ func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
 			if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "" {
 				t.Errorf("Machine m1 is linked to claim %s, which has m2", uid)
 			}
-			// What is known of another claim does not wait for the cache.
+			// Another claim does not wait for the cache.
 			if id := w.claim(t, "b").Status.ProviderID; id != "real://m3" {
-				t.Errorf("claim b, whose Machine has a provider ID, has %s", id)
+				t.Errorf("claim b, whose Machine has a provider ID, has the provider ID %s", id)
 			}
 
 			w.machines = nil
@@ -163,8 +162,8 @@ func TestNoSecondLinkFromACacheThatIsBehind(t *testing.T) {
 	}
 }
 
-// A link that was written is no reason to remember a Machine that was deleted before the
-// cache had the link: its claim gets another.
+// A linked Machine that was deleted before the cache had its link is forgotten, and its claim gets
+// another Machine.
 func TestDeletedMachineIsForgotten(t *testing.T) {
 	w := newWorld(launched("a"), machine("m1"))
 	r := w.newProcess()
@@ -188,8 +187,8 @@ func TestDeletedMachineIsForgotten(t *testing.T) {
 	}
 }
 
-// A process that has just become the leader may have had its caches for long, as a warm
-// standby has, and these may lack what the leader before it has written.
+// A process that has just become the leader may have caches that lack the last writes of the
+// previous leader, because a warm standby fills its caches in advance.
 func TestNewLeaderKnowsTheLinksThatItsCacheLacks(t *testing.T) {
 	old := func(c *karpv1.NodeClaim) {
 		c.CreationTimestamp = metav1.NewTime(now.Add(-2 * v1alpha1.DefaultLaunchTimeout))
@@ -227,7 +226,7 @@ func TestNewLeaderKnowsTheLinksThatItsCacheLacks(t *testing.T) {
 				t.Errorf("claim a has provider ID %s, want real://m2", id)
 			}
 			if marks := w.marks(t); len(marks) > 0 || !w.claim(t, "a").DeletionTimestamp.IsZero() {
-				t.Errorf("claim a has Machine m2 and counts as failed: marks %v", marks)
+				t.Errorf("claim a has Machine m2, and counts as failed with the marks %v", marks)
 			}
 			// Once the cache has it, the API server is not read again.
 			w.machines = nil
@@ -244,12 +243,13 @@ func TestNewLeaderKnowsTheLinksThatItsCacheLacks(t *testing.T) {
 	}
 }
 
-// A claim that is going is not linked, whatever the cache says: it may be gone before.
+// A claim that is being deleted gets no link, whatever the cache has: it may end before the link is
+// written.
 func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 	for name, live := range map[string]*karpv1.NodeClaim{
-		"is being deleted":              launched("a", func(c *karpv1.NodeClaim) { c.DeletionTimestamp = new(metav1.Now()) }),
-		"is another one of that name":   launched("a", func(c *karpv1.NodeClaim) { c.UID = "b" }),
-		"has another name, it was gone": launched("b"),
+		"is being deleted":                    launched("a", func(c *karpv1.NodeClaim) { c.DeletionTimestamp = new(metav1.Now()) }),
+		"no longer exists, its name is taken": launched("a", func(c *karpv1.NodeClaim) { c.UID = "b" }),
+		"no longer exists":                    launched("b"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(machine("m"), live)

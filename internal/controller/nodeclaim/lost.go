@@ -19,8 +19,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// deleteLost deletes the claims whose Node is to go without Karpenter's doing.
-// Karpenter then drains the Node, with its own rules, and lets the Machine go.
+// deleteLost deletes the claims whose Machine a user or another controller deletes, or whose Node
+// no longer exists. Karpenter then drains the Node by its own rules, and calls
+// CloudProvider.Delete.
 func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for i := range snap.Claims {
@@ -33,9 +34,9 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 	return errors.Join(errs...)
 }
 
-// lost returns why a registered claim is to go: its Machine is being deleted, by
-// hand or by a health check, or its Node was removed by force, so that Karpenter
-// has not seen it go.
+// lost returns why a registered claim must be deleted: a user or a health check deletes its
+// Machine, or its Node was removed by force, which Karpenter has not noticed. It is empty if
+// there is no such reason.
 func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	if !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
@@ -54,11 +55,11 @@ func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	return ""
 }
 
-// delete deletes exactly this claim.
+// delete deletes a claim, and never another one of the same name.
 func (r *Reconciler) delete(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
 	err := r.clusters.Workload.GetClient().Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
 	if requeue.IsChanged(err) {
-		return nil // it is gone, or another has its name
+		return nil // it no longer exists, or another claim has its name
 	}
 	if err != nil {
 		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)

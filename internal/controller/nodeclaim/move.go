@@ -20,16 +20,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// relaunch gives a claim without a NodePool the offering that fits now: another one, or
-// its own again once that can be chosen. If there is none, the claim keeps what it
-// has, and false is returned.
+// relaunch gives a claim without a NodePool the offering that fits now: another one, or its own
+// again if that is available again. If no offering fits, the claim keeps what it has, and
+// relaunch returns false.
 //
-// The status is written first and what follows from it last: until then the claim
-// is one that has failed, and all is done again.
+// The status is written first, the labels and annotations follow. After a crash in between, the
+// claim still counts as failed, and the next reconcile starts again.
 func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (bool, error) {
 	before := withoutOffering(claim)
 	next, err := r.cloudProvider.Create(ctx, before)
-	if err != nil { // nothing fits for now
+	if err != nil { // no offering fits now
 		_, err := r.recordFailure(ctx, claim, failed)
 		return false, err
 	}
@@ -37,12 +37,12 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 	changed := claim.DeepCopy()
 	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
 	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
-	// By way of False, so that the time of the transition is that of the move: from
-	// then on the claim waits for its next Machine.
+	// The condition is False in between, so that the time of its transition is now: from now on
+	// the claim waits for its next Machine.
 	conditions := changed.StatusConditions()
 	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message)
 	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged,
-		fmt.Sprintf("moved to offering %s, for %s could not be had: %s", to, from, failed.Message))
+		fmt.Sprintf("The NodeClaim was relaunched with offering %s, because no machine could be launched with offering %s: %s", to, from, failed.Message))
 	if done, err := r.patchStatus(ctx, changed, claim); err != nil || !done {
 		return done, err
 	}
@@ -56,14 +56,14 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 		return true, nil // its event brings the next reconcile
 	}
 	if err != nil {
-		return true, fmt.Errorf("moving NodeClaim %s from offering %s to %s: %w", claim.Name, from, to, err)
+		return true, fmt.Errorf("changing the offering of NodeClaim %s from %s to %s: %w", claim.Name, from, to, err)
 	}
 	r.recorder.Publish(claimRelaunched(claim, to, from, failed))
-	log.FromContext(ctx).Info("moved NodeClaim", "NodeClaim", claim.Name, "from", from.String(), "to", to.String(), "reason", failed.Message)
+	log.FromContext(ctx).Info("relaunched NodeClaim", "NodeClaim", claim.Name, "from", from.String(), "to", to.String(), "reason", failed.Message)
 	return true, nil
 }
 
-// replaceMachine lets the failed Machine of a claim go, so that another is made in its place.
+// replaceMachine marks the failed Machine of a claim for deletion, so that the claim gets another.
 func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) error {
 	name, served := snap.Plan.Served[claim.UID]
 	if !served {
@@ -72,7 +72,7 @@ func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim
 	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), snap.Machines[name], snap.Now, true)
 }
 
-// withoutOffering returns a claim without the labels that an offering gave it.
+// withoutOffering returns a claim without the labels of its offering.
 func withoutOffering(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 	without := claim.DeepCopy()
 	without.Labels = lo.OmitByKeys(without.Labels, catalog.GivenLabels())

@@ -20,16 +20,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 )
 
-// A claim without a NodePool that has failed moves to what fits now, and its annotations
-// are what a claim gets that is launched with that.
+// A failed claim without a NodePool is relaunched with an offering that fits now, and gets the
+// annotations of a claim that is launched with that offering.
 func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 	for name, tc := range map[string]struct {
-		unavailable bool // whether the offering that failed still is
+		unavailable bool // whether the failed offering is still unavailable
 		want        string
 		price       string
 	}{
-		"to another offering": {unavailable: true, want: "large", price: "0.8"},
-		"to its own again, of a template that has changed for others": {want: "small", price: "0.2"},
+		"another offering": {unavailable: true, want: "large", price: "0.8"},
+		"its own offering again, and the template has changed": {want: "small", price: "0.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -92,10 +92,10 @@ func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 			if got := claim.Labels[corev1.LabelInstanceTypeStable]; got != tc.want {
-				t.Errorf("it is of type %s, want %s", got, tc.want)
+				t.Errorf("got instance type %s, want %s", got, tc.want)
 			}
 			if retried := lifecycle.IsMarked(w.machine(t, "failed")); retried != !tc.unavailable {
-				t.Errorf("the failed Machine makes room for another: %t, want %t", retried, !tc.unavailable)
+				t.Errorf("the failed Machine is marked for deletion: %t, want %t", retried, !tc.unavailable)
 			}
 			if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); lo.FromPtr(condition).Reason != v1alpha1.ReasonOfferingChanged {
 				t.Errorf("got condition %v", condition)

@@ -18,8 +18,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// propagate gives each claim the provider ID of its Machine, or its provisional
-// one for as long as there is none.
+// propagate gives each claim the provider ID of its Machine, or its provisional ID until the
+// Machine has one.
 func (r *Reconciler) propagate(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for i := range snap.Claims {
@@ -31,10 +31,10 @@ func (r *Reconciler) propagate(ctx context.Context, snap *snapshot.Snapshot) err
 	return errors.Join(errs...)
 }
 
-// providerID returns the provider ID a claim is to have.
+// providerID returns the provider ID that a claim should have.
 func providerID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
-	// Core has not persisted the launch yet, or its Machine is about to go, or to be
-	// released: then nobody else may know it by the same ID.
+	// Core has not stored the launch yet, or the claim is being deleted: its Machine is about to be
+	// deleted or unlinked, and no second claim may have the same ID.
 	if !claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue() || !claim.DeletionTimestamp.IsZero() {
 		return claim.Status.ProviderID
 	}
@@ -47,7 +47,7 @@ func providerID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	if !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return planner.ProvisionalID(claim.UID) // it waits, perhaps for a second Machine
 	}
-	// Its Machine is going or gone: core tells by the ID that is there.
+	// Its Machine is being deleted or no longer exists, which core detects by this ID.
 	return claim.Status.ProviderID
 }
 
@@ -63,7 +63,7 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	for i := range others.Items {
 		if other := &others.Items[i]; other.UID != claim.UID {
 			if !other.DeletionTimestamp.IsZero() {
-				return nil // it has released the Machine: its going brings the next reconcile
+				return nil // its Machine was unlinked: the event of its deletion triggers the next reconcile
 			}
 			return fmt.Errorf("NodeClaim %s cannot have provider ID %s: NodeClaim %s has it", claim.Name, want, other.Name)
 		}
@@ -75,11 +75,11 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	if _, provisional := planner.ParseProvisionalID(want); !provisional && waited {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 	}
-	// With the resourceVersion as precondition, so that a claim which was deleted
-	// and made again under the same name does not get its predecessor's Machine.
+	// The resourceVersion is the precondition, so that a claim that was created again with the
+	// same name does not get the Machine of its predecessor.
 	err := workload.Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return nil // the claim is not what it was: its event brings the next reconcile
+		return nil // the claim has changed, and its event triggers the next reconcile
 	}
 	if err != nil {
 		return fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err)

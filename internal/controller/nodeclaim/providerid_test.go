@@ -25,15 +25,15 @@ func TestProviderID(t *testing.T) {
 		machine *clusterv1.Machine // that serves the claim
 		want    string
 	}{
-		"before core has persisted the launch":    {has: "", machine: &clusterv1.Machine{}, want: ""},
-		"without a Machine":                       {has: provisional, states: []func(*karpv1.NodeClaim){launched}, want: provisional},
-		"with a Machine that has none yet":        {has: provisional, states: []func(*karpv1.NodeClaim){launched}, machine: &clusterv1.Machine{}, want: provisional},
-		"with a Machine that has one":             {has: provisional, states: []func(*karpv1.NodeClaim){launched}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}, want: "real://m"},
-		"core put the provisional one back":       {has: provisional, states: []func(*karpv1.NodeClaim){launched, registered}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}, want: "real://m"},
-		"its Machine went before its Node joined": {has: "real://m", states: []func(*karpv1.NodeClaim){launched}, want: provisional},
-		"its Machine went with its Node":          {has: "real://m", states: []func(*karpv1.NodeClaim){launched, registered}, want: "real://m"},
-		"it is being deleted, its Machine too":    {has: "real://m", states: []func(*karpv1.NodeClaim){launched, deleted}, want: "real://m"},
-		"it is being deleted with a late ID":      {has: provisional, states: []func(*karpv1.NodeClaim){launched, deleted}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}, want: provisional},
+		"before core has stored the launch":              {has: "", machine: &clusterv1.Machine{}, want: ""},
+		"without a Machine":                              {has: provisional, states: []func(*karpv1.NodeClaim){launched}, want: provisional},
+		"with a Machine that has none yet":               {has: provisional, states: []func(*karpv1.NodeClaim){launched}, machine: &clusterv1.Machine{}, want: provisional},
+		"with a Machine that has one":                    {has: provisional, states: []func(*karpv1.NodeClaim){launched}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}, want: "real://m"},
+		"core put the provisional one back":              {has: provisional, states: []func(*karpv1.NodeClaim){launched, registered}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}, want: "real://m"},
+		"its Machine was deleted before its Node joined": {has: "real://m", states: []func(*karpv1.NodeClaim){launched}, want: provisional},
+		"its Machine was deleted with its Node":          {has: "real://m", states: []func(*karpv1.NodeClaim){launched, registered}, want: "real://m"},
+		"it is being deleted with its Machine":           {has: "real://m", states: []func(*karpv1.NodeClaim){launched, deleted}, want: "real://m"},
+		"it is being deleted with a late ID":             {has: provisional, states: []func(*karpv1.NodeClaim){launched, deleted}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}, want: provisional},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}, Status: karpv1.NodeClaimStatus{ProviderID: tc.has}}

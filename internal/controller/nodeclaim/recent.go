@@ -18,30 +18,30 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// recent has Machines as the API server returned them, until the cache has the same
-// version or a later one. With them, a claim whose link was written does not seem to
-// wait for a Machine. The zero value is ready to use.
+// recent has Machines as the API server returned them, until the cache has the same version or a
+// later one. Without them, a claim whose link was written could seem to wait for a Machine. The
+// zero value is ready to use.
 //
-// These are the Machines that were linked here and, from the first reconcile on, all that
-// were linked before. A process has its caches before it becomes the leader, and they may
-// lack what the leader before it wrote last; while it is the leader, nobody else writes
-// links. What the leader before it sends later still is not known here: a claim can then
-// be given a second Machine, which is released again.
+// It has the Machines that this process has linked and, from the first reconcile on, all that were
+// linked before. A process fills its caches before it becomes the leader, so they may lack the
+// last writes of the previous leader. While it is the leader, no other process writes links. If a
+// write of the previous leader arrives even later, a claim can get a second Machine, which is
+// unlinked again.
 type recent struct {
-	// filling is locked while the Machines that were linked before are read.
+	// filling is locked while fill reads the Machines that were linked before.
 	filling sync.Mutex
 	filled  bool
 
 	mu sync.Mutex
-	// machines has them by scalable resource and UID.
+	// machines has the Machines by scalable resource and UID.
 	machines map[string]map[types.UID]seen
 }
 
 // seen is a Machine as the API server returned it.
 type seen struct {
 	machine *clusterv1.Machine
-	// doubtful reports whether a later write may have been applied: then the Machine is
-	// read before anything is concluded from it.
+	// doubtful reports whether the API server may have applied a later write. Then the Machine is
+	// read again before it is used.
 	doubtful bool
 }
 
@@ -50,12 +50,12 @@ func (r *recent) add(resource string, machine *clusterv1.Machine) {
 	r.set(resource, machine.UID, seen{machine: machine})
 }
 
-// doubt stores that a write to a Machine failed, which may have been applied all the same.
+// doubt stores that a write to a Machine failed, which the API server may have applied.
 func (r *recent) doubt(resource string, machine *clusterv1.Machine) {
 	r.set(resource, machine.UID, seen{machine: machine, doubtful: true})
 }
 
-// fill reads the Machines that are linked, once in the life of a process.
+// fill reads the linked Machines from the API server, once in the life of a process.
 func (r *recent) fill(ctx context.Context, live client.Reader, served types.NamespacedName) error {
 	r.filling.Lock()
 	defer r.filling.Unlock()
@@ -65,7 +65,7 @@ func (r *recent) fill(ctx context.Context, live client.Reader, served types.Name
 	linked := &clusterv1.MachineList{}
 	if err := live.List(ctx, linked, client.InNamespace(served.Namespace),
 		client.MatchingLabels{clusterv1.ClusterNameLabel: served.Name}, lifecycle.LinkedToAny()); err != nil {
-		return fmt.Errorf("listing the Machines of Cluster %s that serve NodeClaims: %w", served, err)
+		return fmt.Errorf("listing the linked Machines of Cluster %s: %w", served, err)
 	}
 	for i := range linked.Items {
 		machine := &linked.Items[i]
@@ -108,9 +108,9 @@ func (r *recent) of(resource string) []seen {
 	return all
 }
 
-// newest returns the Machines of a resource, each in the latest version that is known.
-// The API server is read only for a Machine that is doubtful, or that the cache lacks: it
-// was deleted, or the cache does not have it yet.
+// newest returns the Machines of a resource, each in the latest known version. It reads from the
+// API server only Machines that are doubtful, and those that the cache lacks because they were
+// deleted or because the cache is behind.
 func (r *recent) newest(ctx context.Context, live client.Reader, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
 	for _, known := range r.of(resource) {
 		uid := known.machine.UID

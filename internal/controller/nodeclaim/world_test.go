@@ -32,23 +32,23 @@ import (
 
 const resourceName = "general-small"
 
-// now is when the reconciler runs; all objects are older than that.
+// now is the time of the reconciler. All objects are older.
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a management and a workload cluster with one template of one offering, and
-// the MachineDeployment of that offering.
+// world is a management cluster and a workload cluster with one template, and the MachineDeployment
+// of one of its offerings.
 type world struct {
 	// api has the objects as the API server has them.
 	api client.WithWatch
 	// machines are the Machines as the cache has them; nil if the cache is up to date.
 	machines []clusterv1.Machine
-	// patch answers the patches of Machines; nil if the API server does.
+	// patch answers the patches of Machines; nil if the API server answers them.
 	patch func(machine string, do func() error) error
-	// reads counts the requests of the reconciler to the API server that are no writes.
+	// reads counts the read requests of the reconciler to the API server.
 	reads int
 }
 
-// newTemplate returns a template that is Ready, with a small and a large type.
+// newTemplate returns a template that is Ready, with a small and a large instance type.
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
@@ -62,11 +62,11 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
 	}
-	template.Status.AcceptedHash = "accepted" // by the API server of the management cluster
+	template.Status.AcceptedHash = "accepted" // the management cluster has accepted all dry runs
 	return template
 }
 
-// bases are the base template and its definition.
+// bases returns the base template and its CustomResourceDefinition.
 func bases() []client.Object {
 	definition := &unstructured.Unstructured{}
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -106,7 +106,7 @@ func newWorld(objects ...client.Object) *world {
 		Build()}
 }
 
-// newProcess returns a reconciler as a process that has just started has it.
+// newProcess returns the reconciler of a process that has just started.
 func (w *world) newProcess() *Reconciler {
 	cached := interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -212,7 +212,7 @@ func labels() map[string]string {
 	}
 }
 
-// launched returns a claim that waits for a Machine since a minute ago. Its UID is its name.
+// launched returns a claim that has waited for a Machine for a minute. Its UID is its name.
 func launched(name string, change ...func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -233,7 +233,7 @@ func launched(name string, change ...func(*karpv1.NodeClaim)) *karpv1.NodeClaim 
 	return claim
 }
 
-// machine returns a Machine of the MachineDeployment that was created half a minute ago.
+// machine returns a Machine of the MachineDeployment that was created 30 seconds before now.
 func machine(name string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-30 * time.Second)),

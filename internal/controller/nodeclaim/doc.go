@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodeclaim links Machines to NodeClaims, gives NodeClaims the provider IDs of their
+// Machines, and handles launches that are stalled or have failed.
+//
+// One reconcile handles all claims of one scalable resource, because the order of their creation
+// decides which Machine serves which claim (package planner). It runs these steps. An error of a
+// step does not stop the others, and a claim whose link could not be written is left out of them.
+//
+//  1. snapshot.Load reads the resource and computes the plan. newest adds the links that the cache
+//     lacks. Nothing more happens if the Cluster or the resource is paused. For a suspended
+//     resource, unless its Cluster is being deleted, only step 4 runs.
+//  2. link writes the planned links on the Machines. The precondition is the resourceVersion of
+//     the Machine, so two writers cannot give one Machine to two claims. After a crash, the written
+//     links stay and the next reconcile writes the others.
+//  3. propagate writes the provider ID of each Machine to its claim, also if core has put the
+//     provisional ID back from a stale read. After a crash, claims have their provisional ID until
+//     the next reconcile.
+//  4. deleteLost deletes registered claims whose Machine is being deleted, or whose Node was
+//     removed. After a crash, the next reconcile deletes them.
+//  5. deleteWithCluster deletes claims without a Machine while the Cluster is being deleted. A
+//     crash has the same effect.
+//  6. reportStalls writes the condition MachineAvailable of claims whose launch is stalled, or is
+//     so no longer. A crash can only cost the event, which follows the condition.
+//  7. handleFailures marks the offering as unavailable, then reports the failure, then deletes the
+//     claim or relaunches it with another offering. After a crash between two of these writes, the
+//     claim still counts as failed, and the next reconcile continues.
+//
+// All of this follows from what the API server has. A process keeps only the Machines that it has
+// linked, until its cache has them (recent.go). A new leader reads all linked Machines once.
+package nodeclaim
