@@ -69,7 +69,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		By("raising replicas by hand: they are put back, and an event says so")
 		env.change(ctx, existing, func() { existing.Spec.Replicas = new(int32(5)) })
 		Eventually(ctx, func() []string { return env.events(ctx, "MachineDeployment", existing.Name, "ReplicasReset") }).
-			Should(ContainElement(ContainSubstring("more than the 2 Machines of its own")))
+			Should(ContainElement(ContainSubstring("more than its 2 unmanaged replicas")))
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, existing)).To(Succeed())
 			g.Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(3))

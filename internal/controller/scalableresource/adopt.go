@@ -22,9 +22,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// adopt makes a MachineDeployment that a template's discovery has found one that makes
-// Machines for NodeClaims, when the first of them names it. Until then it is not
-// touched. It returns true if it was adopted now: its event brings the next reconcile.
+// adopt adopts a MachineDeployment that the discovery of a template has found, when the first claim
+// names it. Until then, the MachineDeployment does not change. It returns true if it has adopted
+// the MachineDeployment: the event of that triggers the next reconcile.
 func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	management := r.clusters.Management.GetClient()
 	resource := &clusterv1.MachineDeployment{}
@@ -76,11 +76,11 @@ func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDep
 	if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, requeue.IgnoreChanged(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
 	}
-	log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "ownReplicas", lo.FromPtr(resource.Spec.Replicas))
+	log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "unmanagedReplicas", lo.FromPtr(resource.Spec.Replicas))
 	return true, nil
 }
 
-// offers tells whether a template offers a MachineDeployment that is not generated.
+// offers reports whether a template offers an existing MachineDeployment.
 func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key catalog.Key, name string) (bool, error) {
 	if template == nil {
 		return false, nil
@@ -92,8 +92,8 @@ func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMac
 	return err == nil && offering.MachineDeployment == name, err
 }
 
-// endAdoption leaves an adopted MachineDeployment to its owner again, when no template
-// offers it any more and nothing that was made for a NodeClaim is left.
+// endAdoption ends the adoption of a MachineDeployment that its template no longer offers, and whose
+// Machines are all unmanaged. It returns true if it has ended the adoption.
 func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if len(snap.Claims) > 0 || len(snap.Machines) > len(snap.Plan.Unmanaged) {
 		return false, nil
@@ -104,8 +104,8 @@ func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (
 	}
 	resource := snap.Resource
 	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.EndAdoption(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, requeue.IgnoreChanged(fmt.Errorf("leaving %s to its owner: %w", resource, err))
+		return false, requeue.IgnoreChanged(fmt.Errorf("ending the adoption of %s: %w", resource, err))
 	}
-	log.FromContext(ctx).Info("left scalable resource to its owner", "kind", resource.Kind().Name(), "resource", resource.Key())
+	log.FromContext(ctx).Info("ended the adoption of scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil
 }

@@ -15,11 +15,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// annotate sets the annotations of a generated resource that its template wants, and
-// removes those that the template no longer has. Cluster API copies them to MachineSets,
-// so a user can change what these do while they cannot create Machines. It returns true
-// if it wrote: the event of that brings the next reconcile. Without its template, a
-// resource keeps what it has.
+// annotate sets the annotations of the template on a generated resource, and removes those that the
+// template no longer has. Cluster API copies them to MachineSets, so a user can change what these
+// do while they cannot create Machines. It returns true if it has written: the event of that
+// triggers the next reconcile. A resource whose template no longer exists keeps its annotations.
 func (r *Reconciler) annotate(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if snap.Template == nil {
 		return false, nil

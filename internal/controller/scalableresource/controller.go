@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scalableresource keeps the scalable resources: it makes one, or adopts one
-// that is there, when the first claim names it, sets its replicas to the value of the equation
-// in internal/link, lets Machines go that serve no claim, and deletes the resource
-// that it made when that has long been empty.
 package scalableresource
 
 import (
@@ -33,26 +29,25 @@ import (
 )
 
 const (
-	// Replicas of one resource are raised once in minPace at most, for Cluster API
-	// reconciles a MachineDeployment once a second (util/controller/controller.go).
-	// While they go on being raised the pace slows down, to once in maxPace, so that
-	// a large burst of claims is a handful of writes however long it takes.
+	// Replicas of one resource are raised at most once in minPace, because Cluster API
+	// reconciles a MachineDeployment once a second (util/controller/controller.go). While they
+	// are raised repeatedly, the pace slows down to once in maxPace, so that a large burst of
+	// claims needs few writes however long it takes.
 	minPace = time.Second
 	maxPace = 4 * time.Second
 )
 
-// Reconciler keeps the scalable resources of the served Cluster.
+// Reconciler reconciles the scalable resources of the served Cluster.
 type Reconciler struct {
 	clusters *operator.Clusters
 	catalog  *catalog.Catalog
 	recorder events.Recorder
 	clock    clock.PassiveClock
 
-	// stalledAt is when this process last saw that Cluster API works on a resource no more, so
-	// that patience counts from then on; see leave.
+	// stalledAt is when this process last saw that a resource was stalled. loweringTimeLeft counts
+	// from then on.
 	stalledAt sync.Map
-	// raised is when the replicas of a resource were last raised, for the pace only:
-	// nothing else is decided from it.
+	// raised is when the replicas of a resource were last raised. It decides only the pace.
 	raised sync.Map
 	// reasons are those that were last logged for a resource.
 	reasons sync.Map
@@ -72,8 +67,8 @@ func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, record
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters).
-		// A template's times, or its being gone, decide how long its resources and their
-		// spare Machines are kept.
+		// The durations of a template, and its deletion, decide for how long its resources and
+		// their spare Machines stay.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
@@ -85,7 +80,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch;delete
 
-// Reconcile works on the scalable resource of the given name.
+// Reconcile reconciles the scalable resource of the given name.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
 		return reconcile.Result{}, err
@@ -111,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// scale makes the resource, or keeps it as it is to be.
+// scale creates the resource, or sets its replicas and annotations.
 func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
 	switch resource := snap.Resource; {
 	case resource == nil:
@@ -119,14 +114,14 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 		again, err := r.generate(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
-		// It is going, and its claims wait for the next one.
+		// It is being deleted, and its claims wait for the next one.
 		return reconcile.Result{}, nil
 	case scalable.Adopted(resource):
 		if disowned, err := r.endAdoption(ctx, snap); err != nil || disowned {
 			return reconcile.Result{}, err
 		}
 	default:
-		// What keeps annotations from being set must not keep replicas from it.
+		// An error with the annotations must not prevent the update of replicas.
 		annotated, err := r.annotate(ctx, snap)
 		if annotated {
 			return reconcile.Result{}, nil
@@ -137,8 +132,8 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 	return r.update(ctx, snap)
 }
 
-// update sets replicas and the time since which the resource is empty, and
-// deletes it when that is long ago.
+// update sets replicas and the time since which the resource is empty, and deletes a resource that
+// has been empty for emptyTTL.
 func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
 	resource := snap.Resource
 	changed := resource.DeepCopy()
@@ -156,18 +151,18 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 	if equal(resource, changed) {
 		return reconcile.Result{RequeueAfter: empty.expiresIn}, r.scaleMachineSets(ctx, snap, after)
 	}
-	// Lowering is never put off: a Machine that is gone before would be replaced.
+	// Lowering is never delayed: a Machine that disappears earlier would be replaced.
 	raises := after > before
 	if wait := r.untilNextRaise(snap.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {
 		if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
-			return reconcile.Result{}, err // the Cluster's event brings the next reconcile
+			return reconcile.Result{}, err // the event of the Cluster triggers the next reconcile
 		}
 	}
-	// With the resourceVersion as precondition: replicas are lowered only from the
-	// value that the decision was made from.
+	// The resourceVersion is the precondition: replicas are changed only from the value that the
+	// plan was made from.
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
 		return r.notPatched(ctx, snap, raises, fmt.Errorf("patching %s: %w", resource, err))
 	}
@@ -180,9 +175,10 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 	return reconcile.Result{RequeueAfter: empty.expiresIn}, r.scaleMachineSets(ctx, snap, after)
 }
 
-// notPatched handles the error of a resource that could not be patched. If its replicas were
-// to be raised, that is tried again soon: no event shows that a webhook answers again, or
-// accepts what it refused. Claims that wait for what was refused have failed after launchTimeout.
+// notPatched handles the error of a resource that could not be patched. If its replicas should be
+// raised, the operator tries again after createAgainAfter, because no event shows that a webhook
+// answers again or accepts what it rejected. If the API server has rejected the write, the waiting
+// claims fail after launchTimeout.
 func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
 	if !raises || requeue.IsChanged(err) {
 		return reconcile.Result{}, requeue.IgnoreChanged(err)
@@ -195,13 +191,13 @@ func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, ra
 	return result, r.rejectAll(ctx, snap, err)
 }
 
-// equal tells whether nothing that update sets is different.
+// equal reports whether two resources are equal in everything that update sets.
 func equal(a, b *scalable.Resource) bool {
 	return a.HasReplicas() && a.Replicas() == b.Replicas() &&
 		a.GetAnnotations()[v1alpha1.EmptySinceAnnotation] == b.GetAnnotations()[v1alpha1.EmptySinceAnnotation]
 }
 
-// untilNextRaise returns for how long replicas of a resource are not to be raised.
+// untilNextRaise returns for how long the replicas of a resource may not be raised.
 func (r *Reconciler) untilNextRaise(name string) time.Duration {
 	last, ok := r.raised.Load(name)
 	if !ok {
@@ -210,8 +206,8 @@ func (r *Reconciler) untilNextRaise(name string) time.Duration {
 	return last.(raise).pace - r.clock.Since(last.(raise).at)
 }
 
-// noteRaise remembers that replicas were raised: soon after the last time, the
-// pace doubles; else it starts anew.
+// noteRaise stores that replicas were raised. The pace doubles if they were raised within the last
+// 2*maxPace, else it starts with minPace.
 func (r *Reconciler) noteRaise(name string) {
 	pace := minPace
 	if last, ok := r.raised.Load(name); ok && r.clock.Since(last.(raise).at) < 2*maxPace {

@@ -33,9 +33,9 @@ type published []events.Event
 
 func (p *published) Publish(all ...events.Event) { *p = append(*p, all...) }
 
-// The API server can refuse to create what it accepted as a dry run, for a quota, or by a webhook
-// or a policy that lets dry runs pass. The claims get the reason, and the operator tries again,
-// until the API server accepts it. Other errors are written on no claim.
+// The API server can reject what it accepted as a dry run, because of a quota, or of a webhook or a
+// policy that accepts dry runs. The operator writes the reason on the claims, and tries again until
+// the API server accepts it. It writes other errors on no claim.
 func TestAResourceThatCannotBeCreated(t *testing.T) {
 	resource := schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machinedeployments"}
 	for name, tc := range map[string]struct {
@@ -45,7 +45,7 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 	}{
 		"a quota":                      {kind: "MachineDeployment", err: apierrors.NewForbidden(resource, "x", errors.New("exceeded quota: team")), refused: "exceeded quota: team"},
 		"a policy":                     {kind: "MachineDeployment", err: apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, "x", nil), refused: "is invalid"},
-		"a webhook for its template":   {kind: "AWSMachineTemplate", err: apierrors.NewForbidden(resource, "x", errors.New("denied the request")), refused: "denied the request"},
+		"a webhook for its templates":  {kind: "AWSMachineTemplate", err: apierrors.NewForbidden(resource, "x", errors.New("denied the request")), refused: "denied the request"},
 		"a webhook that does not run":  {kind: "MachineDeployment", err: apierrors.NewInternalError(errors.New("failed calling webhook"))},
 		"too many requests":            {kind: "MachineDeployment", err: apierrors.NewTooManyRequests("later", 1)},
 		"an answer that does not come": {kind: "AWSMachineTemplate", err: context.DeadlineExceeded},
@@ -82,7 +82,7 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 			}
 
 			if again := reconcileOnce(); again == 0 || again > createAgainAfter {
-				t.Errorf("it is tried again after %s, want at most %s", again, createAgainAfter)
+				t.Errorf("the next attempt is after %s, want at most %s", again, createAgainAfter)
 			}
 			for _, claim := range []*karpv1.NodeClaim{first, second} {
 				after := &karpv1.NodeClaim{}
@@ -91,7 +91,7 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 				}
 				message := lo.FromPtr(after.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)).Message
 				if snapshot.IsRejected(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
-					t.Errorf("NodeClaim %s is refused: %t with %q, want %q", claim.Name, snapshot.IsRejected(after), message, tc.refused)
+					t.Errorf("NodeClaim %s is rejected: %t with %q, want %q", claim.Name, snapshot.IsRejected(after), message, tc.refused)
 				}
 				if !after.DeletionTimestamp.IsZero() {
 					t.Errorf("NodeClaim %s is being deleted", claim.Name)

@@ -13,16 +13,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
-// emptiness is what follows from a resource being empty.
+// emptiness is whether and when an empty resource expires.
 type emptiness struct {
 	expired   bool
 	expiresIn time.Duration // zero if the resource is not empty
 }
 
-// setEmptySince sets or removes the annotation that says since when a resource
-// has had neither claims nor Machines. It is on the object so that a restart of
-// the operator does not begin anew. Replicas do not matter: those that Cluster
-// API cannot make Machines for would keep the resource for ever.
+// setEmptySince sets or removes the annotation with the time since which a resource has had neither
+// claims nor Machines. It is on the object, so that a restart of the operator does not change that
+// time. Replicas do not matter: if Cluster API cannot create Machines for them, the resource would
+// stay forever.
 func setEmptySince(resource *scalable.Resource, snap *snapshot.Snapshot) emptiness {
 	annotations := lo.Assign(resource.GetAnnotations())
 	if scalable.Adopted(resource) || len(snap.Claims) > 0 || len(snap.Machines) > 0 {

@@ -36,9 +36,8 @@ type lagging struct {
 
 func (l lagging) GetAPIReader() client.Reader { return l.live }
 
-// A claim that waits gets its resource, or an adopted one, or higher replicas, as long as
-// the Cluster stays. When that is being deleted nothing is written, also if only the API
-// server knows it.
+// A waiting claim gets a new resource, an adopted one, or higher replicas, as long as the Cluster
+// stays. If the Cluster is being deleted, nothing is written, also if only the API server knows it.
 func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
@@ -109,7 +108,7 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 	}
 }
 
-// template returns one with an instance type of its own, that finds others.
+// template returns a template with one instance type, whose discovery finds others.
 func template() *v1alpha1.KarpenterMachineTemplate {
 	t := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
 	t.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
@@ -125,7 +124,7 @@ func template() *v1alpha1.KarpenterMachineTemplate {
 	return t
 }
 
-// launchedClaim returns a claim of an instance type that waits for its Machine.
+// launchedClaim returns a claim with the given instance type that waits for its Machine.
 func launchedClaim(instanceType string) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", UID: "c", Annotations: map[string]string{},
@@ -136,7 +135,7 @@ func launchedClaim(instanceType string) *karpv1.NodeClaim {
 	return claim
 }
 
-// generatedName returns the name of the resource of instance type small.
+// generatedName returns the name of the generated resource of instance type small.
 func generatedName(t *testing.T, served types.NamespacedName, cluster *clusterv1.Cluster) string {
 	t.Helper()
 	clusters := clustersWith(served, cluster, &[]string{}, cluster)
@@ -147,8 +146,8 @@ func generatedName(t *testing.T, served types.NamespacedName, cluster *clusterv1
 	return launch.Resource
 }
 
-// clustersWith returns clusters with one API server and what a template needs, whose writes
-// are noted. The API server has another Cluster than the cache, or none.
+// clustersWith returns clusters with one API server and what a template needs. It records their
+// writes. The API server has another Cluster than the cache, or none.
 func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *[]string, objects ...client.Object) *operator.Clusters {
 	base := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 	base.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1beta2")

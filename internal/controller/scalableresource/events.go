@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// offeringRemoved tells that a claim is deleted because its template changed.
+// offeringRemoved reports on a claim that it is deleted because its template has changed.
 func offeringRemoved(claim *karpv1.NodeClaim, reason error) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
@@ -32,19 +32,19 @@ func notGenerated(claim *karpv1.NodeClaim, resource *scalable.Resource, err erro
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         kind + "NotCreated",
-		Message:        fmt.Sprintf("The %s for this NodeClaim could not be created, and is tried again: %s", kind, err),
+		Message:        fmt.Sprintf("The %s for this NodeClaim could not be created, and the operator tries again in %s: %s", kind, createAgainAfter, err),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }
 
-// surplusMachine tells on an adopted resource that its replicas are put back.
+// surplusMachine reports on an adopted resource that its replicas are reset.
 func surplusMachine(resource *scalable.Resource, machine *clusterv1.Machine) events.Event {
 	return events.Event{
 		InvolvedObject: resource.API(),
 		Type:           corev1.EventTypeWarning,
 		Reason:         "ReplicasReset",
-		Message: fmt.Sprintf("Machine %s serves no NodeClaim and is more than the %s Machines of its own that this %s has, so it goes: to keep more, change the annotation %s",
-			machine.Name, resource.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation], resource.Kind().Name(), v1alpha1.UnmanagedReplicasAnnotation),
+		Message: fmt.Sprintf("The operator deletes Machine %s, because it serves no NodeClaim and this %s has more than its %s unmanaged replicas. To keep more Machines, raise the annotation %s.",
+			machine.Name, resource.Kind().Name(), resource.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation], v1alpha1.UnmanagedReplicasAnnotation),
 		DedupeValues: []string{string(machine.UID)},
 	}
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// generate makes the scalable resource that claims wait for. The template may
-// have changed since Karpenter decided for it: then the resource they name can
-// never be, and each claim moves to the one that its offering has now, or, if the
-// template offers that no more, is deleted so that Karpenter decides anew.
+// generate creates the scalable resource that claims wait for. If the template has changed since
+// Karpenter launched a claim, the resource that it names is never created. The claim then gets the
+// resource that its offering has now. If the template no longer offers that, the claim is deleted,
+// so that Karpenter creates another.
 //
-// It returns after what time to try again, if Cluster API or the API server did not answer.
+// It returns the time until the next attempt if the resource could not be created.
 func (r *Reconciler) generate(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	var errs []error
 	for i := range snap.Claims {
@@ -39,7 +39,7 @@ func (r *Reconciler) generate(ctx context.Context, snap *snapshot.Snapshot) (tim
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
 		case launch.Resource == snap.Name && launch.Generated == nil:
-			errs = append(errs, fmt.Errorf("MachineDeployment %s, which NodeClaim %s is to get its Machine from, is not there: this is tried again", snap.Name, claim.Name))
+			errs = append(errs, fmt.Errorf("MachineDeployment %s, from which NodeClaim %s should get its Machine, does not exist: the operator tries again", snap.Name, claim.Name))
 		case launch.Resource != snap.Name:
 			errs = append(errs, r.setResource(ctx, claim, launch))
 		default:
@@ -60,18 +60,18 @@ func (r *Reconciler) generate(ctx context.Context, snap *snapshot.Snapshot) (tim
 	return 0, errors.Join(errs...)
 }
 
-// createAgainAfter is when a scalable resource is created that could not be. No event shows
-// that a webhook answers again, or accepts what it refused.
+// createAgainAfter is the time until the operator tries again to create a scalable resource. No
+// event shows that a webhook answers again, or accepts what it rejected.
 const createAgainAfter = 10 * time.Second
 
-// isRejection reports whether an error is an answer that refuses what was to be created, or
-// another owner has an object of its name. Other errors, such as that of a webhook that could
-// not be called, are no evidence against an offering.
+// isRejection reports whether an error shows that the API server rejects the object, or that another
+// owner has an object of its name. Other errors, such as that of a webhook that could not be
+// called, are no evidence against an offering.
 func isRejection(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err)
 }
 
-// rejectAll refuses all claims that wait for a resource.
+// rejectAll writes on all claims that wait for a resource why it cannot be created or scaled.
 func (r *Reconciler) rejectAll(ctx context.Context, snap *snapshot.Snapshot, reason error) error {
 	var errs []error
 	for i := range snap.Claims {
@@ -95,21 +95,21 @@ func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason
 	return nil
 }
 
-// maxMessage bounds a condition's message.
+// maxMessage is the maximum length of a condition's message.
 const maxMessage = 1024
 
-// create makes a scalable resource, and before it the objects it refers to, without
-// which Cluster API could make nothing of it. It creates nothing in a Cluster that is
-// being deleted.
+// create creates a scalable resource. It creates the objects that the resource refers to first,
+// because Cluster API cannot use the resource without them. It creates nothing in a Cluster that
+// is being deleted.
 func (r *Reconciler) create(ctx context.Context, generated *generate.Generated) error {
 	if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
-		return err // the Cluster's event brings the next reconcile
+		return err // the event of the Cluster triggers the next reconcile
 	}
 	if err := r.createObjects(ctx, generated.Objects); err != nil {
 		return err
 	}
 	resource := generated.Resource
-	// If this operator has created it, the cache is behind: its event brings the next reconcile.
+	// If this operator has created it, the cache is behind: its event triggers the next reconcile.
 	if created, err := scalable.Create(ctx, r.clusters, resource.API()); err != nil || !created {
 		return err
 	}
@@ -119,27 +119,26 @@ func (r *Reconciler) create(ctx context.Context, generated *generate.Generated) 
 	return nil
 }
 
-// setResource makes a claim name another scalable resource.
+// setResource writes the name of another scalable resource on a claim.
 func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, to *generate.Launch) error {
 	changed := claim.DeepCopy()
 	changed.Annotations = to.Annotate(claim.Annotations)
 	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return requeue.IgnoreChanged(fmt.Errorf("moving NodeClaim %s to scalable resource %s: %w", claim.Name, to.Resource, err))
+		return requeue.IgnoreChanged(fmt.Errorf("changing the scalable resource of NodeClaim %s to %s: %w", claim.Name, to.Resource, err))
 	}
-	log.FromContext(ctx).Info("moved NodeClaim, for its template has changed", "NodeClaim", claim.Name, "resource", to.Resource)
+	log.FromContext(ctx).Info("changed the scalable resource of NodeClaim, because its template has changed", "NodeClaim", claim.Name, "resource", to.Resource)
 	return nil
 }
 
-// giveUp deletes a claim that can get no Machine, so that Karpenter makes another.
-// One without a NodePool, which nobody would make again, has the template's
-// launchTimeout for its offering to come back, and then moves to another (see
-// package nodeclaim).
+// giveUp deletes a claim that cannot get a Machine, so that Karpenter creates another. Nothing would
+// replace a claim without a NodePool. It waits until the template has its offering again, and is
+// relaunched with another one after the template's launchTimeout (see package nodeclaim).
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	if !errors.As(reason, &generate.UnlaunchableError{}) {
 		return reason
 	}
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
-		log.FromContext(ctx).Info("NodeClaim waits, for its template does not offer what it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
+		log.FromContext(ctx).Info("NodeClaim waits, because its template does not have the offering that it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
 		return r.reject(ctx, claim, reason)
 	}
 	r.recorder.Publish(offeringRemoved(claim, reason))
@@ -147,6 +146,6 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	if err := client.IgnoreNotFound(r.clusters.Workload.GetClient().Delete(ctx, claim, precondition)); err != nil {
 		return requeue.IgnoreChanged(fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err))
 	}
-	log.FromContext(ctx).Info("deleted NodeClaim that can get no Machine", "NodeClaim", claim.Name, "reason", reason.Error())
+	log.FromContext(ctx).Info("deleted NodeClaim that cannot get a Machine", "NodeClaim", claim.Name, "reason", reason.Error())
 	return nil
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// If the template changes before its scalable resource is created, the claim gets all that
-// a claim gets from the template as it is now.
+// If the template changes before its scalable resource is created, the claim gets all annotations
+// that the changed template gives.
 func TestClaimMovesWithItsTemplate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}

@@ -19,24 +19,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// loweringTimeout is for how long a chosen Machine waits for the lower number to have taken
-// effect. That takes seconds, or until the Machines have been made that were asked
-// for. If these cannot be made, nothing is gained by waiting. While Cluster API does not
-// work on the resource, it waits: whatever is deleted then would be created again as soon
-// as that resumes.
+// loweringTimeout is how long a marked Machine waits until Cluster API has acted on lower replicas.
+// That takes seconds, or until the requested Machines have been created. If they cannot be
+// created, waiting does not help. While the resource is stalled, the Machine waits: if it were
+// deleted then, Cluster API would replace it when the stall ends.
 const loweringTimeout = 3 * time.Minute
 
-// deleteMarked lets the leaving Machines go, in two steps, and chooses those that have lost
-// their instance: of these, Cluster API makes nothing any more, and their claims get others.
+// deleteMarked deletes leaving Machines in two steps. It also marks Machines that have lost their
+// instance: they never become a Node, and their claims get other Machines.
 //
-// A Machine that somebody else deletes, by hand or by a health check, waits with
-// its hook until Karpenter has drained its Node: CloudProvider.Delete
-// chooses it then. If no claim is there that Karpenter could drain it for, it is
-// chosen at once, and Cluster API drains it.
+// A Machine that a user or a health check deletes is blocked by its hook until Karpenter has drained
+// its Node and CloudProvider.Delete has marked it. If no claim exists for which Karpenter could
+// drain the Node, the Machine is marked at once, and Cluster API drains the Node.
 //
-// A chosen Machine is deleted, and its hooks are taken away, when replicas are so few
-// that no other is made in its place. It returns after what time to look again; zero
-// for no time.
+// A marked Machine is deleted, and its hooks are removed, when replicas are so low that Cluster API
+// does not replace it. deleteMarked returns the time until the next Machine is due; zero if none is.
 func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	if snap.Stalled() {
 		r.stalledAt.Store(snap.Name, snap.Now)
@@ -56,7 +53,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 			continue
 		}
 		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
-			// Cluster API drains nothing then, but waits for pre-terminate hooks all the same.
+			// Cluster API drains nothing then, but honors pre-terminate hooks.
 			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 			continue
 		}
@@ -74,10 +71,10 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 	return again, errors.Join(errs...)
 }
 
-// deleteSuspended lets the Machines go that Cluster API deletes for a rollout, or that others delete
-// whose replicas a resource has. These replicas do not count the Machines any more, so nothing
-// has to be lowered first: a Machine that is chosen, because its claim is drained or needs no
-// drain, loses its hooks at once. Machines that nobody deletes stay as they are.
+// deleteSuspended removes the hooks of Machines that Cluster API deletes during a rollout, or that
+// the controller deletes which sets the replicas. These replicas no longer count the Machines, so
+// the operator lowers nothing first: a marked Machine, whose Node is drained or needs no drain,
+// loses its hooks at once. Machines that are not being deleted stay as they are.
 func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for _, machine := range snap.Machines {
@@ -92,9 +89,9 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 	return errors.Join(errs...)
 }
 
-// loweringTimeLeft returns for how long a chosen Machine still waits. It counts from when this
-// process last saw that Cluster API did not work on the resource; after a restart that is
-// forgotten, and a Machine may be created in vain.
+// loweringTimeLeft returns for how long a marked Machine still waits. It counts from the last time
+// that this process saw the resource stalled. A restart forgets that time, and Cluster API may
+// create a Machine that nothing needs.
 func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv1.Machine) time.Duration {
 	since := lifecycle.LeavingSince(machine, snap.Now)
 	if stood, found := r.stalledAt.Load(snap.Name); found && stood.(time.Time).After(since) {
@@ -103,9 +100,9 @@ func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv
 	return loweringTimeout - snap.Now.Sub(since)
 }
 
-// isCurrent tells whether replicas are as they were when it was decided which Machines
-// are let go. If they were raised since, these Machines may be counted, and would be
-// replaced; the event of that brings the next reconcile.
+// isCurrent reports whether replicas are still those from which the plan decided which Machines are
+// deletable. If they were raised since, they may count these Machines, and Cluster API would
+// replace them. The event of the raise triggers the next reconcile.
 func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	toDo := slices.ContainsFunc(snap.Plan.Deletable, func(name string) bool {
 		machine := snap.Machines[name]
@@ -117,7 +114,7 @@ func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bo
 	return snap.Resource.IsCurrent(ctx, r.clusters)
 }
 
-// markDeleted chooses a Machine that somebody else deletes and that waits with its
+// markDeleted marks a Machine that a user or another controller deletes and that is blocked by its
 // hook, unless Karpenter will drain its Node.
 func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) error {
 	if !lifecycle.WaitsForHook(machine) {

@@ -31,9 +31,9 @@ type clusterOf struct {
 func (c clusterOf) GetClient() client.Client    { return c.client }
 func (c clusterOf) GetAPIReader() client.Reader { return c.client }
 
-// A Machine that somebody deletes waits with its hook for Karpenter to drain its Node,
-// but not while the whole Cluster is being deleted: Cluster API honours a pre-terminate
-// hook then, too, and drains nothing.
+// The hook of a Machine that a user deletes blocks it until Karpenter has drained its Node, but not
+// while the whole Cluster is being deleted: Cluster API then honors pre-terminate hooks, and drains
+// nothing.
 func TestLeaveWithCluster(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
@@ -44,7 +44,7 @@ func TestLeaveWithCluster(t *testing.T) {
 	}{
 		"deleted by hand":          {deleted: true, held: true},
 		"deleted with its Cluster": {deleted: true, ending: true},
-		"chosen before that":       {ending: true, chosen: true, held: true},
+		"marked before that":       {ending: true, chosen: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -74,14 +74,14 @@ func TestLeaveWithCluster(t *testing.T) {
 				t.Fatal(err)
 			}
 			if held := lifecycle.WaitsForHook(after); held != tc.held || lifecycle.IsMarked(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
-				t.Errorf("held up: %t, want %t; chosen: %t; deleted: %v", held, tc.held, lifecycle.IsMarked(after), after.DeletionTimestamp)
+				t.Errorf("blocked by a hook: %t, want %t; marked: %t; deleted: %v", held, tc.held, lifecycle.IsMarked(after), after.DeletionTimestamp)
 			}
 		})
 	}
 }
 
-// Of several chosen Machines, the next reconcile is due when the first has waited for
-// long enough.
+// With several marked Machines, the next reconcile is due when the first has waited for
+// loweringTimeout.
 func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	chosen := func(name string, ago time.Duration) *clusterv1.Machine {
@@ -97,7 +97,7 @@ func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 		"none": {},
 		"one":  {machines: []*clusterv1.Machine{chosen("a", time.Minute)}, want: loweringTimeout - time.Minute},
 		"two":  {machines: []*clusterv1.Machine{chosen("a", time.Second), chosen("b", time.Minute)}, want: loweringTimeout - time.Minute},
-		"three, and one has waited for long enough": {
+		"three, and one has waited for loweringTimeout": {
 			machines: []*clusterv1.Machine{chosen("a", time.Minute), chosen("b", 2*time.Minute), chosen("c", loweringTimeout)},
 			want:     loweringTimeout - 2*time.Minute,
 		},

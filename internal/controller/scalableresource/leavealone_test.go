@@ -32,13 +32,13 @@ func TestLeaveAlone(t *testing.T) {
 		registered bool
 		want       []state // after each reconcile
 	}{
-		"one that serves a claim":                        {before: state{Held: true}, claim: true, registered: true, want: []state{{Held: true}}},
-		"one that serves none":                           {before: state{Held: true}, want: []state{{Held: true}}},
-		"one that was marked before":                     {before: state{Marked: true, Held: true}, want: []state{{Marked: true, Held: true}}},
-		"deleted, and Karpenter drains its Node":         {before: state{Deleting: true, Held: true}, claim: true, registered: true, want: []state{{Deleting: true, Held: true}}},
-		"deleted, and Karpenter has drained its Node":    {before: state{Deleting: true, Marked: true, Held: true}, claim: true, registered: true, want: []state{{Deleting: true, Marked: true}}},
-		"deleted, and its Node has not registered":       {before: state{Deleting: true, Held: true}, claim: true, want: []state{{Deleting: true, Marked: true, Held: true}, {Deleting: true, Marked: true}}},
-		"deleted, and its claim does not exist any more": {before: state{Deleting: true, Held: true}, want: []state{{Deleting: true, Marked: true, Held: true}, {Deleting: true, Marked: true}}},
+		"one that serves a claim":                     {before: state{Held: true}, claim: true, registered: true, want: []state{{Held: true}}},
+		"one that serves no claim":                    {before: state{Held: true}, want: []state{{Held: true}}},
+		"one that was marked before":                  {before: state{Marked: true, Held: true}, want: []state{{Marked: true, Held: true}}},
+		"deleted, and Karpenter drains its Node":      {before: state{Deleting: true, Held: true}, claim: true, registered: true, want: []state{{Deleting: true, Held: true}}},
+		"deleted, and Karpenter has drained its Node": {before: state{Deleting: true, Marked: true, Held: true}, claim: true, registered: true, want: []state{{Deleting: true, Marked: true}}},
+		"deleted, and its Node has not registered":    {before: state{Deleting: true, Held: true}, claim: true, want: []state{{Deleting: true, Marked: true, Held: true}, {Deleting: true, Marked: true}}},
+		"deleted, and its claim no longer exists":     {before: state{Deleting: true, Held: true}, want: []state{{Deleting: true, Marked: true, Held: true}, {Deleting: true, Marked: true}}},
 	} {
 		for kind, resource := range map[string]func() []client.Object{"MachineDeployment": rollingOut, "MachinePool": managedByAnother} {
 			t.Run(kind+": "+name, func(t *testing.T) {

@@ -19,18 +19,17 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// scaleMachineSets gives raised replicas to the MachineSet while Machines leave.
+// scaleMachineSets passes raised replicas on to the MachineSet while Machines leave.
 //
-// The MachineDeployment controller would do that, but slowly: what it adds in one
-// reconcile, of which there is one a second, is what it has more than the
-// MachineSet has Machines, leaving ones included (Cluster API:
-// core/reconcilers/machinedeployment/mdutil/util.go, NewMSNewReplicas). With ten
-// Machines leaving, one new claim would wait for eleven seconds.
+// The MachineDeployment controller would do the same, but slowly. In one reconcile, of which there
+// is one a second, it raises the MachineSet by no more than its own replicas exceed the number of
+// all Machines, leaving ones included (Cluster API:
+// core/reconcilers/machinedeployment/mdutil/util.go, NewMSNewReplicas). While ten Machines leave,
+// a new claim would wait for eleven seconds.
 //
-// The MachineDeployment is read from the API server first, so that the MachineSet
-// never gets more than that has; nobody else changes its replicas meanwhile. This
-// only saves time: if it does not come to be, the MachineDeployment controller
-// gets there.
+// It reads the MachineDeployment from the API server first, so that the MachineSet never gets more
+// than the MachineDeployment has. No other controller changes its replicas meanwhile. This only
+// saves time: if it fails, the MachineDeployment controller does it.
 func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapshot, replicas int32) error {
 	if snap.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
 		return nil
@@ -51,34 +50,34 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 	}
 	if deployment.UID != snap.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
-		return nil // its event brings the next reconcile
+		return nil // its event triggers the next reconcile
 	}
 	_, err = r.setMachineSetReplicas(ctx, &sets[0], replicas)
 	return err
 }
 
-// scaleEachSet takes the next step of planner.MachineSets that is not one of replicas: it puts
-// hooks on Machines that leave, and then sets the replicas of the MachineSets.
+// scaleEachSet takes those steps of planner.MachineSets that update does not take: it adds hooks to
+// leaving Machines, and then sets the replicas of the MachineSets.
 func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) error {
 	for _, machine := range snap.Machines {
 		if err := requeue.IgnoreChanged(lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine)); err != nil {
 			return err
 		}
 	}
-	// Until the MachineDeployment controller has acted on what it has, it could overwrite
-	// what is written here.
+	// Until the MachineDeployment controller has acted on its replicas, it could overwrite those of
+	// the MachineSets.
 	deployment := &clusterv1.MachineDeployment{}
 	if err := r.clusters.Management.GetAPIReader().Get(ctx, snap.Resource.Key(), deployment); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
 	}
 	if deployment.UID != snap.Resource.GetUID() || !scalable.IsObserved(deployment) || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
-		return nil // its event brings the next reconcile
+		return nil // its event triggers the next reconcile
 	}
 	return r.setTargets(ctx, snap, lo.FromPtr(deployment.Spec.Replicas))
 }
 
-// setTargets sets the planned replicas of the MachineSets, which together never get more than
-// atMost by that.
+// setTargets sets the planned replicas of the MachineSets. It raises none if their sum would exceed
+// atMost.
 func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, atMost int32) error {
 	sets := snap.MachineSets
 	sum := lo.SumBy(sets, func(set clusterv1.MachineSet) int32 { return lo.FromPtr(set.Spec.Replicas) })
@@ -97,7 +96,7 @@ func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, at
 }
 
 // setMachineSetReplicas sets the replicas of a MachineSet. It returns false if the MachineSet has
-// changed: its event brings the next reconcile.
+// changed: its event triggers the next reconcile.
 func (r *Reconciler) setMachineSetReplicas(ctx context.Context, set *clusterv1.MachineSet, replicas int32) (bool, error) {
 	changed := set.DeepCopy()
 	changed.Spec.Replicas = &replicas

@@ -17,8 +17,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// Raised replicas are given to the MachineSet only as long as the API server has them on the very
-// MachineDeployment that they were set on, and not on another one of its name.
+// Raised replicas are passed on to the MachineSet only if the API server has them on the same
+// MachineDeployment, and not on another one of the same name.
 func TestScaleMachineSets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		uid      types.UID

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// createObjects creates what a scalable resource refers to, unless it exists. The
-// reconciler of templates sets the owners of these objects, and deletes them.
+// createObjects creates the objects that a scalable resource refers to, unless they exist. The
+// controller that keeps copies of templates sets the owners of these objects, and deletes them.
 func (r *Reconciler) createObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		created, err := scalable.Create(ctx, r.clusters, object, client.FieldValidation("Strict"))

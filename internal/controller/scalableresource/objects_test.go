@@ -15,8 +15,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// Without what it refers to, a scalable resource is not created: what another Cluster or a
-// user has of that name is not used.
+// A scalable resource is not created if an object that it refers to belongs to another Cluster or
+// to a user.
 func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	copied := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
@@ -26,6 +26,6 @@ func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
 	const want = "TestMachineTemplate fleet/copy exists, but was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
 	if err == nil || !strings.Contains(err.Error(), want) || !isRejection(err) {
-		t.Errorf("got %v, want a refusal with %q in it", err, want)
+		t.Errorf("got %v, want a rejection that contains %q", err, want)
 	}
 }

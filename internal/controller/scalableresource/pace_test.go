@@ -9,7 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// However long a burst of claims goes on, few writes raise replicas.
+// However long a burst of claims lasts, few writes raise replicas.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		burst time.Duration
@@ -34,17 +34,17 @@ func TestPace(t *testing.T) {
 			if writes != tc.want {
 				t.Errorf("got %d writes, want %d", writes, tc.want)
 			}
-			// Long after a burst, the next claim is served at once, and so is the one after.
+			// A minute after a burst, replicas are raised at once, and again after minPace.
 			clock.Step(time.Minute)
 			if wait := r.untilNextRaise("x"); wait > 0 {
-				t.Errorf("a claim long after the burst waits %s", wait)
+				t.Errorf("a claim a minute after the burst waits %s", wait)
 			}
 			r.noteRaise("x")
 			if wait := r.untilNextRaise("x"); wait != minPace {
 				t.Errorf("the next write is due in %s, want %s", wait, minPace)
 			}
 			if wait := r.untilNextRaise("y"); wait > 0 {
-				t.Errorf("one resource holds up another for %s", wait)
+				t.Errorf("one resource delays another for %s", wait)
 			}
 		})
 	}

@@ -20,32 +20,31 @@ import (
 )
 
 // A Machine is marked for deletion while a claim waits for a Machine that Cluster API does not
-// create, so that replicas count both. The Machine is deleted when it has waited for patience,
-// not before. The time in which Cluster API does not work on the MachineDeployment does not
-// count, as far as the process has seen it.
+// create, so that replicas count both. The marked Machine is deleted after loweringTimeout, not
+// earlier. The time of a stall does not count, as far as the process has seen it.
 func TestPatience(t *testing.T) {
 	// moment is one reconcile.
 	type moment struct {
 		at     time.Duration // since the Machine was marked
-		stands bool          // whether Cluster API has not acted on the MachineDeployment
-		fresh  bool          // whether the operator was restarted before
+		stands bool          // whether the resource is stalled
+		fresh  bool          // whether the operator was restarted before the reconcile
 		kept   bool          // whether the Machine exists afterwards
-		due    time.Duration // when the next reconcile has to be at the latest
+		due    time.Duration // the latest time until the next reconcile
 	}
 	for name, moments := range map[string][]moment{
-		"Cluster API works": {
+		"Cluster API acts": {
 			{at: time.Minute, kept: true, due: 2 * time.Minute},
 			{at: loweringTimeout - time.Second, kept: true, due: time.Second},
 			{at: loweringTimeout},
 		},
-		"Cluster API works again after a while": {
+		"Cluster API acts again after a stall": {
 			{at: loweringTimeout - time.Minute, stands: true, kept: true, due: loweringTimeout},
 			{at: loweringTimeout + time.Minute, stands: true, kept: true, due: loweringTimeout},
 			{at: loweringTimeout + 2*time.Minute, kept: true, due: loweringTimeout - time.Minute},
 			{at: 2*loweringTimeout + time.Minute - time.Second, kept: true, due: time.Second},
 			{at: 2*loweringTimeout + time.Minute},
 		},
-		"the operator does not know that Cluster API did not work": {
+		"the operator does not know of the stall": {
 			{at: loweringTimeout + time.Minute, stands: true, kept: true, due: loweringTimeout},
 			{at: loweringTimeout + 2*time.Minute, fresh: true},
 		},

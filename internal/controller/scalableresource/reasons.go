@@ -13,8 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// logReasons logs, at debug level and once per change, why the plan of a resource does not do
-// something yet.
+// logReasons logs at debug level, once per change, why the plan of a resource puts something off.
 func (r *Reconciler) logReasons(ctx context.Context, snap *snapshot.Snapshot) {
 	var before map[string]planner.Reason
 	if last, ok := r.reasons.Load(snap.Name); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// A reason is logged once for as long as it is the same.
+// A reason is logged once, until it changes.
 func TestLogReasons(t *testing.T) {
 	var logged []string
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{Verbosity: 1}))

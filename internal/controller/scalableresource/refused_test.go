@@ -25,8 +25,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// Replicas that cannot be raised are tried again soon. Only an answer that refuses them is
-// noted on the claims, whose launch can fail because of that.
+// The operator tries again after createAgainAfter to raise replicas. Only a rejection is written on
+// the claims, whose launch can fail because of it.
 func TestReplicasThatCannotBeRaised(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	resource := schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machinedeployments"}
@@ -35,9 +35,9 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 		again   time.Duration
 		refused bool
 	}{
-		"the webhook does not answer":  {err: apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), again: createAgainAfter},
-		"a policy refuses them":        {err: apierrors.NewForbidden(resource, "x", errors.New("too many")), again: createAgainAfter, refused: true},
-		"somebody else has changed it": {err: apierrors.NewConflict(resource, "x", errors.New("changed"))},
+		"the webhook does not answer":   {err: apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), again: createAgainAfter},
+		"a policy rejects them":         {err: apierrors.NewForbidden(resource, "x", errors.New("too many")), again: createAgainAfter, refused: true},
+		"another writer has changed it": {err: apierrors.NewConflict(resource, "x", errors.New("changed"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
@@ -62,14 +62,14 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.again != 0 && result.RequeueAfter != tc.again {
-				t.Errorf("tried again after %s, want %s", result.RequeueAfter, tc.again)
+				t.Errorf("the next attempt is after %s, want %s", result.RequeueAfter, tc.again)
 			}
 			after := &karpv1.NodeClaim{}
 			if err := inner.Get(t.Context(), client.ObjectKeyFromObject(claim), after); err != nil {
 				t.Fatal(err)
 			}
 			if got := snapshot.IsRejected(after); got != tc.refused {
-				t.Errorf("refused: %t, want %t", got, tc.refused)
+				t.Errorf("rejected: %t, want %t", got, tc.refused)
 			}
 		})
 	}

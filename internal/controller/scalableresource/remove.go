@@ -23,8 +23,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// markAndUnlink chooses the Machines that are to go, and releases those whose claim has
-// gone before they became a Node.
+// markAndUnlink marks the Machines for deletion that the plan marks, and unlinks Machines whose
+// claim was deleted before they became a Node, or has another Machine.
 func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot) error {
 	management := r.clusters.Management.GetClient()
 	var errs []error
@@ -37,20 +37,20 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot)
 		}
 		logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine))
 		if slices.Contains(snap.Plan.Marks, name) {
-			// If it has a Node, nobody has drained that: then Cluster API does.
+			// If it has a Node, Karpenter has not drained it, so Cluster API does.
 			if err = lifecycle.Mark(ctx, management, machine, snap.Now, !lifecycle.HasNode(machine)); err == nil {
-				logger.Info("chose Machine that serves no NodeClaim, to be deleted")
+				logger.Info("marked Machine that serves no NodeClaim for deletion")
 				r.reportSurplus(snap, machine)
 			}
 		} else if err = lifecycle.Unlink(ctx, management, machine, snap.Now); err == nil {
-			logger.Info("released Machine whose NodeClaim is gone")
+			logger.Info("unlinked Machine that serves no NodeClaim")
 		}
 		errs = append(errs, requeue.IgnoreChanged(err))
 	}
 	return errors.Join(errs...)
 }
 
-// reportSurplus tells of a Machine that an adopted resource had too many: somebody has
+// reportSurplus reports a surplus Machine of an adopted resource: a user or another controller has
 // raised its replicas.
 func (r *Reconciler) reportSurplus(snap *snapshot.Snapshot, machine *clusterv1.Machine) {
 	if snap.Resource != nil && scalable.Adopted(snap.Resource) && !lifecycle.HasSpareTime(machine) && lifecycle.ClaimUID(machine) == "" {
@@ -58,8 +58,8 @@ func (r *Reconciler) reportSurplus(snap *snapshot.Snapshot, machine *clusterv1.M
 	}
 }
 
-// withoutSpareTime returns the spare Machines that have a Node and no note of since when
-// they serve nobody. Others are spare since they were created or released.
+// withoutSpareTime returns the spare Machines with a Node that lack the annotation spare-since.
+// Machines without a Node are spare since they were created or unlinked.
 func withoutSpareTime(snap *snapshot.Snapshot) []string {
 	return lo.Filter(snap.Plan.Spares, func(name string, _ int) bool {
 		machine := snap.Machines[name]
@@ -67,15 +67,14 @@ func withoutSpareTime(snap *snapshot.Snapshot) []string {
 	})
 }
 
-// stillServes asks the API server whether the claim of a Machine's link
-// exists, though the cache does not have it. A Machine may hold Pods, so a cache
-// is not enough to part it from its claim; and the question is asked once for each
-// Machine that goes this way.
+// stillServes reads from the API server whether the claim of a Machine's link exists, although the
+// cache lacks it. Pods may run on the Machine, so the cache is not enough to separate it from its
+// claim. This costs one read for each Machine that is removed in this way.
 //
-// If the claim exists, the Machine goes only if it is the claim's second one: it
-// is not the one the claim knows by provider ID, and the API server says that the
-// other is linked to the claim and is to stay. If the claim names no scalable resource, a
-// user or a tool has removed the annotation: it gets that back and keeps its Machine.
+// If the claim exists, its Machine is removed only if it is the second one: the claim does not have
+// its provider ID, and the API server has the other Machine, linked to the claim and not leaving.
+// If the claim names no scalable resource, a user or a tool has removed the annotation: the
+// claim gets it back and keeps its Machine.
 func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) (bool, error) {
 	uid, name := lifecycle.ClaimUID(machine), lifecycle.ClaimName(machine)
 	if uid == "" || name == "" {
@@ -89,13 +88,13 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, m
 		return false, fmt.Errorf("getting NodeClaim %s of Machine %s: %w", name, client.ObjectKeyFromObject(machine), err)
 	}
 	if claim.UID != uid {
-		return false, nil // another of that name
+		return false, nil // another claim of that name
 	}
 	switch named := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; {
 	case named == "" && isItsMachine(machine, claim):
 		return true, r.restoreAnnotations(ctx, snap, machine, claim)
 	case named != snap.Name:
-		return false, nil // it has moved to another resource
+		return false, nil // it names another resource since it was relaunched
 	}
 	other, served := snap.Plan.Served[uid]
 	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) {
@@ -105,6 +104,6 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, m
 	if err := r.clusters.Management.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: machine.Namespace, Name: other}, first); err != nil {
 		return true, client.IgnoreNotFound(fmt.Errorf("getting Machine %s/%s of NodeClaim %s: %w", machine.Namespace, other, name, err))
 	}
-	// Another Machine of that name, of whatever Cluster, does not serve the claim.
+	// Another Machine of that name, even of another Cluster, does not serve the claim.
 	return first.UID != snap.Machines[other].UID || lifecycle.ClaimUID(first) != uid || lifecycle.IsLeaving(first), nil
 }

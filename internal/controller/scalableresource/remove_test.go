@@ -19,15 +19,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// live is a cluster whose API server is asked.
+// live is a cluster that reads from the API server.
 type live struct {
 	clusterOf
 }
 
 func (l live) GetAPIReader() client.Reader { return l.client }
 
-// The second Machine of a claim serves the claim after all, unless the API server has the
-// first one: that very Machine, and not another one of its name.
+// The second Machine of a claim still serves the claim, unless the API server has the first one:
+// the same Machine, and not another one of the same name.
 func TestServesAfterAll(t *testing.T) {
 	first := func(uid types.UID) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{

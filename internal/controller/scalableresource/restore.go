@@ -20,9 +20,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// isItsMachine reports whether a Machine that is linked to a claim is the Machine of that claim,
-// given that the claim names no scalable resource: by provider ID or, until the claim has
-// that of a Machine, because both are of one offering. A claim that has moved has another.
+// isItsMachine reports whether a Machine that is linked to a claim, which names no scalable
+// resource, is the Machine of that claim: they have the same provider ID or, until the claim has
+// that of a Machine, the same offering. A claim that was relaunched has another offering.
 func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	if id := claim.Status.ProviderID; id != "" && id != planner.ProvisionalID(claim.UID) {
 		return id == machine.Spec.ProviderID
@@ -30,13 +30,13 @@ func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	return scalable.OfferingOf(machine) == catalog.KeyOf(claim)
 }
 
-// restoreAnnotations writes on a claim the annotations that it has lost, so that it is among the
-// claims of its Machine's scalable resource again. A conflict is an error, because no
-// event of a claim without these annotations brings the next reconcile.
+// restoreAnnotations restores the annotations that a claim has lost, so that it belongs to the
+// scalable resource of its Machine again. A conflict is an error, because no event of a claim
+// without these annotations triggers the next reconcile.
 func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
 	restored := claim.DeepCopy()
 	lost := map[string]string{v1alpha1.TemplateHashAnnotation: machine.Labels[v1alpha1.TemplateHashLabel]}
-	// Price and revision are known if the template still leads to this resource.
+	// The price and the revision are known if the template still leads to this resource.
 	if launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == snap.Name {
 		lost = launch.Annotate(nil)
 	}

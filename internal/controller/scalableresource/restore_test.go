@@ -25,8 +25,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// A claim without the annotation that names its scalable resource is not among the claims
-// of that. Its Machine stays, and the annotation comes back.
+// A claim that lacks the annotation with the name of its scalable resource is not among the claims
+// of that resource. Its Machine stays, and the operator restores the annotation.
 func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const resource = "general-small"
@@ -41,7 +41,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 		zone        string // of the claim; that of the Machine if empty
 		machineID   string
 		node        bool
-		// want are the annotations in the end, stays whether the Machine keeps its link and is not chosen.
+		// want are the annotations in the end. stays is whether the Machine keeps its link and is not marked.
 		want  map[string]string
 		stays bool
 	}{
@@ -50,7 +50,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			want: lo.Assign(whole, with("a", "b")), stays: true,
 		},
 		"all annotations are lost": {claimID: "real://m", machineID: "real://m", node: true, want: whole, stays: true},
-		"an empty value": {
+		"the annotation is empty": {
 			annotations: with(v1alpha1.ScalableResourceAnnotation, ""), claimID: "real://m", machineID: "real://m", node: true, want: whole, stays: true,
 		},
 		"while the Machine boots":                     {claimID: planner.ProvisionalID("c"), want: whole, stays: true},

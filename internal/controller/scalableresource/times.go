@@ -17,10 +17,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
-// fixTimes sets times of a resource and its Machines to now that lie ahead, or are none.
-// Somebody has edited them, or the operator that led before had another clock; what is
-// waited for would take longer by as much, or for ever. It returns whether there were
-// any: their events bring the next reconcile.
+// fixTimes sets the times of a resource and its Machines to now if they are invalid or in the
+// future, and reports whether there were any: their events trigger the next reconcile. A user has
+// edited them, or the previous leader had another clock. Waits would be longer by the difference,
+// or would never end.
 func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	keys := map[client.Object][]string{}
 	if snap.Resource != nil {
