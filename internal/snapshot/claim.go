@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// NeedsMachine tells whether a claim is to be given a Machine if it has none.
-// Only what core has persisted has effects: a claim asks for a Machine once it is
-// Launched, and never again after its Node has registered.
+// NeedsMachine reports whether a claim should get a Machine if it has none. Only what core has
+// stored has effects: a claim needs a Machine from the condition Launched on, until its Node has
+// registered.
 func NeedsMachine(claim *karpv1.NodeClaim) bool {
 	conditions := claim.StatusConditions()
 	return claim.DeletionTimestamp.IsZero() &&
@@ -20,7 +20,7 @@ func NeedsMachine(claim *karpv1.NodeClaim) bool {
 		!conditions.Get(karpv1.ConditionTypeRegistered).IsTrue()
 }
 
-// IsStalled reports whether a claim was told that nothing works on what it waits for.
+// IsStalled reports whether a claim has the condition MachineAvailable because its launch is stalled.
 func IsStalled(claim *karpv1.NodeClaim) bool {
 	return slices.Contains([]string{v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress}, unknownReason(claim))
 }
@@ -44,19 +44,19 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 	return condition.Reason
 }
 
-// needsMachine reports whether a claim should get a Machine if it has none: not over a
-// limit, and neither in a Cluster that is being deleted nor of a resource that is left alone.
+// needsMachine reports whether a claim should get a Machine if it has none. A claim that exceeds a
+// limit gets none, nor does one of a suspended resource or of a Cluster that is being deleted.
 func (s *Snapshot) needsMachine(claim *karpv1.NodeClaim) bool {
 	return NeedsMachine(claim) && !s.exceeding.Has(claim.UID) && !s.ClusterDeleting && !s.Suspended
 }
 
-// Waits tells whether a claim is to get a Machine and has none.
+// Waits reports whether a claim should get a Machine and has none.
 func (s *Snapshot) Waits(claim *karpv1.NodeClaim) bool {
 	return s.needsMachine(claim) && s.Plan.Served[claim.UID] == ""
 }
 
-// EndsWithoutMachine reports whether a claim ends without a Machine: it has none, and its Cluster
-// is being deleted, so that it never gets one.
+// EndsWithoutMachine reports whether a claim has no Machine and never gets one, because its Cluster
+// is being deleted.
 func (s *Snapshot) EndsWithoutMachine(claim *karpv1.NodeClaim) bool {
 	return s.ClusterDeleting && NeedsMachine(claim) && s.Plan.Served[claim.UID] == ""
 }

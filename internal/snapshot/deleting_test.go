@@ -19,9 +19,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// A resource with one claim that has a Machine and one that waits, which has waited for
-// longer than launchTimeout for replicas that are refused. Its owner had one more Machine of its own when it was adopted,
-// which does not exist any more.
+// TestObserveWithCluster loads a resource with two claims. One has a Machine. The other has waited for
+// longer than launchTimeout for replicas that were rejected. When the resource was adopted, it had
+// one more unmanaged Machine, which no longer exists.
 func TestObserveWithCluster(t *testing.T) {
 	type decision struct {
 		Observed, Waits, Fails, EndsWithout bool
@@ -32,11 +32,11 @@ func TestObserveWithCluster(t *testing.T) {
 		want                         decision
 	}{
 		"stays":                        {want: decision{Observed: true, Waits: true, Fails: true, Replicas: 3}},
-		"stays, and a pause":           {paused: true},
-		"stays, and a rollout":         {rollingOut: true, want: decision{Observed: true, Replicas: 1}},
+		"stays, and is paused":         {paused: true},
+		"stays, during a rollout":      {rollingOut: true, want: decision{Observed: true, Replicas: 1}},
 		"being deleted":                {deleting: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
-		"being deleted, and a rollout": {deleting: true, rollingOut: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
-		"being deleted, and a pause":   {deleting: true, paused: true},
+		"being deleted, in a rollout":  {deleting: true, rollingOut: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
+		"being deleted, and is paused": {deleting: true, paused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name, Finalizers: []string{clusterv1.ClusterFinalizer}}}
@@ -84,7 +84,7 @@ func TestObserveWithCluster(t *testing.T) {
 			if snap != nil {
 				got = decision{true, snap.Waits(waiting), snap.Failure(waiting) != nil, snap.EndsWithoutMachine(waiting), snap.Plan.Replicas}
 				if snap.EndsWithoutMachine(has) && !tc.rollingOut {
-					t.Error("a claim with a Machine ends without one")
+					t.Error("a claim with a Machine ends as if it had none")
 				}
 			}
 			if got != tc.want {

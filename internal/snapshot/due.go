@@ -13,9 +13,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
-// DueIn returns after what time the passing of time alone changes what is to be
-// done: a Machine or a claim has waited too long, or a spare Machine has been kept
-// long enough. It is zero if nothing will.
+// DueIn returns the time after which time alone changes the plan, such as a launchTimeout or a
+// spareTTL that ends. It is zero if no such time comes.
 func (s *Snapshot) DueIn() time.Duration {
 	due := slices.Clone(s.due)
 	for _, machine := range s.Machines {
@@ -30,7 +29,7 @@ func (s *Snapshot) DueIn() time.Duration {
 		}
 	}
 	if len(s.exceeding) > 0 {
-		// No event tells when another claim leaves room within the limit.
+		// No event shows that another claim no longer counts toward the limit.
 		due = append(due, s.Now.Add(limitPoll))
 	}
 	for i := range s.Claims {
@@ -39,7 +38,7 @@ func (s *Snapshot) DueIn() time.Duration {
 	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(s.Now) })...)
 }
 
-// claimDue returns when the passing of time alone changes what a claim waits for.
+// claimDue returns the times at which time alone changes what a claim waits for.
 func (s *Snapshot) claimDue(claim *karpv1.NodeClaim) (due []time.Time) {
 	if s.Waits(claim) {
 		due = append(due, s.waitsSince(claim).Add(s.progressTimeout()), s.waitsSince(claim).Add(s.Settings.LaunchTimeout))

@@ -49,25 +49,25 @@ func TestFailure(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		claim    *karpv1.NodeClaim
-		machine  *clusterv1.Machine // that serves the claim
+		machine  *clusterv1.Machine // the one that serves the claim
 		machines []*clusterv1.Machine
 		resource *clusterv1.MachineDeployment
 		blocked  string
 		failed   *failure.Failure // of the Machine
 		want     string           // a part of the message; empty for no failure
 	}{
-		"a Machine in time":                             {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
-		"a Machine too late":                            {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
-		"a Machine with a provider ID":                  {claim: fixture.Claim(time.Hour), machine: withID},
-		"a Machine that has failed":                     {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
-		"a Machine that was paused":                     {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
-		"no Machine yet":                                {claim: fixture.Claim(9 * time.Minute)},
-		"no Machine for long":                           {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
-		"no MachineDeployment for long":                 {claim: fixture.Claim(10 * time.Minute), want: "there is no MachineDeployment"},
-		"a claim that has moved since":                  {claim: moved},
-		"a resource that was paused":                    {claim: fixture.Claim(time.Hour), resource: resumed},
-		"a claim whose Machine is going, with no other": {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{leaving}},
-		"a claim that has its Node":                     {claim: registered},
+		"a Machine in time":                           {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
+		"a Machine after launchTimeout":               {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
+		"a Machine with a provider ID":                {claim: fixture.Claim(time.Hour), machine: withID},
+		"a Machine that has failed":                   {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
+		"a Machine that was paused":                   {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
+		"no Machine yet":                              {claim: fixture.Claim(9 * time.Minute)},
+		"no Machine after launchTimeout":              {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
+		"no MachineDeployment after launchTimeout":    {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
+		"a claim that was relaunched since":           {claim: moved},
+		"a resource that was paused":                  {claim: fixture.Claim(time.Hour), resource: resumed},
+		"a claim whose only Machine is being deleted": {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{leaving}},
+		"a claim that has its Node":                   {claim: registered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
@@ -109,14 +109,14 @@ func TestSpareMachines(t *testing.T) {
 		expired, unfit bool
 		dueIn          time.Duration
 	}{
-		"made a minute ago":                   {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
-		"made two minutes ago":                {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
-		"released a minute ago":               {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
-		"released a minute ago, and old":      {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
-		"released, of a time nobody can read": {machine: edited, dueIn: time.Minute},
-		"a Node that has just joined":         {machine: node(fixture.Machine(time.Minute)), fresh: true, dueIn: time.Minute},
-		"a Node that nobody knows":            {machine: node(fixture.Machine(time.Hour))},
-		"a Node that nobody knew for long":    {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), expired: true},
+		"created a minute ago":           {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
+		"created two minutes ago":        {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
+		"unlinked a minute ago":          {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
+		"unlinked a minute ago, and old": {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
+		"unlinked, with an invalid time": {machine: edited, dueIn: time.Minute},
+		"a Node that has just joined":    {machine: node(fixture.Machine(time.Minute)), fresh: true, dueIn: time.Minute},
+		"a Node without spare-since":     {machine: node(fixture.Machine(time.Hour))},
+		"a Node, spare for spareTTL":     {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), expired: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, unregistered: map[string]bool{"m": tc.fresh}}

@@ -12,16 +12,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// LimitReached is the failure of a claim for which its template, its offering or its
-// reservation has no machine left. Karpenter launches many claims at once, so that
-// some can be too many; the oldest are served.
+// LimitReached is the failure of a claim for which its template, its offering or its reservation has
+// no machine left. Karpenter launches many claims at once, so some can exceed a limit. The oldest
+// claims get Machines.
 const LimitReached failure.Kind = "LimitReached"
 
-// limitPoll is after what time a claim that is over a limit is looked at again.
+// limitPoll is the time after which a claim that exceeds a limit is checked again.
 const limitPoll = time.Minute
 
-// readLimits finds the claims that are over a limit. One that has a Machine keeps it,
-// also if the limit was lowered since.
+// readLimits finds the claims that exceed a limit. A claim that has a Machine keeps it, also if the
+// limit was lowered since.
 func (s *Snapshot) readLimits(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) error {
 	if s.Template == nil || len(s.Claims) == 0 {
 		return nil

@@ -20,11 +20,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// loadPool reads whether the provider can make Machines and must have seen the replicas,
-// and which of the leaving Machines have lost their instance.
+// loadPool reads whether the provider can create Machines, whether it must have seen the replicas,
+// and which Machines have lost their instance.
 func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) error {
 	if s.Resource == nil || !s.Resource.GetDeletionTimestamp().IsZero() {
-		// Nobody makes instances any more: all of them are going, or are gone.
+		// Nothing creates instances: all of them are being deleted or no longer exist.
 		for name, machine := range s.Machines {
 			s.instanceGone[name] = lifecycle.IsLeaving(machine)
 		}
@@ -35,7 +35,7 @@ func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) er
 	if err != nil {
 		return err
 	}
-	// One that is being deleted replaces nothing, and all of its instances go.
+	// An infrastructure that is being deleted replaces nothing, and all its instances are deleted.
 	going := infrastructure != nil && infrastructure.GetDeletionTimestamp() != nil
 	ready := infrastructure != nil && !going && scalable.MakesMachines(infrastructure)
 	if !ready && len(s.Claims) > 0 {
@@ -49,8 +49,8 @@ func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) er
 	return s.findLost(ctx, clusters, going)
 }
 
-// poolStallOf returns why nothing works on a MachinePool; nil if something does. Once the
-// provider has acted on its infrastructure, nothing shows that it acts no more.
+// poolStallOf returns why nothing acts on a MachinePool; nil if a controller does. Once the provider
+// has acted on the infrastructure object, nothing shows whether it still acts.
 func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstructured) *Stall {
 	name := client.ObjectKeyFromObject(pool)
 	switch {
@@ -64,8 +64,8 @@ func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstr
 	return nil
 }
 
-// findLost tells which Machines have lost their instance. Going tells whether all instances
-// of the pool go.
+// findLost finds the Machines that have lost their instance. going reports whether all instances of
+// the pool are being deleted.
 func (s *Snapshot) findLost(ctx context.Context, clusters *operator.Clusters, going bool) error {
 	for name, machine := range s.Machines {
 		var err error
@@ -83,8 +83,8 @@ func (s *Snapshot) findLost(ctx context.Context, clusters *operator.Clusters, go
 	return nil
 }
 
-// readInstance returns the infrastructure's object of a Machine; nil if there is none. What
-// the cache lacks the API server is asked for: the cache may be behind.
+// readInstance returns the infrastructure object of a Machine; nil if none exists. If the cache lacks
+// the object, it reads from the API server, because the cache may be behind.
 func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (*unstructured.Unstructured, error) {
 	instance, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if apierrors.IsNotFound(err) {
@@ -94,24 +94,26 @@ func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the instance of Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+		return nil, fmt.Errorf("getting the instance of Machine %s/%s: %w", machine.Namespace, machine.Name, err)
 	}
 	return instance, nil
 }
 
-// neverBoots tells whether a Machine without a Node has lost its instance, which was there
-// before it. If it has a Node, that goes with the instance, and the claim with the Node.
+// neverBoots reports whether a Machine without a Node has lost its instance, which existed before
+// the Machine. A Machine with a Node is not affected: its Node is deleted with the instance, and
+// its claim with the Node.
 func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) bool {
 	if lifecycle.HasNode(machine) {
 		return false
 	}
 	instance, err := readInstance(ctx, clusters, machine)
-	// Whatever it is that cannot be read, the launch timeout is there.
+	// launchTimeout limits the wait for an object that cannot be read.
 	return err == nil && instance == nil
 }
 
-// lostInstance tells whether the instance of a leaving Machine is gone or, if that was
-// deleted, going. Its hook cannot keep what is not there, and for the provider it does not count.
+// lostInstance reports whether the instance of a leaving Machine no longer exists or, if the Machine
+// is being deleted, is being deleted. A hook cannot keep such an instance, and the provider does not
+// count it.
 func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
 	instance, err := readInstance(ctx, clusters, machine)
 	if err != nil || instance == nil {
@@ -120,17 +122,17 @@ func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 	if machine.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	// The list is what the provider has; some go on having an object of what is gone.
+	// The list has the instances of the provider. Some providers keep the object of a lost instance.
 	ids := resource.API().(*clusterv1.MachinePool).Spec.ProviderIDList
-	// A Machine can have a Node before it learns of its provider ID.
+	// A Machine can have a Node before it has its provider ID.
 	id := machine.Spec.ProviderID
 	return instance.GetDeletionTimestamp() != nil || lifecycle.HasNode(machine) && id != "" && !slices.Contains(ids, id), nil
 }
 
-// problemOf returns what the provider says is wrong with a machine pool.
+// problemOf returns the problem that the provider reports on a machine pool.
 func problemOf(infrastructure *unstructured.Unstructured) string {
 	if infrastructure == nil {
-		return ": its infrastructure is not there"
+		return ": its infrastructure object does not exist"
 	}
 	conditions, _, _ := unstructured.NestedSlice(infrastructure.Object, "status", "conditions")
 	for _, item := range conditions {

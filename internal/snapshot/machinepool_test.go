@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// A claim of a pool that cannot be used has failed at once, and says why.
+// A claim of an unusable pool fails at once, with the reason.
 func TestFailureOfUnusablePool(t *testing.T) {
 	snap := &Snapshot{Now: fixture.Noon, Settings: durations, unusable: "no Machines"}
 	got := snap.Failure(fixture.Claim(time.Second))
@@ -36,23 +36,23 @@ func TestObservePool(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		pool    *scalable.Resource
-		status  string // of the infrastructure; empty if there is none
+		status  string // of the infrastructure; empty if none exists
 		claims  int
 		want    planner.Pool
 		problem string
 		dueIn   time.Duration
 	}{
 		"no pool yet":           {claims: 1, want: planner.Pool{Unready: true}},
-		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure is not there"},
-		"an infrastructure that makes no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSeen: true}},
-		"and a claim that waits for it":                {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSeen: true}, dueIn: 5 * time.Second},
-		"an infrastructure that makes Machines":        {pool: scalable.New(fixture.MachinePool(nil)), status: makesMachines, claims: 1, want: planner.Pool{ReplicasSeen: true}},
-		"replicas of just now":                         {pool: scalable.New(fixture.MachinePool(ago(0))), status: makesMachines, want: planner.Pool{}, dueIn: 10 * time.Second},
-		"replicas of 9 seconds ago":                    {pool: scalable.New(fixture.MachinePool(ago(9))), status: makesMachines, want: planner.Pool{}, dueIn: time.Second},
-		"replicas of 10 seconds ago":                   {pool: scalable.New(fixture.MachinePool(ago(10))), status: makesMachines, want: planner.Pool{ReplicasSeen: true}},
-		"an infrastructure that says what is wrong": {pool: scalable.New(fixture.MachinePool(nil)), status: `{conditions: [{type: Other, status: "False", reason: No, message: no}, {type: Ready, status: "False", reason: ScaleSetProvisionFailed, message: no quota}]}`,
+		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure object does not exist"},
+		"an infrastructure that creates no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSeen: true}},
+		"and a claim that waits for it":                  {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSeen: true}, dueIn: 5 * time.Second},
+		"an infrastructure that creates Machines":        {pool: scalable.New(fixture.MachinePool(nil)), status: makesMachines, claims: 1, want: planner.Pool{ReplicasSeen: true}},
+		"replicas that were set now":                     {pool: scalable.New(fixture.MachinePool(ago(0))), status: makesMachines, want: planner.Pool{}, dueIn: 10 * time.Second},
+		"replicas that were set 9 seconds ago":           {pool: scalable.New(fixture.MachinePool(ago(9))), status: makesMachines, want: planner.Pool{}, dueIn: time.Second},
+		"replicas that were set 10 seconds ago":          {pool: scalable.New(fixture.MachinePool(ago(10))), status: makesMachines, want: planner.Pool{ReplicasSeen: true}},
+		"an infrastructure that reports a problem": {pool: scalable.New(fixture.MachinePool(nil)), status: `{conditions: [{type: Other, status: "False", reason: No, message: no}, {type: Ready, status: "False", reason: ScaleSetProvisionFailed, message: no quota}]}`,
 			want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": ScaleSetProvisionFailed: no quota"},
-		"one that is ready": {pool: scalable.New(fixture.MachinePool(nil)), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: planner.Pool{ReplicasSeen: true}},
+		"an infrastructure that is ready": {pool: scalable.New(fixture.MachinePool(nil)), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: planner.Pool{ReplicasSeen: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
@@ -76,8 +76,8 @@ func TestObservePool(t *testing.T) {
 	}
 }
 
-// What is told of a leaving Machine of a pool: whether the provider must have seen that
-// it was chosen, and whether its instance is going or gone.
+// The planner gets, of a leaving Machine of a pool, whether the provider must have seen that it is
+// marked, and whether its instance is being deleted or no longer exists.
 func TestObserveLeavingMachines(t *testing.T) {
 	chosen := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
 		machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon.Add(-age)), v1alpha1.TerminateHookAnnotation: ""}
@@ -100,7 +100,7 @@ func TestObserveLeavingMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine  *clusterv1.Machine
 		instance *unstructured.Unstructured
-		listed   []string // by the pool
+		listed   []string // provider IDs in the spec of the pool
 		want     planner.Machine
 		dueIn    time.Duration
 	}{
@@ -109,21 +109,21 @@ func TestObserveLeavingMachines(t *testing.T) {
 			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: time.Minute},
 		"a live Node that has lost its instance": {machine: node(fixture.Machine(time.Minute)),
 			want: planner.Machine{HasNode: true}, dueIn: time.Minute},
-		"chosen just now": {machine: chosen(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
+		"marked now": {machine: chosen(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
 			want: planner.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: 10 * time.Second},
-		"chosen 9 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 9*time.Second), instance: fixture.Instance(),
+		"marked 9 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 9*time.Second), instance: fixture.Instance(),
 			want: planner.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: time.Second},
-		"chosen 10 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 10*time.Second), instance: fixture.Instance(),
+		"marked 10 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 10*time.Second), instance: fixture.Instance(),
 			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true}},
-		"chosen, not deleted, and without an instance": {machine: chosen(fixture.Machine(time.Minute), time.Minute),
+		"marked, not deleted, and without an instance": {machine: chosen(fixture.Machine(time.Minute), time.Minute),
 			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true, InstanceGone: true}},
-		"deleted by somebody else": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
+		"deleted by a user": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
 			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
-		"deleted a minute ago by somebody else": {machine: deleted(fixture.Machine(time.Hour), time.Minute), instance: fixture.Instance(),
+		"deleted by a user a minute ago": {machine: deleted(fixture.Machine(time.Hour), time.Minute), instance: fixture.Instance(),
 			want: planner.Machine{Leaving: true, Unfit: true, Expired: true}},
-		"deleted, and its instance is going": {machine: deleted(fixture.Machine(time.Minute), 0), instance: going,
+		"deleted, and its instance is being deleted": {machine: deleted(fixture.Machine(time.Minute), 0), instance: going,
 			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
-		"deleted, and its instance is gone": {machine: deleted(fixture.Machine(time.Minute), 0),
+		"deleted, and its instance no longer exists": {machine: deleted(fixture.Machine(time.Minute), 0),
 			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
 		"deleted, a Node, and the provider lists it": {machine: deleted(node(fixture.Machine(time.Minute)), 0), instance: fixture.Instance(), listed: listed,
 			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
@@ -131,9 +131,9 @@ func TestObserveLeavingMachines(t *testing.T) {
 			want: planner.Machine{Leaving: true, HasNode: true, InstanceGone: true}, dueIn: 10 * time.Second},
 		"deleted, booting, and the provider lists others": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(), listed: listed[:1],
 			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
-		"deleted, a Node, without a provider ID so far": {machine: deleted(unknown, 0), instance: fixture.Instance(), listed: listed,
+		"deleted, a Node, and no provider ID yet": {machine: deleted(unknown, 0), instance: fixture.Instance(), listed: listed,
 			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
-		"chosen, a Node, and the provider lists others": {machine: chosen(node(fixture.Machine(time.Minute)), time.Minute), instance: fixture.Instance(), listed: listed[:1],
+		"marked, a Node, and the provider lists others": {machine: chosen(node(fixture.Machine(time.Minute)), time.Minute), instance: fixture.Instance(), listed: listed[:1],
 			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, HasNode: true, MarkSeen: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestObserveLeavingMachines(t *testing.T) {
 	}
 }
 
-// When the pool itself goes, nothing is made in place of a Machine that goes, and
-// replicas are not written any more: there is nothing to wait for.
+// If the pool itself is being deleted, no Machine is replaced and no replicas are written, so marked
+// Machines are deletable at once.
 func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 	going := scalable.New(fixture.MachinePool(nil))
 	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
@@ -171,7 +171,7 @@ func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 		objects  []client.Object
 	}{
 		"being deleted":                    {resource: going},
-		"gone":                             {},
+		"no longer there":                  {},
 		"its infrastructure being deleted": {resource: scalable.New(fixture.MachinePool(nil)), objects: []client.Object{infrastructure, fixture.Instance(), scalable.New(fixture.MachinePool(nil)).API()}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,10 +185,10 @@ func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{"m"}, planner.Decide(snap.state()).Deletable); diff != "" {
-				t.Errorf("let go (-want +got):\n%s", diff)
+				t.Errorf("deletable (-want +got):\n%s", diff)
 			}
 			if snap.instanceGone["live"] && len(tc.objects) == 0 {
-				t.Error("a live Machine counts as gone")
+				t.Error("the instance of a live Machine counts as lost")
 			}
 			if diff := cmp.Diff(planner.Scaling(planner.Pool{Unready: true, ReplicasSeen: len(tc.objects) > 0}), snap.scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)

@@ -36,12 +36,12 @@ func TestObserveMachineSets(t *testing.T) {
 		"one that is behind":        {sets: []*clusterv1.MachineSet{behind}, want: planner.MachineSet{Replicas: 2, Behind: true}},
 		"two, one of them behind":   {sets: []*clusterv1.MachineSet{behind, fixture.MachineSet("b", "general", 1)}, want: planner.MachineSet{Replicas: 3, Behind: true}},
 		"one that is being deleted": {sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 1), going}, want: planner.MachineSet{Replicas: 1}},
-		"that of another":           {sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "other", 2)}},
+		"one of another resource":   {sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "other", 2)}},
 		"one that cannot scale": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 2), "version skew preflight check failed")},
 			want: planner.MachineSet{Replicas: 2}, problem: ": ScalingUp: version skew preflight check failed"},
 		"the first of two problems": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 1), "one"), scalingUp(fixture.MachineSet("b", "general", 1), "two")},
 			want: planner.MachineSet{Replicas: 2}, problem: ": ScalingUp: one"},
-		"one that says nothing": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 2), "")}, want: planner.MachineSet{Replicas: 2}},
+		"one that reports no reason": {sets: []*clusterv1.MachineSet{scalingUp(fixture.MachineSet("a", "general", 2), "")}, want: planner.MachineSet{Replicas: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
@@ -62,8 +62,8 @@ func TestObserveMachineSets(t *testing.T) {
 	}
 }
 
-// What keeps a MachineSet from making Machines is what a claim says that has waited for
-// too long.
+// The failure of a claim that has waited for launchTimeout has the reason why its MachineSet creates
+// no Machines.
 func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 	snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(&clusterv1.MachineDeployment{})}
 	set := scalingUp(fixture.MachineSet("a", "general", 1), "version skew preflight check failed")
@@ -71,7 +71,7 @@ func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := snap.Failure(fixture.Claim(9 * time.Minute)); got != nil {
-		t.Errorf("in time: got %+v", got)
+		t.Errorf("before launchTimeout: got %+v", got)
 	}
 	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
 	if got := snap.Failure(fixture.Claim(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {

@@ -18,7 +18,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// loadMachineSets reads how far the MachineSets are, and what keeps them from creating Machines.
+// loadMachineSets reads whether the MachineSets have acted on their replicas, and what prevents them
+// from creating Machines.
 func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clusters) error {
 	sets, err := scalable.MachineSets(ctx, clusters, s.Name)
 	if err != nil {
@@ -42,8 +43,8 @@ func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clust
 	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, &sets[0])
 	if at, lowered := scalable.ReplicasLoweredAt(s.Resource); lowered {
 		probeAt := at.Add(s.times().Probe)
-		// A MachineSet that has not acted on the lower number may delete Machines for it when
-		// Cluster API works again.
+		// A MachineSet that has not acted on the lower number may delete Machines when Cluster API
+		// acts again.
 		acted := !scaling.Behind && scaling.Replicas <= s.Resource.Replicas()
 		scaling.Lowered, scaling.Probe = true, acted && !s.Now.Before(probeAt)
 		s.due = append(s.due, probeAt)
@@ -55,9 +56,9 @@ func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clust
 	return nil
 }
 
-// certainlyBlocked reports whether a MachineSet created none of the Machines that it lacks: it
-// has observed the MachineDeployment's replicas, counts no more Machines than the cache has,
-// and reports that it is blocked.
+// certainlyBlocked reports whether a MachineSet has certainly created none of the Machines that it
+// lacks: it has observed the MachineDeployment's replicas, counts no more Machines than the cache
+// has, and reports that it is blocked.
 func certainlyBlocked(snap *Snapshot, set *clusterv1.MachineSet) bool {
 	return set.DeletionTimestamp.IsZero() && blockedBy(set) != "" &&
 		set.Status.ObservedGeneration >= set.Generation &&
@@ -65,8 +66,8 @@ func certainlyBlocked(snap *Snapshot, set *clusterv1.MachineSet) bool {
 		int(lo.FromPtr(set.Status.Replicas)) <= len(snap.Machines)
 }
 
-// severalSets returns the Scaling of a MachineDeployment that has Machines in an older
-// MachineSet, see link.MachineSets; false if it has one MachineSet, or the others are empty.
+// severalSets returns the Scaling of a MachineDeployment that has Machines in an older MachineSet, see
+// planner.MachineSets; false if it has one MachineSet, or the others are empty.
 func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSets, bool) {
 	if snap.Resource == nil {
 		return planner.MachineSets{}, false
@@ -90,21 +91,21 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 		scaling.Sets = append(scaling.Sets, set)
 	}
 	if current > 1 {
-		// The MachineDeployment controller is about to say which one is current.
+		// The MachineDeployment controller has not marked the older ones yet.
 		for i := range scaling.Sets {
 			scaling.Sets[i].Current, scaling.Sets[i].Behind = false, true
 		}
 	}
-	// With another strategy, older MachineSets have no such mark, and are emptied.
+	// With another strategy, older MachineSets have no such mark, and lose their Machines.
 	onDelete := deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType
 	return scaling, onDelete && hasOlder(scaling, sets)
 }
 
-// hasOlder reports whether there are Machines in a MachineSet that is not the current one,
-// or is not known yet.
+// hasOlder reports whether Machines exist in a MachineSet that is not the current one, or that is not
+// known yet.
 func hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
 	if len(sets) == 0 {
-		return false // it is about to get its first one
+		return false // it is about to get its first MachineSet
 	}
 	if unknown := lo.SomeBy(lo.Values(scaling.Of), func(name string) bool {
 		return !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name })

@@ -48,9 +48,9 @@ func TestSeveralMachineSets(t *testing.T) {
 		"an older one that is empty":           {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}},
 		"an older one, with another strategy":  {deployment: rolling, sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 2)}},
 		"an older one with replicas":           {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
-		"an older one that has still Machines": {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 1)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, want: []planner.Set{{Name: "a"}, {Name: "b", Replicas: 1, Current: true}}},
+		"an older one that still has Machines": {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 1)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, want: []planner.Set{{Name: "a"}, {Name: "b", Replicas: 1, Current: true}}},
 		"one that is not known yet":            {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}, want: []planner.Set{{Name: "a", Replicas: 2, Current: true}}},
-		"two, of which none is said to be old": {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 0)}, want: []planner.Set{{Name: "a", Replicas: 2, Behind: true}, {Name: "b", Behind: true}}},
+		"two, of which none is marked as old":  {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 0)}, want: []planner.Set{{Name: "a", Replicas: 2, Behind: true}, {Name: "b", Behind: true}}},
 		"not acted on by the MachineDeployment controller": {deployment: unseen, sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, unseen: true,
 			want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// MachineStall returns why nothing works on a Machine that has no provider ID; nil if
-// something does. A controller that has acted on an object leaves a status or a finalizer.
+// MachineStall returns why nothing acts on a Machine that has no provider ID; nil if a controller
+// does. A controller that has acted on an object leaves a status or a finalizer.
 func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *Stall {
 	if lifecycle.HasNode(machine) || machine.Spec.ProviderID != "" || lifecycle.IsLeaving(machine) {
 		return nil
@@ -34,7 +34,7 @@ func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clu
 	instance, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	switch {
 	case err != nil:
-		return nil // launchTimeout covers whatever cannot be read
+		return nil // launchTimeout limits the wait for an object that cannot be read
 	case untouched(instance):
 		return noProgress("the infrastructure provider has not acted on %s %s of Machine %s: check that it runs", instance.GetKind(), instance.GetName(), name)
 	case scalable.IsProvisioned(instance) && hasProviderID(instance):

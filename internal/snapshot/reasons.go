@@ -8,14 +8,14 @@ import (
 
 const (
 	// LimitIsReached keeps a claim without a Machine.
-	LimitIsReached planner.Reason = "the template, the offering or its reservation has no Machine left within its limit"
+	LimitIsReached planner.Reason = "the limit of the template, of the offering or of its reservation is reached"
 	// ClusterIsDeleting keeps replicas from being raised.
-	ClusterIsDeleting planner.Reason = "the Cluster is being deleted, and no Machines are requested for it"
+	ClusterIsDeleting planner.Reason = "the Cluster is being deleted, so no Machines are requested"
 	// ControlledByOthers keeps everything as it is.
 	ControlledByOthers planner.Reason = "Cluster API rolls out the resource, or another controller sets its replicas"
 )
 
-// addReasons adds to those of the plan what the planner does not know.
+// addReasons adds reasons to the plan that the planner does not know.
 func (s *Snapshot) addReasons() {
 	if s.Plan.Reasons == nil {
 		s.Plan.Reasons = map[string]planner.Reason{}

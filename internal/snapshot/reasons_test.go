@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// A snapshot knows reasons that the planner does not know.
+// A snapshot adds reasons that the planner does not know.
 func TestReasons(t *testing.T) {
 	for name, tc := range map[string]struct {
 		snap Snapshot

@@ -11,8 +11,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
-// Scale writes the planned replicas into a copy of the resource or into one that is to be
-// created. Replicas that are lowered because the MachineSet is blocked get the time of that.
+// Scale sets the planned replicas in a copy of the resource, or in a resource that will be created.
+// If replicas are lowered because the MachineSet is blocked, it also sets the time of that.
 func (s *Snapshot) Scale(resource *scalable.Resource) {
 	before := resource.Replicas()
 	resource.SetReplicas(s.Plan.Replicas, s.Now)
@@ -24,7 +24,7 @@ func (s *Snapshot) Scale(resource *scalable.Resource) {
 	case set.Blocked && resource.Replicas() < before:
 		annotations[v1alpha1.ReplicasLoweredAtAnnotation] = timestamp.Format(s.Now)
 	case set.Lowered && resource.Replicas() < before:
-		// A Machine that was created meanwhile may not be in the cache: it stays unlinked.
+		// The cache may lack a Machine that was created meanwhile. It must not be linked yet.
 	case set.Blocked || !set.Lowered || set.Probe:
 		delete(annotations, v1alpha1.ReplicasLoweredAtAnnotation)
 	}

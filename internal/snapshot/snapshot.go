@@ -25,22 +25,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 )
 
-// Snapshot is one scalable resource with its claims and Machines, as the caches
-// have them.
+// Snapshot is one scalable resource with its claims and Machines, as the caches have them.
 type Snapshot struct {
 	// Name of the resource.
 	Name string
-	// Now is the time of the decision.
+	// Now is the time of the snapshot.
 	Now time.Time
-	// ClusterDeleting reports whether the Cluster is being deleted: then no Machines are asked for.
+	// ClusterDeleting reports whether the Cluster is being deleted. Then no Machines are requested.
 	ClusterDeleting bool
 	// Suspended reports whether the operator decides nothing about the resource, because Cluster
-	// API rolls it out or another controller sets its replicas. Machines are deleted without the
-	// operator then: their claims end, and its hooks must not hold them.
+	// API rolls it out or another controller sets its replicas. These also delete Machines: then
+	// the claims end, and the hooks of the operator must not block the deletion.
 	Suspended bool
-	// Resource is nil if there is none of that name.
+	// Resource is nil if no resource of that name exists.
 	Resource *scalable.Resource
-	// Template that the resource is generated from; nil if it is gone.
+	// Template of the resource; nil if it no longer exists.
 	Template *v1alpha1.KarpenterMachineTemplate
 	// Settings of the template.
 	Settings settings.Settings
@@ -48,25 +47,26 @@ type Snapshot struct {
 	Claims []karpv1.NodeClaim
 	// Machines of the resource by name.
 	Machines map[string]*clusterv1.Machine
-	// Plan is what is to be done.
+	// Plan lists the writes that are due, and the reasons of those that are put off.
 	Plan planner.Plan
 
-	// exceeding has the claims that are over a limit and have no Machine: they get none.
+	// exceeding has the claims that exceed a limit and have no Machine. They get none.
 	exceeding sets.Set[types.UID]
 	// failed has the Machines that have failed for good.
 	failed map[string]*failure.Failure
-	// unregistered has the Machines whose Node has joined and waits for Karpenter, before
-	// they were linked: they can still serve any claim.
+	// unregistered has the Machines without a link whose Node has joined and was not registered.
+	// They can still serve any claim.
 	unregistered map[string]bool
-	// instanceGone has the Machines whose instance is gone or, if they are leaving, going.
+	// instanceGone has the Machines whose instance no longer exists or, if they are leaving, is
+	// being deleted.
 	instanceGone map[string]bool
-	// machineStalls has the Machines that nothing works on.
+	// machineStalls has the Machines on which nothing acts.
 	machineStalls map[string]*Stall
-	// stall is why no Machines are created for the resource; nil if they are.
+	// stall is why no Machines are created for the resource; nil if they are created.
 	stall *Stall
 
-	// What the resource's kind has observed: how replicas become Machines, what keeps
-	// them from that, why no claim can be served, and when time alone changes something.
+	// The rest depends on the kind of the resource: how replicas become Machines, what prevents
+	// that, why no claim can be served, and when time alone changes something.
 	scaling planner.Scaling
 	// MachineSets are those of the resource, if several have Machines.
 	MachineSets    []clusterv1.MachineSet
@@ -82,17 +82,16 @@ func (s *Snapshot) times() operator.Timings {
 	return cmp.Or(s.timings, operator.ProductionTimings())
 }
 
-// Newest returns the Machines of a scalable resource, each in the latest version that is
-// known, given those of the cache.
+// Newest returns the Machines of a scalable resource, each in the latest known version, given those
+// of the cache.
 type Newest func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
 
-// Load reads a scalable resource from the caches and decides what is to be
-// done now. It returns nil if nothing may be: the Cluster or the resource is
-// paused, the Cluster does not exist, or the resource was neither generated nor adopted
-// by this operator, whatever claim names it.
+// Load reads a scalable resource from the caches and computes its plan. It returns nil if nothing
+// may be done: the Cluster or the resource is paused, the Cluster does not exist, or this operator
+// neither generated nor adopted the resource, whichever claim names it.
 //
-// newest replaces Machines that the caller knows in a later version than the cache; nil
-// if it knows none.
+// newest replaces Machines that the caller knows in a later version than the cache; nil if it
+// knows none.
 func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest) (*Snapshot, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
@@ -146,7 +145,7 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 	for i := range machines {
 		machine := &machines[i]
 		if s.Resource != nil && scalable.KindOfMachine(machine) != s.Resource.Kind() {
-			continue // of another resource of that name
+			continue // it belongs to another resource of that name
 		}
 		s.Machines[machine.Name] = machine
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
@@ -178,12 +177,12 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 	return s.loadMachineSets(ctx, clusters)
 }
 
-// listMachines returns the Machines of the resource, each in the latest version that is known.
+// listMachines returns the Machines of the resource, each in the latest known version.
 func (s *Snapshot) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
 	options := []client.ListOption{client.MatchingFields{operator.ResourceField: s.Name}}
 	if s.Resource == nil {
-		// The label is there also if the resource is gone, and its Machines are still going.
+		// Machines keep this label while they are being deleted after their resource.
 		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
 	}
 	if err := management.List(ctx, machines, options...); err != nil {
@@ -195,7 +194,7 @@ func (s *Snapshot) listMachines(ctx context.Context, management client.Reader, n
 	return newest(ctx, s.Name, machines.Items)
 }
 
-// kind returns the kind of the resource, also if there is none yet.
+// kind returns the kind of the resource, also if the resource does not exist yet.
 func (s *Snapshot) kind() scalable.Kind {
 	switch {
 	case s.Resource != nil:
@@ -207,8 +206,8 @@ func (s *Snapshot) kind() scalable.Kind {
 	}
 }
 
-// templateName returns the name of the resource's template, also if there is only
-// a claim yet, or only a Machine left.
+// templateName returns the name of the resource's template, also if only a claim exists yet, or only
+// a Machine is left.
 func (s *Snapshot) templateName() string {
 	if s.Resource != nil {
 		return s.Resource.GetLabels()[v1alpha1.TemplateLabel]

@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Stall is why Cluster API or a provider does not work on what a claim waits for. What was
-// not tried is no evidence against an offering: the claim waits, as for a paused resource.
+// Stall is why Cluster API or a provider does nothing for a claim. What was not tried is no evidence
+// against an offering, so the claim waits.
 type Stall struct {
 	// Reason is v1alpha1.ReasonBlocked or v1alpha1.ReasonNoProgress.
 	Reason string
@@ -29,8 +29,7 @@ func noProgress(format string, args ...any) *Stall {
 	return &Stall{Reason: v1alpha1.ReasonNoProgress, Message: fmt.Sprintf(format, args...)}
 }
 
-// Stall returns why nothing works on what a claim waits for; nil if something does, or the
-// claim does not wait.
+// Stall returns why the launch of a claim is stalled; nil if it is not, or the claim does not wait.
 func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
 	if !NeedsMachine(claim) || s.exceeding.Has(claim.UID) {
 		return nil
@@ -51,27 +50,26 @@ func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
 	return halt
 }
 
-// unasked reports whether Cluster API was not asked yet for all Machines that claims wait for:
-// there is no resource, or its replicas are still to be raised.
+// unasked reports whether the operator has not requested all Machines that claims wait for: the
+// resource does not exist, or its replicas are not raised yet.
 func (s *Snapshot) unasked() bool {
 	return s.Resource == nil || s.Resource.Replicas() < s.Plan.Replicas
 }
 
-// Stalled reports whether Cluster API creates no Machines of the resource now, and removes
-// none.
+// Stalled reports whether Cluster API neither creates nor removes Machines of the resource now.
 func (s *Snapshot) Stalled() bool { return s.stall != nil }
 
-// progressTimeout is for how long nothing may act on something that a claim waits for.
+// progressTimeout returns for how long nothing may act on an object before its launch is stalled.
 func (s *Snapshot) progressTimeout() time.Duration {
 	return min(s.times().NoProgress, s.Settings.LaunchTimeout)
 }
 
-// stallOf returns why a MachineDeployment creates no Machines; nil if it does.
+// stallOf returns why Cluster API creates no Machines of a MachineDeployment; nil if it does.
 func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) *Stall {
 	name := client.ObjectKeyFromObject(deployment)
 	switch {
 	case !deployment.DeletionTimestamp.IsZero():
-		return nil // the next one of the name is waited for
+		return nil // its claims wait for the next one of that name
 	case deployment.Status.ObservedGeneration < deployment.Generation:
 		return noProgress("Cluster API has not acted on MachineDeployment %s: check that its controllers run", name)
 	case len(sets) == 0:
@@ -124,8 +122,8 @@ func creationProblem(set *clusterv1.MachineSet) string {
 	return created.Message
 }
 
-// isRejection reports whether an error of Cluster API is an answer of the API server, or of a
-// webhook, that refuses what was to be created. That can be due to the offering.
+// isRejection reports whether an error that Cluster API reports shows that the API server or a
+// webhook rejects the object. The offering can be the cause.
 func isRejection(problem string) bool {
 	return lo.SomeBy([]string{"denied the request", " is invalid: ", " is forbidden: "}, func(text string) bool { return strings.Contains(problem, text) })
 }

@@ -34,7 +34,7 @@ func deployment(replicas int32) *clusterv1.MachineDeployment {
 	return object
 }
 
-// notCreated returns a MachineSet that has not observed its generation, and why.
+// notCreated returns a MachineSet that has not observed its generation, and reports message.
 func notCreated(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet {
 	set.Status.ObservedGeneration--
 	if message != "" {
@@ -60,14 +60,14 @@ func TestHaltOf(t *testing.T) {
 		"it would be blocked":          {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up would be blocked because X does not exist")},
 		"a MachineDeployment is new":   {deployment: behind, want: noProgress("Cluster API has not acted on MachineDeployment clusters/general: check that its controllers run")},
 		"it is being deleted":          {deployment: deleted},
-		"there is no MachineSet":       {deployment: deployment(4), want: noProgress("Cluster API has created no MachineSet for MachineDeployment clusters/general: check that its controllers run")},
+		"no MachineSet exists":         {deployment: deployment(4), want: noProgress("Cluster API has created no MachineSet for MachineDeployment clusters/general: check that its controllers run")},
 		"preflight checks fail": {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), upgrading), want: &Stall{v1alpha1.ReasonBlocked,
 			`MachineSet clusters/a creates no Machines: ControlPlane clusters/prod is upgrading ("ControlPlaneIsStable" preflight check failed); SimulatedMachineTemplate does not exist`}},
 		"the MachineSet is new": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), ""),
 			want: noProgress("Cluster API has not acted on MachineSet clusters/a: check that its controllers run")},
 		"a webhook does not answer": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), `failed calling webhook "x": connection refused`),
 			want: noProgress(`MachineSet clusters/a cannot create Machines: failed calling webhook "x": connection refused`)},
-		"a webhook refuses": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), `admission webhook "x" denied the request: no such type`)},
+		"a webhook rejects Machines": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), `admission webhook "x" denied the request: no such type`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sets []clusterv1.MachineSet
@@ -81,7 +81,7 @@ func TestHaltOf(t *testing.T) {
 	}
 }
 
-// Only if nothing was created for the replicas that there are may they be lowered.
+// A MachineSet is blocked only if it has certainly created no Machine for its present replicas.
 func TestBlocked(t *testing.T) {
 	probed := fixture.Noon.Add(-operator.ProductionTimings().Probe)
 	counts := func(machines int32, set *clusterv1.MachineSet) *clusterv1.MachineSet {
@@ -98,16 +98,16 @@ func TestBlocked(t *testing.T) {
 		set        *clusterv1.MachineSet
 		want       planner.MachineSet
 	}{
-		"certainly":                              {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 4), upgrading)), want: planner.MachineSet{Replicas: 4, Blocked: true}},
-		"it has created some before":             {deployment: deployment(4), set: counts(4, scalingUp(fixture.MachineSet("a", "general", 5), upgrading)), want: planner.MachineSet{Replicas: 5}},
-		"it counts Machines that nobody sees":    {deployment: deployment(4), set: counts(4, scalingUp(fixture.MachineSet("a", "general", 4), upgrading)), want: planner.MachineSet{Replicas: 4}},
-		"it has not observed its replicas":       {deployment: deployment(4), set: counts(3, notCreated(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), "")), want: planner.MachineSet{Replicas: 4, Behind: true}},
-		"it has replicas of before":              {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 5), upgrading)), want: planner.MachineSet{Replicas: 5}},
-		"it creates":                             {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")), want: planner.MachineSet{Replicas: 4}},
-		"replicas were lowered a moment ago":     {deployment: lowered(fixture.Noon), set: counts(3, fixture.MachineSet("a", "general", 4)), want: planner.MachineSet{Replicas: 4, Lowered: true}},
-		"replicas were lowered some time before": {deployment: lowered(probed), set: counts(3, fixture.MachineSet("a", "general", 4)), want: planner.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
-		"lowered before, and not passed on":      {deployment: lowered(probed), set: counts(3, fixture.MachineSet("a", "general", 5)), want: planner.MachineSet{Replicas: 5, Lowered: true}},
-		"lowered before, and not acted on":       {deployment: lowered(probed), set: counts(3, notCreated(fixture.MachineSet("a", "general", 4), "")), want: planner.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
+		"certainly":                               {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 4), upgrading)), want: planner.MachineSet{Replicas: 4, Blocked: true}},
+		"it may have created some before":         {deployment: deployment(4), set: counts(4, scalingUp(fixture.MachineSet("a", "general", 5), upgrading)), want: planner.MachineSet{Replicas: 5}},
+		"it counts Machines that the cache lacks": {deployment: deployment(4), set: counts(4, scalingUp(fixture.MachineSet("a", "general", 4), upgrading)), want: planner.MachineSet{Replicas: 4}},
+		"it has not observed its replicas":        {deployment: deployment(4), set: counts(3, notCreated(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), "")), want: planner.MachineSet{Replicas: 4, Behind: true}},
+		"it has the replicas of before":           {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 5), upgrading)), want: planner.MachineSet{Replicas: 5}},
+		"it creates Machines":                     {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")), want: planner.MachineSet{Replicas: 4}},
+		"replicas were lowered now":               {deployment: lowered(fixture.Noon), set: counts(3, fixture.MachineSet("a", "general", 4)), want: planner.MachineSet{Replicas: 4, Lowered: true}},
+		"replicas were lowered 15 seconds ago":    {deployment: lowered(probed), set: counts(3, fixture.MachineSet("a", "general", 4)), want: planner.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
+		"lowered 15 seconds ago, not passed on":   {deployment: lowered(probed), set: counts(3, fixture.MachineSet("a", "general", 5)), want: planner.MachineSet{Replicas: 5, Lowered: true}},
+		"lowered 15 seconds ago, not acted on":    {deployment: lowered(probed), set: counts(3, notCreated(fixture.MachineSet("a", "general", 4), "")), want: planner.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(tc.deployment),
@@ -134,11 +134,11 @@ func TestScale(t *testing.T) {
 		"lowered because it is blocked":      {set: planner.MachineSet{Blocked: true}, replicas: 3, want: at},
 		"lowered because a Machine leaves":   {replicas: 3},
 		"raised while it is blocked":         {set: planner.MachineSet{Blocked: true}, lowered: before, replicas: 5},
-		"lowered once more":                  {set: planner.MachineSet{Lowered: true}, lowered: before, replicas: 3, want: before},
-		"the same, a while later":            {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 3, want: before},
-		"raised to see whether it still is":  {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 5},
-		"the same, which changes no time":    {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 4, want: before},
-		"the same, also while it is blocked": {set: planner.MachineSet{Blocked: true}, replicas: 4},
+		"lowered again":                      {set: planner.MachineSet{Lowered: true}, lowered: before, replicas: 3, want: before},
+		"lowered again, when a probe is due": {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 3, want: before},
+		"raised as a probe":                  {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 5},
+		"unchanged, which changes no time":   {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 4, want: before},
+		"unchanged, while it is blocked":     {set: planner.MachineSet{Blocked: true}, replicas: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := deployment(4)
@@ -154,7 +154,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// What nothing works on fails nobody: the offering was not tried.
+// A claim whose launch is stalled does not fail, because its offering was not tried.
 func TestHaltIsNoFailure(t *testing.T) {
 	blocked := &Stall{v1alpha1.ReasonBlocked, "upgrading"}
 	stands := noProgress("nothing acts")
@@ -177,26 +177,26 @@ func TestHaltIsNoFailure(t *testing.T) {
 		want      *Stall
 		wantFails bool
 	}{
-		"nothing is wrong":                               {claim: fixture.Claim(time.Hour), wantFails: true},
-		"blocked":                                        {claim: fixture.Claim(time.Hour), halt: blocked, want: blocked},
-		"blocked from the start":                         {claim: fixture.Claim(time.Second), halt: blocked, want: blocked},
-		"no progress":                                    {claim: fixture.Claim(time.Hour), halt: stands, want: stands},
-		"no progress for a moment":                       {claim: fixture.Claim(29 * time.Second), halt: stands},
-		"no progress for half a minute":                  {claim: fixture.Claim(30 * time.Second), halt: stands, want: stands},
-		"nothing works on its Machine":                   {claim: fixture.Claim(time.Hour), machine: fixture.Machine(time.Hour), halt: stands, want: stands},
-		"it works again, which is to be noted first":     {claim: condition(time.Hour, v1alpha1.ReasonBlocked, time.Hour)},
-		"it works again since a moment ago":              {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute)},
-		"it works again on its Machine":                  {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute), machine: fixture.Machine(time.Hour)},
-		"it works again for long, without a Machine":     {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), wantFails: true},
-		"it works again for long, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
-		"no resource was created":                        {claim: fixture.Claim(time.Hour), noneYet: true, halt: stands, want: stands},
-		"no resource can be created":                     {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), noneYet: true, halt: stands},
-		"replicas are raised":                            {claim: fixture.Claim(29 * time.Second), unasked: true},
-		"replicas could not be raised":                   {claim: fixture.Claim(time.Hour), unasked: true, want: noProgress("the replicas of MachineDeployment clusters/general could not be set to 2: see the log of the operator")},
-		"replicas could not be raised, and blocked":      {claim: fixture.Claim(time.Hour), unasked: true, halt: blocked, want: blocked},
-		"raised replicas are refused":                    {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), unasked: true},
-		"raised replicas are refused for long":           {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), unasked: true, wantFails: true},
-		"no resource can be created for long":            {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
+		"not stalled":                                   {claim: fixture.Claim(time.Hour), wantFails: true},
+		"blocked":                                       {claim: fixture.Claim(time.Hour), halt: blocked, want: blocked},
+		"blocked from the start":                        {claim: fixture.Claim(time.Second), halt: blocked, want: blocked},
+		"no progress":                                   {claim: fixture.Claim(time.Hour), halt: stands, want: stands},
+		"no progress for 29 seconds":                    {claim: fixture.Claim(29 * time.Second), halt: stands},
+		"no progress for 30 seconds":                    {claim: fixture.Claim(30 * time.Second), halt: stands, want: stands},
+		"no progress of its Machine":                    {claim: fixture.Claim(time.Hour), machine: fixture.Machine(time.Hour), halt: stands, want: stands},
+		"resumed, which the claim does not show yet":    {claim: condition(time.Hour, v1alpha1.ReasonBlocked, time.Hour)},
+		"resumed a minute ago":                          {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute)},
+		"resumed a minute ago, with a Machine":          {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute), machine: fixture.Machine(time.Hour)},
+		"resumed 10 minutes ago, without a Machine":     {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), wantFails: true},
+		"resumed 10 minutes ago, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
+		"no resource was created yet":                   {claim: fixture.Claim(time.Hour), noneYet: true, halt: stands, want: stands},
+		"a resource was rejected a minute ago":          {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), noneYet: true, halt: stands},
+		"replicas are not raised yet":                   {claim: fixture.Claim(29 * time.Second), unasked: true},
+		"replicas could not be raised":                  {claim: fixture.Claim(time.Hour), unasked: true, want: noProgress("the replicas of MachineDeployment clusters/general could not be set to 2: see the log of the operator")},
+		"replicas could not be raised, and blocked":     {claim: fixture.Claim(time.Hour), unasked: true, halt: blocked, want: blocked},
+		"raised replicas are rejected":                  {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), unasked: true},
+		"raised replicas were rejected 10 minutes ago":  {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), unasked: true, wantFails: true},
+		"a resource was rejected 10 minutes ago":        {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}, machineStalls: map[string]*Stall{}}
@@ -213,7 +213,7 @@ func TestHaltIsNoFailure(t *testing.T) {
 				s.stall = tc.halt
 			}
 			if diff := cmp.Diff(tc.want, s.Stall(tc.claim)); diff != "" {
-				t.Errorf("halt (-want +got):\n%s", diff)
+				t.Errorf("stall (-want +got):\n%s", diff)
 			}
 			if failed := s.Failure(tc.claim); (failed != nil) != tc.wantFails {
 				t.Errorf("failure: got %+v, want one: %t", failed, tc.wantFails)
@@ -252,10 +252,10 @@ func TestMachineHalt(t *testing.T) {
 		"Cluster API has not noticed": {machine: seen(same), instance: instance(func(o *unstructured.Unstructured) {
 			o.Object["spec"], o.Object["status"] = fixture.YAML(t, `{providerID: azure://m}`), fixture.YAML(t, `{initialization: {provisioned: true}}`)
 		}), want: noProgress("Cluster API has not noticed that AzureMachinePoolMachine m of Machine clusters/m is provisioned: check that its controllers run")},
-		"there is no instance": {machine: seen(same)},
+		"no instance exists":   {machine: seen(same)},
 		"it has a provider ID": {machine: seen(func(m *clusterv1.Machine) { m.Spec.ProviderID = "azure://m" }), instance: instance(asItIs)},
 		"it is being deleted":  {machine: seen(func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(fixture.Noon)) }), instance: instance(asItIs)},
-		"it has become a Node": {machine: seen(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), instance: instance(asItIs)},
+		"it has a Node":        {machine: seen(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), instance: instance(asItIs)},
 		"it was marked for deletion": {machine: seen(func(m *clusterv1.Machine) {
 			m.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: ""}
 		}), instance: instance(asItIs)},

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// state returns what the decision is made from.
+// state returns the input of the planner.
 func (s *Snapshot) state() planner.State {
 	state := planner.State{Scaling: s.scaling}
 	if s.Resource != nil {
@@ -56,8 +56,8 @@ func (s *Snapshot) state() planner.State {
 	return state
 }
 
-// decide makes the plan. While the Cluster is being deleted, replicas are never raised.
-// Nothing is planned for a resource that is left alone.
+// decide computes the plan. While the Cluster is being deleted, replicas are never raised. Nothing is
+// planned for a suspended resource.
 func (s *Snapshot) decide() {
 	state := s.state()
 	if s.Suspended {
@@ -71,9 +71,8 @@ func (s *Snapshot) decide() {
 	s.addReasons()
 }
 
-// expired tells whether a Machine without a link has been kept for long enough. One
-// that has a Node, of whatever claim, is marked first, so that nothing is concluded
-// from its age.
+// expired reports whether a Machine without a link has been spare for spareTTL. A Machine with a Node
+// first gets the annotation spare-since, because its age does not show since when it is spare.
 func (s *Snapshot) expired(machine *clusterv1.Machine) bool {
 	if s.mayHavePods(machine) && !lifecycle.HasSpareTime(machine) {
 		return false
@@ -81,9 +80,9 @@ func (s *Snapshot) expired(machine *clusterv1.Machine) bool {
 	return !s.Now.Before(lifecycle.SpareSince(machine).Add(s.Settings.SpareTTL))
 }
 
-// isUnregistered tells whether a Machine without a link has a Node that Karpenter has not
-// registered yet, so that no Pod can be on it. Nodes of an adopted resource may join
-// without Karpenter's taint: there it is enough that no claim ever had the Node.
+// isUnregistered reports whether a Machine without a link has a Node that Karpenter has not
+// registered, so that no Pod can be on it. Nodes of an adopted resource may join without Karpenter's
+// taint: there it is enough that Karpenter has not registered the Node.
 func isUnregistered(ctx context.Context, workload client.Reader, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
 	if !lifecycle.HasNode(machine) || lifecycle.ClaimUID(machine) != "" {
 		return false, nil
@@ -98,13 +97,13 @@ func isUnregistered(ctx context.Context, workload client.Reader, machine *cluste
 	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
 }
 
-// mayHavePods tells whether a Machine has become a Node that Pods may be on.
+// mayHavePods reports whether a Machine has a Node on which Pods may run.
 func (s *Snapshot) mayHavePods(machine *clusterv1.Machine) bool {
 	return lifecycle.HasNode(machine) && !s.unregistered[machine.Name]
 }
 
-// IsLost tells whether a Machine has lost its instance, will never become a Node, and is
-// as good as leaving.
+// IsLost reports whether a Machine that is not leaving has lost its instance. It never becomes a
+// Node, so the plan treats it as leaving.
 func (s *Snapshot) IsLost(machine *clusterv1.Machine) bool {
 	return !lifecycle.IsLeaving(machine) && s.instanceGone[machine.Name]
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// A claim that is over a limit gets no Machine, so no resource is made for it either.
+// A claim that exceeds a limit gets no Machine, so no resource is created for it either.
 func TestWaits(t *testing.T) {
 	claim := func(uid types.UID) *karpv1.NodeClaim {
 		c := &karpv1.NodeClaim{}
