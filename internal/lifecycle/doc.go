@@ -35,7 +35,7 @@
 // decision was made from, except for RemoveHooks, which is safe in any state. A crash between two
 // writes leaves a Machine in one of the states above, and the next reconcile continues from there:
 //
-//   - linked, and the claim does not have the provider ID: it gets it.
+//   - linked, and the claim lacks the provider ID: the claim gets it.
 //   - unlinked, and the claim still exists: the claim is being deleted, and ends.
 //   - marked, and replicas still count it: they are lowered.
 //   - marked, and replicas do not count it: it is deleted.

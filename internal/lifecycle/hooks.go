@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// TemplateAnnotations returns the annotations that Machines of a generated MachineDeployment
-// have from the start.
+// TemplateAnnotations returns the annotations that Machines of a generated MachineDeployment have
+// from their creation on.
 func TemplateAnnotations() map[string]string {
 	return map[string]string{v1alpha1.DrainHookAnnotation: ""}
 }
@@ -26,7 +26,7 @@ func HoldsInstance(machine *clusterv1.Machine) bool {
 	return holds
 }
 
-// WaitsForHook reports whether a Machine that is deleted waits for this operator, by a hook.
+// WaitsForHook reports whether a hook of this operator blocks the deletion of a Machine.
 func WaitsForHook(machine *clusterv1.Machine) bool {
 	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
 	return drain && HasNode(machine) || HoldsInstance(machine)
@@ -37,7 +37,7 @@ func WaitsForHook(machine *clusterv1.Machine) bool {
 // the Machine has changed since it was read, nothing is written and a conflict is returned.
 func HoldInstance(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
-	// RemoveHooks removes both hooks, and only of Machines that are being deleted.
+	// RemoveHooks removes both hooks, and only from Machines that are being deleted.
 	removed := !machine.DeletionTimestamp.IsZero() && !drain
 	if !IsLeaving(machine) || HoldsInstance(machine) || removed {
 		return nil
@@ -50,7 +50,7 @@ func HoldInstance(ctx context.Context, management client.Client, machine *cluste
 	return nil
 }
 
-// RemoveHooks removes the hooks of a Machine, so that its deletion continues.
+// RemoveHooks removes the hooks of this operator from a Machine, so that its deletion continues.
 func RemoveHooks(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	free := machine.DeepCopy()
 	delete(free.Annotations, v1alpha1.DrainHookAnnotation)

@@ -38,8 +38,8 @@ func LinkedToAny() client.ListOption { return client.HasLabels{v1alpha1.NodeClai
 
 // Link links a Machine to a claim and returns it as the API server has it. The Machine waits
 // with the pre-drain hook until Karpenter has drained its Node, as Machines of generated
-// MachineDeployments do from the start. It also gets the given labels: a Machine of an adopted
-// MachineDeployment needs those that generated ones have from their template.
+// MachineDeployments do from their creation on. It also gets the given labels: a Machine of an
+// adopted MachineDeployment needs those that generated ones have from their template.
 //
 // If the Machine has changed since it was read, nothing is written and a conflict is returned.
 func Link(ctx context.Context, management client.Client, machine *clusterv1.Machine, claim *karpv1.NodeClaim, labels map[string]string) (*clusterv1.Machine, error) {
@@ -80,8 +80,8 @@ func SpareSince(machine *clusterv1.Machine) time.Time {
 	return machine.CreationTimestamp.Time
 }
 
-// HasSpareTime reports whether a Machine has the time since which it has been spare. A Machine
-// that was never linked has none until it is found with a Node.
+// HasSpareTime reports whether a Machine has the annotation spare-since. A Machine that was never
+// linked lacks it until it is found with a Node.
 func HasSpareTime(machine *clusterv1.Machine) bool {
 	return machine.Annotations[v1alpha1.SpareSinceAnnotation] != ""
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Timestamps are the annotations of a Machine with times.
+// Timestamps are the annotations of a Machine that contain times.
 var Timestamps = []string{v1alpha1.MarkedForDeletionAtAnnotation, v1alpha1.SpareSinceAnnotation}
 
 // HasNode reports whether a Machine has a Node.

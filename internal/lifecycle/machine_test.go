@@ -21,8 +21,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// A Machine of a pool is held from its link on, and when it is chosen: only then can its
-// instance not go while replicas still count it.
+// A Machine of a pool has the pre-terminate hook from its link or its mark on. Without the hook, its
+// instance could be deleted while replicas still count it.
 func TestHoldingMachines(t *testing.T) {
 	const drain, terminate = v1alpha1.DrainHookAnnotation, v1alpha1.TerminateHookAnnotation
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
@@ -52,10 +52,10 @@ func TestHoldingMachines(t *testing.T) {
 	}{
 		"linked, of a MachineDeployment":             {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), link, [][]string{{v1alpha1.NodeClaimAnnotation, drain}}},
 		"linked, of a pool":                          {fixture.OfPool(fixture.Machine(time.Minute)), link, [][]string{{v1alpha1.NodeClaimAnnotation, drain, terminate}}},
-		"chosen, of a MachineDeployment":             {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), choose(false), [][]string{choosing}},
-		"chosen, of a pool":                          {fixture.OfPool(fixture.Machine(time.Minute)), choose(false), [][]string{choosing, {terminate}}},
-		"chosen and drained, of a MachineDeployment": {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), choose(true), [][]string{choosing, undrained}},
-		"chosen and drained, of a pool":              {fixture.OfPool(fixture.Machine(time.Minute)), choose(true), [][]string{choosing, undrained, {terminate}}},
+		"marked, of a MachineDeployment":             {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), choose(false), [][]string{choosing}},
+		"marked, of a pool":                          {fixture.OfPool(fixture.Machine(time.Minute)), choose(false), [][]string{choosing, {terminate}}},
+		"marked and drained, of a MachineDeployment": {fixture.OfMachineDeployment(fixture.Machine(time.Minute)), choose(true), [][]string{choosing, undrained}},
+		"marked and drained, of a pool":              {fixture.OfPool(fixture.Machine(time.Minute)), choose(true), [][]string{choosing, undrained, {terminate}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			management := fixture.Clusters(tc.machine).Management.GetClient()
@@ -68,7 +68,7 @@ func TestHoldingMachines(t *testing.T) {
 	}
 }
 
-// fresh returns a Machine as it is now.
+// fresh returns a Machine as the API server has it.
 func fresh(t *testing.T, management client.Client, machine *clusterv1.Machine) *clusterv1.Machine {
 	t.Helper()
 	got := &clusterv1.Machine{}
@@ -78,8 +78,8 @@ func fresh(t *testing.T, management client.Client, machine *clusterv1.Machine) *
 	return got
 }
 
-// A Machine is chosen once: the time from which its waits are counted stays. One that
-// has changed since it was read is not.
+// A Machine is marked once, and the time from which its waits count stays. A Machine that has changed
+// since it was read is not marked.
 func TestChooseOnce(t *testing.T) {
 	machine := fixture.OfPool(fixture.Machine(time.Minute))
 	management := fixture.Clusters(machine).Management.GetClient()
@@ -124,7 +124,7 @@ func TestHeldUpAndFree(t *testing.T) {
 				machine.Status.NodeRef.Name = "n"
 			}
 			if got := lifecycle.WaitsForHook(machine); got != tc.heldUp {
-				t.Errorf("held up: got %t", got)
+				t.Errorf("blocked by a hook: got %t", got)
 			}
 			management := fixture.Clusters(machine).Management.GetClient()
 			before := fresh(t, management, machine)
@@ -142,7 +142,7 @@ func TestHeldUpAndFree(t *testing.T) {
 	}
 }
 
-// A Machine that leaves is held until it is let go, and not again after that.
+// A leaving Machine has the pre-terminate hook until its hooks are removed, and never again.
 func TestHoldLeaving(t *testing.T) {
 	leaving := map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.DrainHookAnnotation: ""}
 	for name, tc := range map[string]struct {
@@ -150,12 +150,12 @@ func TestHoldLeaving(t *testing.T) {
 		deleted     bool
 		held        bool
 	}{
-		"stays":                    {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}},
-		"marked":                   {annotations: leaving, held: true},
-		"marked, without a link":   {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, held: true},
-		"marked and deleted":       {annotations: leaving, deleted: true, held: true},
-		"deleted by somebody else": {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}, deleted: true, held: true},
-		"let go":                   {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, deleted: true},
+		"live":                   {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}},
+		"marked":                 {annotations: leaving, held: true},
+		"marked, without a link": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, held: true},
+		"marked and deleted":     {annotations: leaving, deleted: true, held: true},
+		"deleted by a user":      {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}, deleted: true, held: true},
+		"its hooks were removed": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := fixture.OwnedBy("m", "a")
@@ -174,7 +174,7 @@ func TestHoldLeaving(t *testing.T) {
 				t.Fatal(err)
 			}
 			if lifecycle.HoldsInstance(machine) != tc.held {
-				t.Errorf("held: %t, want %t", lifecycle.HoldsInstance(machine), tc.held)
+				t.Errorf("has the hook: %t, want %t", lifecycle.HoldsInstance(machine), tc.held)
 			}
 		})
 	}
