@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timestamp reads and writes times in annotations, in the form of RFC 3339.
+// Package timestamp reads and writes times in annotations, in the format of RFC 3339.
 package timestamp
 
 import (
@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// skew is by how much the clocks of two operators may differ.
+// skew is the greatest difference between the clocks of two operators that Corrections tolerates.
 const skew = 10 * time.Second
 
-// Format returns a time as annotations have it, in UTC and whole seconds.
+// Format returns a time in the format of annotations, in UTC and whole seconds.
 func Format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Of returns the time in an annotation of an object. It returns false if the annotation is
@@ -22,9 +22,9 @@ func Of(object metav1.Object, annotation string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// Corrections returns those of the annotations that have no time, or one in the future, with
-// the present time. A user has edited them, or the previous leader had another clock: what is
-// timed by them would take longer by as much, or would never end.
+// Corrections returns the annotations whose time is invalid or in the future, with the present time.
+// A user has edited them, or the previous leader had another clock. Waits would be longer by the
+// difference, or would never end.
 func Corrections(annotations map[string]string, keys []string, now time.Time) map[string]string {
 	corrections := map[string]string{}
 	for _, key := range keys {

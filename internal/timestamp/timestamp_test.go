@@ -19,13 +19,13 @@ func TestCorrections(t *testing.T) {
 		annotations, want map[string]string
 	}{
 		"none":                     {annotations: nil, want: map[string]string{}},
-		"others":                   {annotations: map[string]string{"a": "2099-01-01T00:00:00Z", v1alpha1.NodeClaimAnnotation: "x"}, want: map[string]string{}},
+		"other annotations":        {annotations: map[string]string{"a": "2099-01-01T00:00:00Z", v1alpha1.NodeClaimAnnotation: "x"}, want: map[string]string{}},
 		"past":                     {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T11:00:00Z"}, want: map[string]string{}},
 		"now":                      {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}, want: map[string]string{}},
-		"of a clock that is ahead": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:10Z"}, want: map[string]string{}},
-		"too far ahead":            {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:11Z"}, want: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: nowText}},
-		"in another zone":          {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T13:00:05+01:00"}, want: map[string]string{}},
-		"no time":                  {annotations: map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"}, want: map[string]string{v1alpha1.ReplicasSetAtAnnotation: nowText}},
+		"10 seconds in the future": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:10Z"}, want: map[string]string{}},
+		"11 seconds in the future": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:11Z"}, want: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: nowText}},
+		"in another time zone":     {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T13:00:05+01:00"}, want: map[string]string{}},
+		"invalid":                  {annotations: map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"}, want: map[string]string{v1alpha1.ReplicasSetAtAnnotation: nowText}},
 		"empty":                    {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: ""}, want: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}},
 		"several": {
 			annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2099-01-01T00:00:00Z", v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T11:00:00Z"},
@@ -39,7 +39,7 @@ func TestCorrections(t *testing.T) {
 			}
 			for key, value := range got {
 				if again := Corrections(map[string]string{key: value}, keys, now); len(again) > 0 {
-					t.Errorf("what was corrected is still wrong: %v", again)
+					t.Errorf("a corrected time is corrected again: %v", again)
 				}
 			}
 		})
