@@ -34,8 +34,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// world is one API server for both clusters. It counts reads, and reads can fail.
-type world struct {
+// testCluster is one API server for both clusters. It counts reads, and reads can fail.
+type testCluster struct {
 	client.Client
 	reads atomic.Int64
 	err   error
@@ -49,9 +49,9 @@ type clusterOf struct {
 func (c clusterOf) GetClient() client.Client { return c.client }
 
 // newWorld returns a Catalog for the given objects.
-func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *world) {
+func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *testCluster) {
 	t.Helper()
-	w := &world{}
+	w := &testCluster{}
 	count := func() error { w.reads.Add(1); return w.err }
 	w.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {

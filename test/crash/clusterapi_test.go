@@ -20,7 +20,7 @@ import (
 
 // machineDeployments is Cluster API's controller of MachineDeployments: each has one MachineSet,
 // which gets its replicas.
-func (w *world) machineDeployments() {
+func (w *simulation) machineDeployments() {
 	w.server.actor = "MachineDeployment"
 	sees, consistent := w.capiSees("MachineSet")
 	if !consistent {
@@ -64,7 +64,7 @@ func newMachineSet(deployment *clusterv1.MachineDeployment, suffix string) *clus
 }
 
 // machineSets is Cluster API's controller of MachineSets.
-func (w *world) machineSets() {
+func (w *simulation) machineSets() {
 	w.server.actor = "MachineSet"
 	sees, consistent := w.capiSees("Machine")
 	if !consistent {
@@ -111,7 +111,7 @@ func newMachine(set *clusterv1.MachineSet, name string) *clusterv1.Machine {
 // reportScalingUp sets the condition ScalingUp of a MachineSet that had the given number of
 // Machines when it acted (core/reconcilers/machineset/machineset_controller_status.go,
 // setScalingUpCondition).
-func (w *world) reportScalingUp(set *clusterv1.MachineSet, machines int) {
+func (w *simulation) reportScalingUp(set *clusterv1.MachineSet, machines int) {
 	condition := metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionFalse,
 		Reason: clusterv1.MachineSetNotScalingUpReason, LastTransitionTime: metav1.NewTime(w.clock.Now())}
 	if replicas := int(lo.FromPtr(set.Spec.Replicas)); machines < replicas {
@@ -130,7 +130,7 @@ func (w *world) reportScalingUp(set *clusterv1.MachineSet, machines int) {
 // syncMetadata gives the Machines of a MachineSet the labels and annotations of its template, as
 // the MachineSet controller does all the time, except for those that are being deleted
 // (core/reconcilers/machineset/machineset_controller.go, syncMachines).
-func (w *world) syncMetadata(set *clusterv1.MachineSet, own []*clusterv1.Machine) {
+func (w *simulation) syncMetadata(set *clusterv1.MachineSet, own []*clusterv1.Machine) {
 	for _, seen := range own {
 		machine := w.machine(seen.Name)
 		if machine == nil || !seen.DeletionTimestamp.IsZero() {

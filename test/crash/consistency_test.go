@@ -14,7 +14,7 @@ var capiKinds = []string{"MachineDeployment", "MachineSet", "Machine"}
 // capiSees returns the view of these controllers, and whether it contains the acting controller's
 // own writes of a kind: otherwise the controller waits (util/controller,
 // DeferNextReconcileUntilCacheUpToDate). It does not wait for writes of other controllers.
-func (w *world) capiSees(written string) (view, bool) {
+func (w *simulation) capiSees(written string) (view, bool) {
 	if !w.mode.peers {
 		return w.server.head, true
 	}

@@ -32,7 +32,7 @@ func (sleepless) Sleep(time.Duration) {}
 // coreControllers are Karpenter core's own controllers that launch, register and
 // end claims, and drain and end Nodes.
 func (p *process) coreControllers() []*controller {
-	clk := sleepless{p.world.clock}
+	clk := sleepless{p.simulation.clock}
 	claims := lifecycle.NewController(clk, p.client, p.cloudProvider, silent{}, state.NewCluster(clk, p.client, p.cloudProvider), nodepoolhealth.NewState(), nil)
 	nodes := termination.NewController(clk, p.client, p.cloudProvider,
 		terminator.NewTerminator(clk, p.client, terminator.NewQueue(clk, p.client, silent{}), silent{}), silent{})
@@ -47,18 +47,18 @@ func (p *process) coreControllers() []*controller {
 // searched for here.
 func (p *process) provision() {
 	alive := 0
-	for _, claim := range p.world.claims() {
+	for _, claim := range p.simulation.claims() {
 		if claim.DeletionTimestamp.IsZero() {
 			alive++
 		}
 	}
-	for ; alive < p.world.wanted; alive++ {
+	for ; alive < p.simulation.wanted; alive++ {
 		if !p.offers() {
 			return
 		}
-		claim := newClaim(p.world.made("NodeClaim") + 1)
+		claim := newClaim(p.simulation.made("NodeClaim") + 1)
 		if err := p.client.Create(p.ctx, claim); err != nil {
-			p.world.tracef("provisioner: %s", err)
+			p.simulation.tracef("provisioner: %s", err)
 			return
 		}
 	}

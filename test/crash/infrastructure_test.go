@@ -30,7 +30,7 @@ const (
 // infrastructure is Cluster API's controller of Machines and the provider behind it, for Machines of
 // MachineDeployments: a Machine gets a provider ID, a Node, and a reference to it; or it fails. A deleted one is
 // removed, unless its pre-drain hook blocks that.
-func (w *world) infrastructure() {
+func (w *simulation) infrastructure() {
 	w.server.actor = "infrastructure"
 	for _, machine := range w.machines() {
 		if !machine.DeletionTimestamp.IsZero() {
@@ -42,7 +42,7 @@ func (w *world) infrastructure() {
 }
 
 // boot does the next step of a Machine.
-func (w *world) boot(m *clusterv1.Machine) {
+func (w *simulation) boot(m *clusterv1.Machine) {
 	age := w.clock.Since(m.CreationTimestamp.Time) - w.mode.slowness(m.Name)
 	if len(m.Status.Conditions) == 0 {
 		w.setInfrastructureReady(m, metav1.ConditionFalse, "NotReady", "")
@@ -75,7 +75,7 @@ func (w *world) boot(m *clusterv1.Machine) {
 // mayJoin reports whether a Node with this ID joins. If IDs are used again, a Node joins only after the claim that had
 // the ID has ended: when core ends a claim, it deletes all Nodes with its ID, even those of other claims
 // (nodeclaim/lifecycle, finalize).
-func (w *world) mayJoin(id string) bool {
+func (w *simulation) mayJoin(id string) bool {
 	for _, claim := range w.claims() {
 		if w.mode.reused && !claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID == id {
 			return false
@@ -86,7 +86,7 @@ func (w *world) mayJoin(id string) bool {
 
 // newProviderID returns the ID of a new instance. If IDs are used again, like those of physical hosts, it is that of a
 // Machine that no longer exists and whose Node no longer exists, if there is one.
-func (w *world) newProviderID(name string) string {
+func (w *simulation) newProviderID(name string) string {
 	used := map[string]bool{}
 	for _, m := range w.machines() {
 		used[m.Spec.ProviderID] = true
@@ -105,7 +105,7 @@ func (w *world) newProviderID(name string) string {
 	return "sim://" + name
 }
 
-func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.ConditionStatus, reason, message string) {
+func (w *simulation) setInfrastructureReady(m *clusterv1.Machine, status metav1.ConditionStatus, reason, message string) {
 	m = m.DeepCopy()
 	if len(m.Status.Conditions) == 0 || m.Status.Conditions[0].Reason != reason {
 		m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineInfrastructureReadyCondition, Status: status,
@@ -115,7 +115,7 @@ func (w *world) setInfrastructureReady(m *clusterv1.Machine, status metav1.Condi
 }
 
 // terminate continues the deletion of a Machine.
-func (w *world) terminate(m *clusterv1.Machine) {
+func (w *simulation) terminate(m *clusterv1.Machine) {
 	if w.keeps != nil && w.keeps() || held(m) || w.clock.Since(m.DeletionTimestamp.Time)-w.mode.slowness(m.Name) < toEnd {
 		return
 	}
@@ -123,7 +123,7 @@ func (w *world) terminate(m *clusterv1.Machine) {
 }
 
 // end removes a Machine whose infrastructure no longer exists, its Node first.
-func (w *world) end(m *clusterv1.Machine) {
+func (w *simulation) end(m *clusterv1.Machine) {
 	if node, ok := w.server.head["Node"][m.Name]; ok {
 		must(client.IgnoreNotFound(w.live().Delete(context.Background(), node)))
 	}

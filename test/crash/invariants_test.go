@@ -14,7 +14,7 @@ import (
 )
 
 // check checks, after one change, what must always hold (docs/design).
-func (w *world) check(c *change) {
+func (w *simulation) check(c *change) {
 	switch c.kind {
 	case "Machine":
 		before, _ := c.before.(*clusterv1.Machine)
@@ -44,7 +44,7 @@ func (w *world) check(c *change) {
 }
 
 // checkMachine checks that no Machine that serves a live claim is deleted, or gets another claim.
-func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
+func (w *simulation) checkMachine(c *change, before, after *clusterv1.Machine) {
 	if before == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (w *world) checkMachine(c *change, before, after *clusterv1.Machine) {
 
 // checkProviderIDs checks that a claim has its own provisional ID or that of its Machine, and that
 // no two claims share one. If IDs are used again, its Machine may no longer exist.
-func (w *world) checkProviderIDs() {
+func (w *simulation) checkProviderIDs() {
 	claimOf := map[string]string{}
 	for _, object := range w.server.head["NodeClaim"] {
 		claim := object.(*karpv1.NodeClaim)
@@ -112,7 +112,7 @@ func (w *world) checkProviderIDs() {
 
 // serves returns the live claim that a Machine serves, before this change of it: the claim it is
 // linked to, unless the claim keeps another Machine.
-func (w *world) serves(m *clusterv1.Machine) (types.UID, bool) {
+func (w *simulation) serves(m *clusterv1.Machine) (types.UID, bool) {
 	claim := w.liveClaim(claimUID(m))
 	if claim == nil || leaving(m) {
 		return "", false
@@ -135,7 +135,7 @@ func (w *world) serves(m *clusterv1.Machine) (types.UID, bool) {
 }
 
 // liveClaim returns a claim that is not being deleted.
-func (w *world) liveClaim(uid types.UID) *karpv1.NodeClaim {
+func (w *simulation) liveClaim(uid types.UID) *karpv1.NodeClaim {
 	for _, object := range w.server.head["NodeClaim"] {
 		if claim := object.(*karpv1.NodeClaim); uid != "" && claim.UID == uid && claim.DeletionTimestamp.IsZero() {
 			return claim

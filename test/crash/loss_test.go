@@ -47,7 +47,7 @@ func newLedger() ledger {
 
 // noteCreation records which Machines a MachineSet or a provider has before it creates more. As
 // many of the new ones are surplus as others have vanished, unless claims need them.
-func (w *world) noteCreation(resource string, has []string, alive, create int) {
+func (w *simulation) noteCreation(resource string, has []string, alive, create int) {
 	w.ledger.vanished[resource] += len(lo.Without(w.ledger.had[resource], has...))
 	w.ledger.had[resource] = has
 	if create <= 0 {
@@ -62,7 +62,7 @@ func (w *world) noteCreation(resource string, has []string, alive, create int) {
 // noteRemoval records that a Machine that is not marked is about to be removed by the actor on
 // replicas. It is excused if it is removed instead of a surplus one, or if the caches of that actor
 // lack that another one is leaving.
-func (w *world) noteRemoval(m *clusterv1.Machine, sees view) {
+func (w *simulation) noteRemoval(m *clusterv1.Machine, sees view) {
 	if leaving(m) {
 		return
 	}
@@ -83,7 +83,7 @@ func (w *world) noteRemoval(m *clusterv1.Machine, sees view) {
 }
 
 // isKnownLoss reports whether the removal of a Machine is excused, and counts it.
-func (w *world) isKnownLoss(m *clusterv1.Machine) bool {
+func (w *simulation) isKnownLoss(m *clusterv1.Machine) bool {
 	if !w.ledger.excused[m.Name] {
 		return false
 	}
@@ -97,7 +97,7 @@ func (w *world) isKnownLoss(m *clusterv1.Machine) bool {
 
 // noteReplicas records by how much replicas are raised above the need: the caches of our process
 // lack that a claim no longer waits, or that a Machine no longer exists.
-func (w *world) noteReplicas(c *change) {
+func (w *simulation) noteReplicas(c *change) {
 	if c.after == nil || c.actor != "scalableresource" {
 		return
 	}
@@ -121,7 +121,7 @@ func replicasOf(object client.Object) int {
 }
 
 // noteMark records that a Machine without a claim is marked for deletion while a claim waits.
-func (w *world) noteMark(m *clusterv1.Machine) {
+func (w *simulation) noteMark(m *clusterv1.Machine) {
 	waits := lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() })
 	if claimUID(m) == "" && waits > lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !leaving(m) }) {
 		w.ledger.asked++
@@ -129,7 +129,7 @@ func (w *world) noteMark(m *clusterv1.Machine) {
 }
 
 // noteLink records that a Machine was linked to a claim.
-func (w *world) noteLink(m *clusterv1.Machine) {
+func (w *simulation) noteLink(m *clusterv1.Machine) {
 	before, had := w.ledger.linked[m.Name]
 	if had && before != claimUID(m) {
 		w.ledger.handed++
@@ -138,13 +138,13 @@ func (w *world) noteLink(m *clusterv1.Machine) {
 }
 
 // alive counts the Machines of a resource that are not leaving.
-func (w *world) alive(resource string) int {
+func (w *simulation) alive(resource string) int {
 	return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return operator.ResourceOf(m) == resource && !leaving(m) })
 }
 
 // needed counts the claims of a resource that are not being deleted, and the Machines that are not
 // for claims.
-func (w *world) needed(resource string) int {
+func (w *simulation) needed(resource string) int {
 	claims := 0
 	for _, claim := range w.claims() {
 		if claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] == resource {

@@ -15,7 +15,7 @@ import (
 
 // machinePools is Cluster API's controller of MachinePools. It never acts on replicas: it creates a
 // Machine for each instance, and copies what the infrastructure reports.
-func (w *world) machinePools() {
+func (w *simulation) machinePools() {
 	w.server.actor = "MachinePool"
 	for _, name := range sortedNames(w.server.head["MachinePool"]) {
 		pool := w.server.head["MachinePool"][name].DeepCopyObject().(*clusterv1.MachinePool)
@@ -45,7 +45,7 @@ func (w *world) machinePools() {
 // machineFor creates the Machine of an instance, or gives it the labels and annotations of the
 // pool's template, as Cluster API does all the time, even if it is being deleted
 // (core/reconcilers/machinepool/machinepool_controller_phases.go, createOrUpdateMachines).
-func (w *world) machineFor(pool *clusterv1.MachinePool, instance *unstructured.Unstructured) {
+func (w *simulation) machineFor(pool *clusterv1.MachinePool, instance *unstructured.Unstructured) {
 	template := pool.Spec.Template
 	labels := lo.Assign(template.Labels, map[string]string{clusterv1.MachinePoolNameLabel: pool.Name, clusterv1.ClusterNameLabel: prod.Name})
 	machine := w.machine(instance.GetName())
@@ -73,7 +73,7 @@ func (w *world) machineFor(pool *clusterv1.MachinePool, instance *unstructured.U
 
 // deleteRetiredNodes deletes the Nodes whose provider ID is no longer in the pool, without draining
 // them (machinepool_controller_noderef.go).
-func (w *world) deleteRetiredNodes(before, after []string) {
+func (w *simulation) deleteRetiredNodes(before, after []string) {
 	for _, name := range sortedNames(w.server.head["Node"]) {
 		node := w.server.head["Node"][name].(*corev1.Node)
 		if slices.Contains(before, node.Spec.ProviderID) && !slices.Contains(after, node.Spec.ProviderID) {
@@ -85,7 +85,7 @@ func (w *world) deleteRetiredNodes(before, after []string) {
 // poolMachines is Cluster API's controller of Machines, for those of MachinePools: a Machine
 // reports the state of its instance. Its hooks block its deletion; then its instance is deleted,
 // and the Machine with it.
-func (w *world) poolMachines() {
+func (w *simulation) poolMachines() {
 	w.server.actor = "Machine"
 	for _, machine := range w.machines() {
 		instance := w.instance(machine.Name)
@@ -104,7 +104,7 @@ func (w *world) poolMachines() {
 }
 
 // showInstance updates a Machine from its instance.
-func (w *world) showInstance(m *clusterv1.Machine, instance *unstructured.Unstructured) {
+func (w *simulation) showInstance(m *clusterv1.Machine, instance *unstructured.Unstructured) {
 	id := providerID(instance)
 	if failed, _, _ := unstructured.NestedString(instance.Object, "status", "failed"); failed != "" {
 		w.setInfrastructureReady(m, metav1.ConditionFalse, failed, "the infrastructure has no capacity for the machine")

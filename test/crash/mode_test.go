@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mode is a way in which the world is adverse, derived from a seed. In the zero value caches are
+// mode is a way in which the simulation is adverse, derived from a seed. In the zero value caches are
 // fresh, events arrive immediately, and everything acts once in a round.
 type mode struct {
 	name   string

@@ -109,14 +109,14 @@ func nested(metadata map[string]any, field, key string) (value any, found bool) 
 
 // mutated returns the client of a process with the bug of a mutant, if any.
 func (p *process) mutated(c client.WithWatch) client.WithWatch {
-	if p.world.mutant == nil {
+	if p.simulation.mutant == nil {
 		return c
 	}
-	funcs := p.world.mutant.client
+	funcs := p.simulation.mutant.client
 	funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		given := client.ListOptions{}
 		given.ApplyOptions(options)
-		if hidden := p.world.mutant.hidden; hidden != nil && hidden(p.world.server.actor, kindOf(list), given) {
+		if hidden := p.simulation.mutant.hidden; hidden != nil && hidden(p.simulation.server.actor, kindOf(list), given) {
 			return meta.SetList(list, nil)
 		}
 		return c.List(ctx, list, options...)
@@ -126,6 +126,6 @@ func (p *process) mutated(c client.WithWatch) client.WithWatch {
 
 // answersFromCache reports whether a mutant answers a read from the API server from the
 // cache.
-func (w *world) answersFromCache(object any) bool {
+func (w *simulation) answersFromCache(object any) bool {
 	return w.mutant != nil && w.mutant.cached != nil && w.mutant.cached(w.server.actor, object)
 }

@@ -26,7 +26,7 @@ type outcome struct {
 
 // outcome returns the outcome without differences between equivalent objects: names, UIDs and
 // times.
-func (w *world) outcome() outcome {
+func (w *simulation) outcome() outcome {
 	made := map[string]int{}
 	for _, kind := range []string{"NodeClaim", "MachineDeployment", "MachineSet", "MachinePool", groupKind, instanceKind, "Machine"} {
 		made[kind] = w.made(kind)
@@ -65,7 +65,7 @@ func (w *world) outcome() outcome {
 }
 
 // kindOfID returns the kind of a claim's provider ID.
-func (w *world) kindOfID(claim *karpv1.NodeClaim) string {
+func (w *simulation) kindOfID(claim *karpv1.NodeClaim) string {
 	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) {
 		return "provisional"
 	}
@@ -85,8 +85,8 @@ func ours(annotations map[string]string) []string {
 	})
 }
 
-// checkSettled checks that nothing is written in a settled world, not even by a new process.
-func (w *world) checkSettled() {
+// checkSettled checks that nothing is written in a settled simulation, not even by a new process.
+func (w *simulation) checkSettled() {
 	version := w.server.version
 	w.process = nil
 	for range 10 {

@@ -101,7 +101,7 @@ func faultPoints(requests []request, f fault) []request {
 
 // write does a write of our process, or its fault in the plan or the mode.
 func (p *process) write(verb, sub string, object client.Object, do func(client.Object) error) error {
-	w := p.world
+	w := p.simulation
 	key, version := w.count(verb, sub, object), w.server.version
 	defer func() {
 		w.requests = append(w.requests, request{round: w.rounds, actor: w.server.actor, key: key, changes: w.server.version != version})
@@ -115,7 +115,7 @@ func (p *process) write(verb, sub string, object client.Object, do func(client.O
 
 // read does a read of our process from the API server, or returns an error.
 func (p *process) read(object any, name string, do func() error) error {
-	w := p.world
+	w := p.simulation
 	key := w.count("read", name, object)
 	r := request{round: w.rounds, actor: w.server.actor, key: key, read: true}
 	w.requests = append(w.requests, r)
@@ -127,7 +127,7 @@ func (p *process) read(object any, name string, do func() error) error {
 }
 
 // count returns the key of a request.
-func (w *world) count(verb, sub string, object any) string {
+func (w *simulation) count(verb, sub string, object any) string {
 	name := ""
 	if object, single := object.(client.Object); single {
 		name = object.GetName()
@@ -138,7 +138,7 @@ func (w *world) count(verb, sub string, object any) string {
 }
 
 // faultAt returns the fault of a request; false if it has none.
-func (w *world) faultAt(r request) (fault, bool) {
+func (w *simulation) faultAt(r request) (fault, bool) {
 	f, hit := w.mode.faultAt(r)
 	if r.key == w.plan.request {
 		f, hit, w.hit = w.plan.fault, true, true
@@ -151,7 +151,7 @@ func (w *world) faultAt(r request) (fault, bool) {
 
 // suffer does one write with a fault.
 func (p *process) suffer(f fault, verb, key string, object client.Object, do func(client.Object) error) error {
-	w := p.world
+	w := p.simulation
 	w.down = f.down
 	p.restart = f.restart
 	switch {
@@ -195,7 +195,7 @@ type lateWrite struct {
 }
 
 // doLate applies the writes that are due. Nothing receives the response.
-func (w *world) doLate() {
+func (w *simulation) doLate() {
 	w.late = slices.DeleteFunc(w.late, func(l lateWrite) bool {
 		due := !w.clock.Now().Before(l.at)
 		if due {
@@ -210,7 +210,7 @@ func (w *world) doLate() {
 }
 
 // touch is a write of another client that has no meaning.
-func (w *world) touch(object client.Object) {
+func (w *simulation) touch(object client.Object) {
 	current, found := w.server.head[kindOf(object)][object.GetName()]
 	if !found {
 		return

@@ -26,7 +26,7 @@ import (
 
 // process is one process of the operator: everything that it has in memory.
 type process struct {
-	world         *world
+	simulation    *simulation
 	cache         *cache
 	client        client.Client
 	cloudProvider *cloudprovider.CloudProvider
@@ -41,8 +41,8 @@ type crashed struct{}
 
 // newProcess starts the operator: its caches are filled, and everything in them is
 // an event.
-func newProcess(w *world) *process {
-	p := &process{world: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
+func newProcess(w *simulation) *process {
+	p := &process{simulation: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
 	p.cache.outdated = w.clock.Now().Add(w.mode.outdatedFor())
 	p.client = p.mutated(interceptor.NewClient(live{server: w.server}, p.intercept()))
 	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
@@ -67,7 +67,7 @@ func newProcess(w *world) *process {
 
 // step lets each controller reconcile what is due. A crash ends it.
 func (p *process) step() {
-	w := p.world
+	w := p.simulation
 	defer func() {
 		if reason := recover(); reason != nil {
 			if _, ok := reason.(crashed); !ok {
@@ -96,28 +96,28 @@ func (p *process) step() {
 
 // as sets who writes.
 func (p *process) as(actor string, do func()) {
-	p.world.server.actor = actor
+	p.simulation.server.actor = actor
 	do()
 }
 
 // catchUp updates the caches, and passes their events to the controllers.
 func (p *process) catchUp() {
-	p.cache.catchUp(p.world.mode.staleness(), p.notify)
+	p.cache.catchUp(p.simulation.mode.staleness(), p.notify)
 }
 
 // notify enqueues what a change concerns.
 func (p *process) notify(c *change) {
-	now := p.world.clock.Now()
+	now := p.simulation.clock.Now()
 	for _, controller := range p.controllers {
 		for _, key := range controller.keys(c) {
 			if key != "" {
-				controller.add(key, now.Add(p.world.mode.withhold()))
+				controller.add(key, now.Add(p.simulation.mode.withhold()))
 			}
 		}
 	}
 }
 
-// intercept reads from the cache and passes all writes to the world's plan.
+// intercept reads from the cache and passes all writes to the simulation's plan.
 func (p *process) intercept() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -147,21 +147,21 @@ func (p *process) intercept() interceptor.Funcs {
 	}
 }
 
-// apiReader reads from the API server, and passes these reads to the world's plan.
+// apiReader reads from the API server, and passes these reads to the simulation's plan.
 type apiReader struct {
 	process *process
 	client.Reader
 }
 
 func (r apiReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if r.process.world.answersFromCache(object) {
+	if r.process.simulation.answersFromCache(object) {
 		return r.process.client.Get(ctx, key, object, options...)
 	}
 	return r.process.read(object, key.Name, func() error { return r.Reader.Get(ctx, key, object, options...) })
 }
 
 func (r apiReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if r.process.world.answersFromCache(list) {
+	if r.process.simulation.answersFromCache(list) {
 		return r.process.client.List(ctx, list, options...)
 	}
 	return r.process.read(list, "", func() error { return r.Reader.List(ctx, list, options...) })

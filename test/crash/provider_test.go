@@ -35,7 +35,7 @@ var providerKinds = []string{"MachinePool", "Machine"}
 
 // poolProvider is the infrastructure provider of MachinePools: it creates and removes instances to
 // match the replicas that it sees, and reports them. In runs with seeds its view is late.
-func (w *world) poolProvider() {
+func (w *simulation) poolProvider() {
 	w.server.actor = "provider"
 	w.provider.catchUp(w.mode.random, func(*change) {})
 	for _, name := range sortedNames(w.server.head[groupKind]) {
@@ -53,7 +53,7 @@ func (w *world) poolProvider() {
 
 // keepReplicas creates and removes instances. It removes one by deleting its Machine, so that
 // Cluster API drains it; one that has no Machine yet must wait.
-func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
+func (w *simulation) keepReplicas(pool *clusterv1.MachinePool) {
 	instances := w.instancesOf(pool.Name)
 	create, remove := model.MachinePool(w.scaling.provider, lo.FromPtr(pool.Spec.Replicas), -1, lo.Map(instances, w.asProviderSees))
 	w.noteCreation(pool.Name, staying(instances), w.serving(instances), min(int(create), w.machineLimit-len(instances)))
@@ -73,7 +73,7 @@ func (w *world) keepReplicas(pool *clusterv1.MachinePool) {
 }
 
 // serving counts the instances that are not being deleted.
-func (w *world) serving(instances []*unstructured.Unstructured) int {
+func (w *simulation) serving(instances []*unstructured.Unstructured) int {
 	return lo.CountBy(staying(instances), func(name string) bool { m := w.machine(name); return m == nil || !leaving(m) })
 }
 
@@ -90,7 +90,7 @@ func staying(instances []*unstructured.Unstructured) []string {
 
 // asProviderSees returns the provider's view: the actual instances, with the annotations from its
 // cache.
-func (w *world) asProviderSees(instance *unstructured.Unstructured, _ int) model.Instance {
+func (w *simulation) asProviderSees(instance *unstructured.Unstructured, _ int) model.Instance {
 	annotated := false
 	if machine, seen := w.provider.view["Machine"][instance.GetName()]; seen {
 		_, annotated = machine.GetAnnotations()[clusterv1.DeleteMachineAnnotation]
@@ -99,12 +99,12 @@ func (w *world) asProviderSees(instance *unstructured.Unstructured, _ int) model
 }
 
 // place decides which of several equivalent instances the provider takes; it differs for each seed.
-func (w *world) place(instance *unstructured.Unstructured) string {
+func (w *simulation) place(instance *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %d", instance.GetUID(), w.mode.seed)
 }
 
 // report reports the existing instances.
-func (w *world) report(group *unstructured.Unstructured, pool string) {
+func (w *simulation) report(group *unstructured.Unstructured, pool string) {
 	var ids []any
 	instances := w.instancesOf(pool)
 	for _, instance := range instances {
@@ -127,7 +127,7 @@ func (w *world) report(group *unstructured.Unstructured, pool string) {
 
 // instances is the cloud: an instance gets a provider ID and then a Node, or it fails; a deleted
 // one is removed.
-func (w *world) instances() {
+func (w *simulation) instances() {
 	w.server.actor = "infrastructure"
 	for _, name := range sortedNames(w.server.head[instanceKind]) {
 		instance := w.instance(name)
@@ -147,7 +147,7 @@ func (w *world) instances() {
 }
 
 // bootInstance does the next step of an instance.
-func (w *world) bootInstance(instance *unstructured.Unstructured) {
+func (w *simulation) bootInstance(instance *unstructured.Unstructured) {
 	name, id := instance.GetName(), providerID(instance)
 	machine := w.machine(name)
 	age := w.clock.Since(instance.GetCreationTimestamp().Time) - w.mode.slowness(name)
@@ -182,7 +182,7 @@ func providerID(instance *unstructured.Unstructured) string {
 }
 
 // group returns a copy of an infrastructure's machine pool; nil if there is none.
-func (w *world) group(name string) *unstructured.Unstructured {
+func (w *simulation) group(name string) *unstructured.Unstructured {
 	if object, found := w.server.head[groupKind][name]; found {
 		return object.(*unstructured.Unstructured).DeepCopy()
 	}
@@ -190,7 +190,7 @@ func (w *world) group(name string) *unstructured.Unstructured {
 }
 
 // instance returns an instance; nil if there is none. It is not to be modified.
-func (w *world) instance(name string) *unstructured.Unstructured {
+func (w *simulation) instance(name string) *unstructured.Unstructured {
 	if object, found := w.server.head[instanceKind][name]; found {
 		return object.(*unstructured.Unstructured)
 	}
@@ -199,7 +199,7 @@ func (w *world) instance(name string) *unstructured.Unstructured {
 
 // instancesOf returns the instances of a MachinePool, by name. They are not to be
 // modified.
-func (w *world) instancesOf(pool string) []*unstructured.Unstructured {
+func (w *simulation) instancesOf(pool string) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
 	for _, name := range sortedNames(w.server.head[instanceKind]) {
 		if instance := w.instance(name); instance.GetLabels()[clusterv1.MachinePoolNameLabel] == pool {

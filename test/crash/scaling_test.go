@@ -17,7 +17,7 @@ type scaling struct {
 	// base is the kind of the infrastructure's template.
 	base string
 	// peers act in each round.
-	peers []func(*world)
+	peers []func(*simulation)
 	// provider is how the infrastructure treats replicas; it sees none of a MachineDeployment.
 	provider model.PoolProvider
 
@@ -31,7 +31,7 @@ type scaling struct {
 var (
 	machineDeployment = &scaling{
 		name: "MachineDeployment", kind: v1alpha1.ScalableResourceKindMachineDeployment, base: infrastructureKind,
-		peers: []func(*world){(*world).machineDeployments, (*world).machineSets, (*world).infrastructure},
+		peers: []func(*simulation){(*simulation).machineDeployments, (*simulation).machineSets, (*simulation).infrastructure},
 	}
 	// strictPool is a MachinePool with a provider that immediately replaces deleted instances.
 	strictPool = &scaling{
@@ -43,7 +43,7 @@ var (
 		provider: model.PoolProvider{RemovesAnnotated: true},
 	}
 
-	poolPeers = []func(*world){(*world).machinePools, (*world).poolProvider, (*world).instances, (*world).poolMachines}
+	poolPeers = []func(*simulation){(*simulation).machinePools, (*simulation).poolProvider, (*simulation).instances, (*simulation).poolMachines}
 
 	scalings = []*scaling{machineDeployment, strictPool, azurePool}
 	pools    = []*scaling{strictPool, azurePool}

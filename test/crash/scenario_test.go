@@ -39,8 +39,8 @@ var (
 	zones = []string{"zone-a", "zone-b"}
 )
 
-// newScene returns a world with a template, a NodePool and a Cluster.
-func newScene(scaling *scaling) *world {
+// newScene returns a simulation with a template, a NodePool and a Cluster.
+func newScene(scaling *scaling) *simulation {
 	clock := clocktesting.NewFakeClock(start)
 	w := newWorld(newServer(clock), clock, scaling)
 	w.server.actor = "user"
@@ -93,16 +93,16 @@ func nodeClassRef() *karpv1.NodeClassReference {
 
 // The building blocks of scripts.
 
-func atOnce(*world) bool { return true }
+func atOnce(*simulation) bool { return true }
 
-func both(a, b func(*world) bool) func(*world) bool {
-	return func(w *world) bool { return a(w) && b(w) }
+func both(a, b func(*simulation) bool) func(*simulation) bool {
+	return func(w *simulation) bool { return a(w) && b(w) }
 }
 
-func want(claims int) func(*world) { return func(w *world) { w.wanted = claims } }
+func want(claims int) func(*simulation) { return func(w *simulation) { w.wanted = claims } }
 
-func deleteClaims(names ...string) func(*world) {
-	return func(w *world) {
+func deleteClaims(names ...string) func(*simulation) {
+	return func(w *simulation) {
 		for _, name := range names {
 			must(w.live().Delete(context.Background(), w.claim(name)))
 		}
@@ -110,7 +110,7 @@ func deleteClaims(names ...string) func(*world) {
 }
 
 // deleteLinked deletes the claims that have a Machine.
-func deleteLinked(w *world) {
+func deleteLinked(w *simulation) {
 	for _, m := range w.machines() {
 		if claim := w.liveClaim(claimUID(m)); claim != nil {
 			deleteClaims(claim.Name)(w)
@@ -119,8 +119,8 @@ func deleteLinked(w *world) {
 }
 
 // deleteMachineOf deletes the Machine of a claim, as a user does.
-func deleteMachineOf(claim string) func(*world) {
-	return func(w *world) {
+func deleteMachineOf(claim string) func(*simulation) {
+	return func(w *simulation) {
 		for _, m := range w.machines() {
 			if claimUID(m) == w.claim(claim).UID {
 				w.ended[m.Name] = true
@@ -130,11 +130,11 @@ func deleteMachineOf(claim string) func(*world) {
 	}
 }
 
-func ended(w *world) bool { return len(w.ended) > 0 }
+func ended(w *simulation) bool { return len(w.ended) > 0 }
 
 // endInstance ends the instance of one Machine, as the cloud does with a spot instance.
-func endInstance(of func(*world, *clusterv1.Machine) bool) func(*world) {
-	return func(w *world) {
+func endInstance(of func(*simulation, *clusterv1.Machine) bool) func(*simulation) {
+	return func(w *simulation) {
 		for _, m := range w.machines() {
 			if instance := w.instance(m.Name); instance != nil && of(w, m) {
 				w.ended[m.Name] = true
@@ -145,12 +145,12 @@ func endInstance(of func(*world, *clusterv1.Machine) bool) func(*world) {
 	}
 }
 
-func serving(w *world, m *clusterv1.Machine) bool { _, serves := w.serves(m); return serves }
+func serving(w *simulation, m *clusterv1.Machine) bool { _, serves := w.serves(m); return serves }
 
-func chosen(_ *world, m *clusterv1.Machine) bool { return leaving(m) }
+func chosen(_ *simulation, m *clusterv1.Machine) bool { return leaving(m) }
 
-func pause(paused bool) func(*world) {
-	return func(w *world) {
+func pause(paused bool) func(*simulation) {
+	return func(w *simulation) {
 		cluster := w.server.head["Cluster"][prod.Name].DeepCopyObject().(*clusterv1.Cluster)
 		cluster.Spec.Paused = lo.ToPtr(paused)
 		w.server.put(cluster)
@@ -158,16 +158,18 @@ func pause(paused bool) func(*world) {
 }
 
 // blocked makes the preflight checks of all MachineSets fail, or pass.
-func blocked(blocked bool) func(*world) { return func(w *world) { w.blocked = blocked } }
+func blocked(blocked bool) func(*simulation) { return func(w *simulation) { w.blocked = blocked } }
 
 // many is more Machines than ever exist.
 const many = math.MaxInt32
 
 // makesAtMost limits the Machines of a MachineSet or MachinePool.
-func makesAtMost(machines int) func(*world) { return func(w *world) { w.machineLimit = machines } }
+func makesAtMost(machines int) func(*simulation) {
+	return func(w *simulation) { w.machineLimit = machines }
+}
 
-func all(do ...func(*world)) func(*world) {
-	return func(w *world) {
+func all(do ...func(*simulation)) func(*simulation) {
+	return func(w *simulation) {
 		for _, f := range do {
 			f(w)
 		}
@@ -175,8 +177,8 @@ func all(do ...func(*world)) func(*world) {
 }
 
 // holdUntil stops the progress of Machines until a condition is met.
-func holdUntil(happened func(*world) bool) func(*world) {
-	return func(w *world) {
+func holdUntil(happened func(*simulation) bool) func(*simulation) {
+	return func(w *simulation) {
 		w.holds = func() bool {
 			if happened(w) {
 				w.holds = nil
@@ -187,12 +189,12 @@ func holdUntil(happened func(*world) bool) func(*world) {
 }
 
 // noNodeUntil stops Nodes from joining until a condition is met.
-func noNodeUntil(happened func(*world) bool) func(*world) {
-	return func(w *world) { w.alone = func() bool { return !happened(w) } }
+func noNodeUntil(happened func(*simulation) bool) func(*simulation) {
+	return func(w *simulation) { w.alone = func() bool { return !happened(w) } }
 }
 
 // failOne lets a Machine fail that already serves a claim.
-func failOne(w *world) {
+func failOne(w *simulation) {
 	victim := ""
 	w.fails = func(m *clusterv1.Machine) bool {
 		if _, serves := w.serves(m); serves && victim == "" {
@@ -203,19 +205,19 @@ func failOne(w *world) {
 }
 
 // slowUntil stops the removal of deleted Machines until a condition is met.
-func slowUntil(happened func(*world) bool) func(*world) {
-	return func(w *world) { w.keeps = func() bool { return !happened(w) } }
+func slowUntil(happened func(*simulation) bool) func(*simulation) {
+	return func(w *simulation) { w.keeps = func() bool { return !happened(w) } }
 }
 
 // keepSpares sets the template's spareTTL.
-func keepSpares(ttl time.Duration) func(*world) {
-	return func(w *world) {
+func keepSpares(ttl time.Duration) func(*simulation) {
+	return func(w *simulation) {
 		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.SpareTTL = &metav1.Duration{Duration: ttl} })
 	}
 }
 
 // changeTemplate changes the template, and keeps its conditions.
-func (w *world) changeTemplate(change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
+func (w *simulation) changeTemplate(change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
 	template := w.template().DeepCopy()
 	change(&template.Spec)
 	template.Generation++
@@ -234,8 +236,8 @@ func isReady(template *v1alpha1.KarpenterMachineTemplate, clock clock.Clock) {
 
 // existing creates a MachineDeployment before the operator starts, and makes the template adopt it
 // instead of generating any.
-func existing(replicas int32) func(*world) {
-	return func(w *world) {
+func existing(replicas int32) func(*simulation) {
+	return func(w *simulation) {
 		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.InstanceTypes = nil
 			spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
@@ -262,14 +264,14 @@ func existing(replicas int32) func(*world) {
 }
 
 // ownAreNodes waits until the given number of Machines have a Node.
-func ownAreNodes(machines int) func(*world) bool {
-	return func(w *world) bool {
+func ownAreNodes(machines int) func(*simulation) bool {
+	return func(w *simulation) bool {
 		return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() }) == machines
 	}
 }
 
 // areOwn remembers the Machines that existed before the adoption: they must not change.
-func areOwn(w *world) {
+func areOwn(w *simulation) {
 	w.own = map[string]bool{}
 	for _, m := range w.machines() {
 		w.own[m.Name] = true

@@ -21,8 +21,8 @@ type scenario struct {
 // step is something that happens as soon as its condition is met.
 type step struct {
 	what string
-	when func(*world) bool
-	do   func(*world)
+	when func(*simulation) bool
+	do   func(*simulation)
 }
 
 var scenarios = []scenario{{

@@ -52,8 +52,8 @@ func (of *scaling) tell(t *testing.T) {
 type search struct {
 	scenario
 	of *scaling
-	// begin is the world in which all runs begin, and want the outcome of a clean one.
-	begin *world
+	// begin is the simulation in which all runs begin, and want the outcome of a clean one.
+	begin *simulation
 	want  outcome
 	runs  []run
 }
@@ -91,8 +91,8 @@ func (s scenario) prepare(t testing.TB, of *scaling) *search {
 	return all
 }
 
-// begin returns the world at the start of a scenario.
-func (s scenario) begin(t testing.TB, of *scaling) *world {
+// begin returns the simulation at the start of a scenario.
+func (s scenario) begin(t testing.TB, of *scaling) *simulation {
 	w := newScene(of)
 	w.wanted = s.before
 	w.run()
@@ -125,14 +125,14 @@ func (s *search) search(t *testing.T) {
 }
 
 // do does one run, with a bug if there is one.
-func (s *search) do(r run, bug *mutant) *world {
+func (s *search) do(r run, bug *mutant) *simulation {
 	w := s.begin.clone()
 	w.plan, w.script, w.known, w.mode, w.mutant = r.plan, s.script, s.known, r.mode.with(r.seed), bug
 	w.run()
 	return w
 }
 
-func (w *world) mustHold(t testing.TB) {
+func (w *simulation) mustHold(t testing.TB) {
 	t.Helper()
 	if w.failure != "" {
 		t.Fatalf("%s\n%s", w.failure, w.lastOf(traced))
@@ -141,7 +141,7 @@ func (w *world) mustHold(t testing.TB) {
 
 // wrong returns how a run was worse than a clean one; empty if it was not. It can have created more
 // or fewer Machines because of its ledger, unless it must create exactly as many.
-func (s *search) wrong(r run, w *world) string {
+func (s *search) wrong(r run, w *simulation) string {
 	switch {
 	case w.failure != "":
 		return w.failure

@@ -116,7 +116,7 @@ func decideWhole(replicas, claims, waiting int8, machines []poolMachine) poolPla
 }
 
 // operate does the first step of a plan: the process can crash after it, and the rest is decided again.
-func (w *poolWorld) operate(o order) {
+func (w *poolState) operate(o order) {
 	isSettled := w.replicasSeen == w.replicas
 	for i, m := range w.seen {
 		isSettled = isSettled && (w.annotated[i] || !m.annotated)

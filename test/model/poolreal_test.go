@@ -12,7 +12,7 @@ import (
 
 // decideForReal returns the plan of the operator's own code. A wait is over when the provider has
 // seen what the operator waits for.
-func (w *poolWorld) decideForReal() poolPlan {
+func (w *poolState) decideForReal() poolPlan {
 	state := planner.State{Replicas: int32(w.replicas), Scaling: planner.Pool{ReplicasSeen: w.replicasSeen == w.replicas}}
 	for i := range w.waiting {
 		name := "waiting-" + strconv.Itoa(int(i))

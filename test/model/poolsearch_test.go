@@ -21,38 +21,38 @@ const (
 
 // search visits all interleavings, oldest state first, and returns the result and the number of states.
 func search(provider PoolProvider, o order, d disturbances) (string, int) {
-	start := poolWorld{replicas: 2, replicasSeen: 2, acted: 2, left: d}
+	start := poolState{replicas: 2, replicasSeen: 2, acted: 2, left: d}
 	for i := range 2 {
 		start.machines[i] = poolMachine{instance: true, machine: true, hook: o.hold, serves: serving}
 	}
 	start.seen = start.machines
-	worlds, known := []poolWorld{start}, map[poolWorld]int{start: 0}
+	states, known := []poolState{start}, map[poolState]int{start: 0}
 	before := [][]int{nil}
 	var even []int
-	for i := 0; i < len(worlds); i++ {
-		next, isWrong, isFull := worlds[i].next(provider, o)
+	for i := 0; i < len(states); i++ {
+		next, isWrong, isFull := states[i].next(provider, o)
 		switch {
 		case isWrong:
-			return wrong, len(worlds)
+			return wrong, len(states)
 		case isFull:
-			return endless, len(worlds)
-		case len(next) == 0 && worlds[i].even():
+			return endless, len(states)
+		case len(next) == 0 && states[i].even():
 			even = append(even, i)
 		}
 		for _, after := range next {
 			n, found := known[after]
 			if !found {
-				n = len(worlds)
+				n = len(states)
 				known[after] = n
-				worlds, before = append(worlds, after), append(before, nil)
+				states, before = append(states, after), append(before, nil)
 			}
 			before[n] = append(before[n], i)
 		}
 	}
-	if countBefore(before, even) < len(worlds) {
-		return stuck, len(worlds)
+	if countBefore(before, even) < len(states) {
+		return stuck, len(states)
 	}
-	return right, len(worlds)
+	return right, len(states)
 }
 
 // countBefore returns the number of states from which one of the given ones can be reached, including these.
@@ -70,17 +70,17 @@ func countBefore(before [][]int, given []int) int {
 }
 
 // worst returns the worst result with any of some disturbances, and the number of states.
-func worst(provider PoolProvider, o order, all ...disturbances) (result string, worlds int) {
+func worst(provider PoolProvider, o order, all ...disturbances) (result string, states int) {
 	result = right
 	for _, d := range all {
 		got, seen := search(provider, o, d)
-		worlds += seen
+		states += seen
 		badness := []string{right, stuck, endless, wrong}
 		if cmp.Compare(slices.Index(badness, got), slices.Index(badness, result)) > 0 {
 			result = got
 		}
 	}
-	return result, worlds
+	return result, states
 }
 
 var (
@@ -109,12 +109,12 @@ func TestPoolOrders(t *testing.T) {
 	} {
 		for i, provider := range []PoolProvider{strict, likeAzure, ignoring, lenient, lenientIgnoring} {
 			t.Run(name, func(t *testing.T) {
-				got, worlds := worst(provider, test.order, disturbed...)
+				got, states := worst(provider, test.order, disturbed...)
 				if got != test.want[i] {
 					t.Errorf("with %+v: %s, want %s", provider, got, test.want[i])
 				}
 				if got == right {
-					searched += worlds
+					searched += states
 				}
 			})
 		}

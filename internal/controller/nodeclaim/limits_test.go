@@ -94,7 +94,7 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 }
 
 // limit changes the limits of the template.
-func (w *world) limit(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
+func (w *testCluster) limit(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	if err := w.api.Get(t.Context(), types.NamespacedName{Name: "general"}, template); err != nil {
@@ -107,7 +107,7 @@ func (w *world) limit(t *testing.T, change func(*v1alpha1.KarpenterMachineTempla
 }
 
 // remove deletes a claim, with its finalizers.
-func (w *world) remove(t *testing.T, claim *karpv1.NodeClaim) {
+func (w *testCluster) remove(t *testing.T, claim *karpv1.NodeClaim) {
 	t.Helper()
 	claim.Finalizers = nil
 	if err := w.api.Update(t.Context(), claim); err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // run reconciles an object twice, checks that the second time writes nothing, and reads the object again.
-func run(t *testing.T, w *world, r reconcile.Reconciler, obj client.Object, wantWrites int) {
+func run(t *testing.T, w *testCluster, r reconcile.Reconciler, obj client.Object, wantWrites int) {
 	t.Helper()
 	for range 2 {
 		if _, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// joined returns a world whose Node is kept Ready by the provider.
-func joined(t *testing.T) *world {
+// joined returns a testCluster whose Node is kept Ready by the provider.
+func joined(t *testing.T) *testCluster {
 	t.Helper()
 	w := newWorld(t, cluster(), ownerMachine(), simulatedMachine())
 	w.nodeReady = true
@@ -29,7 +29,7 @@ func joined(t *testing.T) *world {
 }
 
 // changeNode changes the Node, as another client does.
-func (w *world) changeNode(change func(*corev1.Node)) {
+func (w *testCluster) changeNode(change func(*corev1.Node)) {
 	w.t.Helper()
 	node := w.node()
 	change(node)

@@ -33,7 +33,7 @@ func TestDeletionInEveryState(t *testing.T) {
 		change func(*clusterv1.Cluster, *clusterv1.Machine, *infrav1.SimulatedMachine)
 		after  []time.Duration
 		// before is done before the machine is deleted.
-		before   func(*testing.T, *world)
+		before   func(*testing.T, *testCluster)
 		wantNode bool
 		// wantDelay is whether the termination delay applies.
 		wantDelay bool
@@ -55,7 +55,7 @@ func TestDeletionInEveryState(t *testing.T) {
 		"joined":      {after: []time.Duration{time.Hour}, wantNode: true, wantDelay: true},
 		"the Node no longer exists": {
 			after: []time.Duration{time.Hour}, wantDelay: true,
-			before: func(t *testing.T, w *world) {
+			before: func(t *testing.T, w *testCluster) {
 				if err := w.workload.Delete(w.ctx, w.node()); err != nil {
 					t.Fatal(err)
 				}
@@ -63,7 +63,7 @@ func TestDeletionInEveryState(t *testing.T) {
 		},
 		"the owner no longer exists": {
 			after: []time.Duration{time.Hour}, wantNode: true, wantDelay: true,
-			before: func(t *testing.T, w *world) {
+			before: func(t *testing.T, w *testCluster) {
 				if err := w.management.Delete(w.ctx, ownerMachine()); err != nil {
 					t.Fatal(err)
 				}
@@ -71,7 +71,7 @@ func TestDeletionInEveryState(t *testing.T) {
 		},
 		"the Cluster no longer exists": {
 			after: []time.Duration{time.Hour}, wantNode: true, wantDelay: true,
-			before: func(t *testing.T, w *world) {
+			before: func(t *testing.T, w *testCluster) {
 				if err := w.management.Delete(w.ctx, cluster()); err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +199,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	type end struct {
 		Joined, Dead map[string]any
 	}
-	live := func(t *testing.T, nodeReady bool, crash func(*world)) (end, int) {
+	live := func(t *testing.T, nodeReady bool, crash func(*testCluster)) (end, int) {
 		w := newWorld(t, cluster(), ownerMachine(), simulatedMachine())
 		w.nodeReady = nodeReady
 		crash(w)
@@ -225,14 +225,14 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		return result, w.writes
 	}
 	for _, nodeReady := range []bool{false, true} {
-		want, writes := live(t, nodeReady, func(*world) {})
+		want, writes := live(t, nodeReady, func(*testCluster) {})
 		if writes < 8 {
 			t.Errorf("only %d writes", writes)
 		}
 		for i := 1; i <= writes; i++ {
-			for name, crash := range map[string]func(*world){
-				"before": func(w *world) { w.crashBefore = i },
-				"after":  func(w *world) { w.crashAfter = i },
+			for name, crash := range map[string]func(*testCluster){
+				"before": func(w *testCluster) { w.crashBefore = i },
+				"after":  func(w *testCluster) { w.crashAfter = i },
 			} {
 				t.Run(fmt.Sprintf("%s write %d, node ready %t", name, i, nodeReady), func(t *testing.T) {
 					got, _ := live(t, nodeReady, crash)

@@ -400,7 +400,7 @@ func TestPaused(t *testing.T) {
 }
 
 // reconcileStale reconciles with a cache that has an earlier state of the machine; writes go to the API server.
-func (w *world) reconcileStale(stale *infrav1.SimulatedMachine) (ctrl.Result, error) {
+func (w *testCluster) reconcileStale(stale *infrav1.SimulatedMachine) (ctrl.Result, error) {
 	old := interceptor.NewClient(w.management, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if machine, ok := obj.(*infrav1.SimulatedMachine); ok {

@@ -104,7 +104,7 @@ func TestPoolReportsItsInstances(t *testing.T) {
 				if !slices.Contains(pool.Spec.ProviderIDList, instance.Spec.ProviderID) || instance.Spec.ProviderID == "" {
 					t.Errorf("provider ID %q is not in the list %v", instance.Spec.ProviderID, pool.Spec.ProviderIDList)
 				}
-				node := get(w.world, w.workload, &corev1.Node{}, "", instance.Name)
+				node := get(w.testCluster, w.workload, &corev1.Node{}, "", instance.Name)
 				if node == nil || node.Status.NodeInfo.KubeletVersion != "v1.36.3" || node.Labels[corev1.LabelTopologyZone] != "zone-b" {
 					t.Errorf("Node = %v", node)
 				}
@@ -119,40 +119,40 @@ func TestPoolScalesDown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behavior infrav1.PoolBehavior
 		// do acts on the pool with three instances; chosen is the instance that it selects.
-		do func(w poolWorld, chosen string)
+		do func(w poolTestCluster, chosen string)
 		// want is how many instances are left, and wantGone whether the chosen one is deleted.
 		want     int
 		wantGone bool
 	}{
 		"annotated, then lowered": {
-			behavior: strict, do: func(w poolWorld, chosen string) { w.annotate(chosen); w.scale(2) }, want: 2, wantGone: true,
+			behavior: strict, do: func(w poolTestCluster, chosen string) { w.annotate(chosen); w.scale(2) }, want: 2, wantGone: true,
 		},
 		"annotated only": {
-			behavior: strict, do: func(w poolWorld, chosen string) { w.annotate(chosen) }, want: 3,
+			behavior: strict, do: func(w poolTestCluster, chosen string) { w.annotate(chosen) }, want: 3,
 		},
 		"annotated only, and removed nevertheless: it is replaced": {
-			behavior: infrav1.PoolBehavior{RemoveAnnotated: true}, do: func(w poolWorld, chosen string) { w.annotate(chosen) }, want: 3, wantGone: true,
+			behavior: infrav1.PoolBehavior{RemoveAnnotated: true}, do: func(w poolTestCluster, chosen string) { w.annotate(chosen) }, want: 3, wantGone: true,
 		},
 		"deleted only: it is replaced": {
-			behavior: strict, do: func(w poolWorld, chosen string) { w.delete(w.machineOf(chosen)) }, want: 3, wantGone: true,
+			behavior: strict, do: func(w poolTestCluster, chosen string) { w.delete(w.machineOf(chosen)) }, want: 3, wantGone: true,
 		},
 		"deleted only: a lenient pool does not replace it": {
-			behavior: lenient, do: func(w poolWorld, chosen string) { w.delete(w.machineOf(chosen)) }, want: 2, wantGone: true,
+			behavior: lenient, do: func(w poolTestCluster, chosen string) { w.delete(w.machineOf(chosen)) }, want: 2, wantGone: true,
 		},
 		"the instance deleted only: it is replaced": {
-			behavior: strict, do: func(w poolWorld, chosen string) { w.delete(w.instanceOf(chosen)) }, want: 3, wantGone: true,
+			behavior: strict, do: func(w poolTestCluster, chosen string) { w.delete(w.instanceOf(chosen)) }, want: 3, wantGone: true,
 		},
 		"annotated, then lowered, and the annotation ignored": {
-			behavior: ignoring, do: func(w poolWorld, chosen string) { w.annotate(chosen); w.scale(2) }, want: 2, wantGone: false,
+			behavior: ignoring, do: func(w poolTestCluster, chosen string) { w.annotate(chosen); w.scale(2) }, want: 2, wantGone: false,
 		},
 		"to nothing": {
-			behavior: ignoring, do: func(w poolWorld, _ string) { w.scale(0) }, want: 0, wantGone: true,
+			behavior: ignoring, do: func(w poolTestCluster, _ string) { w.scale(0) }, want: 0, wantGone: true,
 		},
 		"to nothing, without Machines": {
-			behavior: none, do: func(w poolWorld, _ string) { w.scale(0) }, want: 0, wantGone: true,
+			behavior: none, do: func(w poolTestCluster, _ string) { w.scale(0) }, want: 0, wantGone: true,
 		},
 		"up": {
-			behavior: strict, do: func(w poolWorld, _ string) { w.scale(5) }, want: 5,
+			behavior: strict, do: func(w poolTestCluster, _ string) { w.scale(5) }, want: 5,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,9 +223,9 @@ func TestPoolIsDeleted(t *testing.T) {
 
 // TestPoolCrashes expects the same end after a crash before or after each write of the pool.
 func TestPoolCrashes(t *testing.T) {
-	play := func(t *testing.T, crash func(*world)) int {
+	play := func(t *testing.T, crash func(*testCluster)) int {
 		w := newPoolWorld(t)
-		crash(w.world)
+		crash(w.testCluster)
 		w.run()
 		chosen := w.lastToGo()
 		w.annotate(chosen)
@@ -236,9 +236,9 @@ func TestPoolCrashes(t *testing.T) {
 		}
 		return w.writes
 	}
-	writes := play(t, func(*world) {})
+	writes := play(t, func(*testCluster) {})
 	for n := 1; n <= writes; n++ {
-		t.Run(fmt.Sprint("before write ", n), func(t *testing.T) { play(t, func(w *world) { w.crashBefore = n }) })
-		t.Run(fmt.Sprint("after write ", n), func(t *testing.T) { play(t, func(w *world) { w.crashAfter = n }) })
+		t.Run(fmt.Sprint("before write ", n), func(t *testing.T) { play(t, func(w *testCluster) { w.crashBefore = n }) })
+		t.Run(fmt.Sprint("after write ", n), func(t *testing.T) { play(t, func(w *testCluster) { w.crashAfter = n }) })
 	}
 }

@@ -21,19 +21,19 @@ import (
 
 const poolName = "p"
 
-// poolWorld is a world with a pool. Method core simulates Cluster API.
-type poolWorld struct{ *world }
+// poolTestCluster is a testCluster with a pool. Method core simulates Cluster API.
+type poolTestCluster struct{ *testCluster }
 
-func newPoolWorld(t *testing.T, objects ...client.Object) poolWorld {
+func newPoolWorld(t *testing.T, objects ...client.Object) poolTestCluster {
 	t.Helper()
 	if len(objects) == 0 {
 		objects = []client.Object{cluster(), machinePool(), simulatedPool()}
 	}
-	return poolWorld{newWorld(t, objects...)}
+	return poolTestCluster{newWorld(t, objects...)}
 }
 
 // settle reconciles the pool and its instances until there is nothing to write.
-func (w poolWorld) settle() {
+func (w poolTestCluster) settle() {
 	w.t.Helper()
 	for range 40 {
 		before := w.writes
@@ -49,19 +49,19 @@ func (w poolWorld) settle() {
 	w.t.Fatal("the pool does not settle")
 }
 
-func (w poolWorld) settleAfter(d time.Duration) {
+func (w poolTestCluster) settleAfter(d time.Duration) {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
 	w.settle()
 }
 
-func (w poolWorld) reconcilePool() error {
+func (w poolTestCluster) reconcilePool() error {
 	r := &machinePoolReconciler{Client: w.counted(w.management), live: w.management, clock: w.clock}
 	_, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: poolName}})
 	return err
 }
 
-func (w poolWorld) do(err error) {
+func (w poolTestCluster) do(err error) {
 	w.t.Helper()
 	if err != nil && !errors.Is(err, errCrash) {
 		w.t.Fatal(err)
@@ -70,7 +70,7 @@ func (w poolWorld) do(err error) {
 
 // core creates the Machines of instances that have none, and acts as their Machine controller: the deletion of a
 // Machine deletes its instance first.
-func (w poolWorld) core() {
+func (w poolTestCluster) core() {
 	w.t.Helper()
 	for _, instance := range w.instances() {
 		if metav1.GetControllerOf(&instance) != nil {
@@ -94,7 +94,7 @@ func (w poolWorld) core() {
 		if machine.DeletionTimestamp.IsZero() {
 			continue
 		}
-		instance := get(w.world, w.management, &infrav1.SimulatedMachine{}, namespace, machine.Name)
+		instance := get(w.testCluster, w.management, &infrav1.SimulatedMachine{}, namespace, machine.Name)
 		if instance == nil {
 			w.update(&machine, func() { machine.Finalizers = nil })
 		} else {
@@ -103,14 +103,14 @@ func (w poolWorld) core() {
 	}
 }
 
-func (w poolWorld) instances() []infrav1.SimulatedMachine {
+func (w poolTestCluster) instances() []infrav1.SimulatedMachine {
 	w.t.Helper()
 	list := &infrav1.SimulatedMachineList{}
 	w.do(w.management.List(w.ctx, list))
 	return list.Items
 }
 
-func (w poolWorld) machines() []clusterv1.Machine {
+func (w poolTestCluster) machines() []clusterv1.Machine {
 	w.t.Helper()
 	list := &clusterv1.MachineList{}
 	w.do(w.management.List(w.ctx, list))
@@ -118,7 +118,7 @@ func (w poolWorld) machines() []clusterv1.Machine {
 }
 
 // live returns the names of the instances that are not being deleted.
-func (w poolWorld) live() []string {
+func (w poolTestCluster) live() []string {
 	w.t.Helper()
 	var names []string
 	for _, instance := range w.instances() {
@@ -129,29 +129,29 @@ func (w poolWorld) live() []string {
 	return names
 }
 
-func (w poolWorld) pool() *infrav1.SimulatedMachinePool {
+func (w poolTestCluster) pool() *infrav1.SimulatedMachinePool {
 	w.t.Helper()
-	return get(w.world, w.management, &infrav1.SimulatedMachinePool{}, namespace, poolName)
+	return get(w.testCluster, w.management, &infrav1.SimulatedMachinePool{}, namespace, poolName)
 }
 
-func (w poolWorld) scale(replicas int32) {
+func (w poolTestCluster) scale(replicas int32) {
 	w.t.Helper()
 	pool := machinePool()
 	w.update(pool, func() { pool.Spec.Replicas = ptr.To(replicas) })
 }
 
-func (w poolWorld) annotate(name string) {
+func (w poolTestCluster) annotate(name string) {
 	w.t.Helper()
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	w.update(machine, func() { machine.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""} })
 }
 
-func (w poolWorld) delete(obj client.Object) {
+func (w poolTestCluster) delete(obj client.Object) {
 	w.t.Helper()
 	w.do(w.management.Delete(w.ctx, obj))
 }
 
-func (w poolWorld) wantReady(status metav1.ConditionStatus, reason string) {
+func (w poolTestCluster) wantReady(status metav1.ConditionStatus, reason string) {
 	w.t.Helper()
 	condition := meta.FindStatusCondition(w.pool().Status.Conditions, clusterv1.ReadyCondition)
 	if condition == nil || condition.Status != status || condition.Reason != reason {
@@ -191,7 +191,7 @@ func simulatedPool(change ...func(*infrav1.SimulatedMachinePool)) *infrav1.Simul
 }
 
 // run lets the provider and Cluster API do everything that is left to do.
-func (w poolWorld) run() {
+func (w poolTestCluster) run() {
 	w.t.Helper()
 	for range 6 {
 		if w.pool().Status.InfrastructureMachineKind != "" {
@@ -201,18 +201,18 @@ func (w poolWorld) run() {
 	}
 }
 
-func (w poolWorld) machineOf(name string) *clusterv1.Machine {
+func (w poolTestCluster) machineOf(name string) *clusterv1.Machine {
 	w.t.Helper()
-	return get(w.world, w.management, &clusterv1.Machine{}, namespace, name)
+	return get(w.testCluster, w.management, &clusterv1.Machine{}, namespace, name)
 }
 
-func (w poolWorld) instanceOf(name string) *infrav1.SimulatedMachine {
+func (w poolTestCluster) instanceOf(name string) *infrav1.SimulatedMachine {
 	w.t.Helper()
-	return get(w.world, w.management, &infrav1.SimulatedMachine{}, namespace, name)
+	return get(w.testCluster, w.management, &infrav1.SimulatedMachine{}, namespace, name)
 }
 
 // lastToGo returns the instance that is removed last if no Machine has the annotation.
-func (w poolWorld) lastToGo() string {
+func (w poolTestCluster) lastToGo() string {
 	w.t.Helper()
 	instances := w.instances()
 	var seen []model.Instance

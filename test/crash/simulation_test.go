@@ -21,17 +21,17 @@ import (
 const (
 	// round is the time in which everything acts once.
 	round = time.Second
-	// quiet is how long nothing must happen before the world counts as settled: longer than any
+	// quiet is how long nothing must happen before the simulation counts as settled: longer than any
 	// wait, except that for the end of an empty MachineDeployment.
 	quiet = 6 * time.Minute
-	// longest is the time after which a world should have settled.
+	// longest is the time after which a simulation should have settled.
 	longest = 2 * time.Hour
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is one run of a scenario: the API server, the peers, and our process.
-type world struct {
+// simulation is one run of a scenario: the API server, the peers, and our process.
+type simulation struct {
 	clock    *clocktesting.FakeClock
 	server   *server
 	scaling  *scaling
@@ -85,8 +85,8 @@ type event struct {
 	what  *change
 }
 
-func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *world {
-	w := &world{
+func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *simulation {
+	w := &simulation{
 		clock: clock, server: s, scaling: scaling, mode: &mode{}, machineLimit: many, counted: map[string]int{},
 		owners: map[string][]types.UID{}, ended: map[string]bool{}, lastChange: clock.Now(), ledger: newLedger(),
 	}
@@ -96,16 +96,16 @@ func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *world
 	return w
 }
 
-// clone returns a world that continues from here, with a new process.
-func (w *world) clone() *world {
+// clone returns a simulation that continues from here, with a new process.
+func (w *simulation) clone() *simulation {
 	clock := clocktesting.NewFakeClock(w.clock.Now())
 	c := newWorld(w.server.clone(clock), clock, w.scaling)
 	c.wanted, c.owners, c.own = w.wanted, maps.Clone(w.owners), w.own
 	return c
 }
 
-// run lets everything act until the world has settled, or something is wrong.
-func (w *world) run() {
+// run lets everything act until the simulation has settled, or something is wrong.
+func (w *simulation) run() {
 	begin := w.clock.Now()
 	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet) {
 		if w.clock.Since(begin) > longest {
@@ -119,7 +119,7 @@ func (w *world) run() {
 }
 
 // round lets everything act once.
-func (w *world) round() {
+func (w *simulation) round() {
 	w.rounds++
 	w.doLate()
 	w.server.actor = "user"
@@ -140,7 +140,7 @@ func (w *world) round() {
 }
 
 // processes lets the leading process act, and one that still acts without leading.
-func (w *world) processes() {
+func (w *simulation) processes() {
 	if w.process == nil && !w.clock.Now().Before(w.startAt) {
 		w.process = newProcess(w)
 	}
@@ -158,7 +158,7 @@ func (w *world) processes() {
 }
 
 // untilNext returns a round, or more if nothing happens in that time.
-func (w *world) untilNext() time.Duration {
+func (w *simulation) untilNext() time.Duration {
 	if w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < 30*round {
 		return round
 	}
@@ -172,7 +172,7 @@ func (w *world) untilNext() time.Duration {
 }
 
 // handOver lets another process lead from now on, while this one continues for some time.
-func (w *world) handOver(p *process, f fault) {
+func (w *simulation) handOver(p *process, f fault) {
 	if p == w.old {
 		return
 	}
@@ -183,7 +183,7 @@ func (w *world) handOver(p *process, f fault) {
 }
 
 // stop ends a process and discards what it had in memory.
-func (w *world) stop(p *process, how string) {
+func (w *simulation) stop(p *process, how string) {
 	if p == w.old {
 		w.tracef("the old process %s", how)
 		w.old, w.down = nil, 0
@@ -196,34 +196,34 @@ func (w *world) stop(p *process, how string) {
 }
 
 // changed checks and traces a change.
-func (w *world) changed(c *change) {
+func (w *simulation) changed(c *change) {
 	w.lastChange = w.clock.Now()
 	w.trace = append(w.trace, event{at: c.at, actor: c.actor, what: c})
 	w.check(c)
 }
 
-func (w *world) tracef(format string, args ...any) {
+func (w *simulation) tracef(format string, args ...any) {
 	w.trace = append(w.trace, event{at: w.clock.Now(), actor: w.server.actor, text: fmt.Sprintf(format, args...)})
 }
 
 // fail records the first thing that is wrong.
-func (w *world) fail(format string, args ...any) {
+func (w *simulation) fail(format string, args ...any) {
 	if w.failure == "" {
 		w.failure = fmt.Sprintf(format, args...)
 		w.tracef("BROKEN: %s", w.failure)
 	}
 }
 
-func (w *world) paused() bool {
+func (w *simulation) paused() bool {
 	return lo.FromPtr(w.server.head["Cluster"][prod.Name].(*clusterv1.Cluster).Spec.Paused)
 }
 
 // claims returns all claims, by name. They are not to be modified.
-func (w *world) claims() []*karpv1.NodeClaim {
+func (w *simulation) claims() []*karpv1.NodeClaim {
 	return lo.Map(sortedNames(w.server.head["NodeClaim"]), func(name string, _ int) *karpv1.NodeClaim { return w.claim(name) })
 }
 
-func (w *world) claim(name string) *karpv1.NodeClaim {
+func (w *simulation) claim(name string) *karpv1.NodeClaim {
 	if object, found := w.server.head["NodeClaim"][name]; found {
 		return object.(*karpv1.NodeClaim)
 	}
@@ -231,19 +231,19 @@ func (w *world) claim(name string) *karpv1.NodeClaim {
 }
 
 // made returns how many objects of a kind were created.
-func (w *world) made(kind string) int {
+func (w *simulation) made(kind string) int {
 	return lo.CountBy(w.server.log[kind], func(c *change) bool { return c.before == nil })
 }
 
 // machines returns all Machines, by name. They are not to be modified.
-func (w *world) machines() []*clusterv1.Machine {
+func (w *simulation) machines() []*clusterv1.Machine {
 	return lo.Map(sortedNames(w.server.head["Machine"]), func(name string, _ int) *clusterv1.Machine {
 		return w.server.head["Machine"][name].(*clusterv1.Machine)
 	})
 }
 
 // machine returns a Machine; nil if there is none. It is not to be modified.
-func (w *world) machine(name string) *clusterv1.Machine {
+func (w *simulation) machine(name string) *clusterv1.Machine {
 	if object, found := w.server.head["Machine"][name]; found {
 		return object.(*clusterv1.Machine)
 	}
@@ -261,11 +261,11 @@ func machinesOf(v view, set string) []*clusterv1.Machine {
 	return found
 }
 
-func (w *world) template() *v1alpha1.KarpenterMachineTemplate {
+func (w *simulation) template() *v1alpha1.KarpenterMachineTemplate {
 	return w.server.head["KarpenterMachineTemplate"][templateName].(*v1alpha1.KarpenterMachineTemplate)
 }
 
-func (w *world) deployment(name string) *clusterv1.MachineDeployment {
+func (w *simulation) deployment(name string) *clusterv1.MachineDeployment {
 	return w.server.head["MachineDeployment"][name].DeepCopyObject().(*clusterv1.MachineDeployment)
 }
 
@@ -280,7 +280,7 @@ func setOf(v view, deployment string) *clusterv1.MachineSet {
 }
 
 // lastOf returns the end of a trace.
-func (w *world) lastOf(lines int) string {
+func (w *simulation) lastOf(lines int) string {
 	var text strings.Builder
 	for _, e := range w.trace[max(0, len(w.trace)-lines):] {
 		if e.what != nil {
@@ -291,6 +291,6 @@ func (w *world) lastOf(lines int) string {
 	return text.String()
 }
 
-func (w *world) live() live { return live{server: w.server} }
+func (w *simulation) live() live { return live{server: w.server} }
 
 func sortedNames[T any](objects map[string]T) []string { return slices.Sorted(maps.Keys(objects)) }

@@ -22,8 +22,8 @@ type poolMachine struct {
 	serves int8
 }
 
-// poolWorld is the complete state. It is a value, so that a search can remember the states that it has visited.
-type poolWorld struct {
+// poolState is the complete state. It is a value, so that a search can remember the states that it has visited.
+type poolState struct {
 	machines [6]poolMachine
 	// seen is the operator's cache; annotated and replicasSeen are the provider's.
 	seen         [6]poolMachine
@@ -37,49 +37,49 @@ type poolWorld struct {
 
 // next returns all states that one step leads to; wrong reports whether a step removes an instance that serves a live
 // claim.
-func (w poolWorld) next(provider PoolProvider, o order) (worlds []poolWorld, wrong, full bool) {
-	step := func(change func(*poolWorld)) {
+func (w poolState) next(provider PoolProvider, o order) (states []poolState, wrong, full bool) {
+	step := func(change func(*poolState)) {
 		after := w
 		change(&after)
 		if after != w {
-			worlds = append(worlds, after)
+			states = append(states, after)
 		}
 	}
 	if w.left.comes > 0 {
-		step(func(w *poolWorld) { w.left.comes--; w.waiting++ })
+		step(func(w *poolState) { w.left.comes--; w.waiting++ })
 	}
-	step(func(w *poolWorld) { w.replicasSeen = w.replicas })
-	step(func(w *poolWorld) {
+	step(func(w *poolState) { w.replicasSeen = w.replicas })
+	step(func(w *poolState) {
 		for i, m := range w.machines {
 			w.annotated[i] = m.annotated && o.annotate
 		}
 	})
-	step(func(w *poolWorld) { w.seen = w.machines })
+	step(func(w *poolState) { w.seen = w.machines })
 	for i, m := range w.machines {
-		step(func(w *poolWorld) { w.machines[i].cloud() })
+		step(func(w *poolState) { w.machines[i].cloud() })
 		if m.instance && !m.machine {
-			step(func(w *poolWorld) { w.machines[i].machine = true })
+			step(func(w *poolState) { w.machines[i].machine = true })
 		}
 		if m.serves == serving && w.left.ends > 0 {
-			step(func(w *poolWorld) { w.left.ends--; w.machines[i].serves = over })
+			step(func(w *poolState) { w.left.ends--; w.machines[i].serves = over })
 		}
 		if m.machine && !m.deleting && w.left.deleted > 0 {
-			step(func(w *poolWorld) { w.left.deleted--; w.lose(i); w.machines[i].deleting = true })
+			step(func(w *poolState) { w.left.deleted--; w.lose(i); w.machines[i].deleting = true })
 		}
 		if m.machine && !m.going && !m.annotated && w.left.dies > 0 {
-			step(func(w *poolWorld) { w.left.dies--; w.die(i) })
+			step(func(w *poolState) { w.left.dies--; w.die(i) })
 		}
 		if m.machine && !m.going && m.annotated && w.left.chosenDies > 0 {
-			step(func(w *poolWorld) { w.left.chosenDies--; w.die(i) })
+			step(func(w *poolState) { w.left.chosenDies--; w.die(i) })
 		}
 	}
-	step(func(w *poolWorld) { w.operate(o) })
-	step(func(w *poolWorld) { wrong, full = w.provide(provider) })
-	return worlds, wrong, full
+	step(func(w *poolState) { w.operate(o) })
+	step(func(w *poolState) { wrong, full = w.provide(provider) })
+	return states, wrong, full
 }
 
 // lose ends the claim of a Machine that a user deletes; Karpenter creates another one for its Pods.
-func (w *poolWorld) lose(i int) {
+func (w *poolState) lose(i int) {
 	if w.machines[i].serves == serving {
 		w.machines[i].serves = over
 		w.waiting++
@@ -88,7 +88,7 @@ func (w *poolWorld) lose(i int) {
 
 // die ends an instance without its Machine; the provider then deletes the Machine, and a hook cannot hold an instance
 // that does not exist.
-func (w *poolWorld) die(i int) {
+func (w *poolState) die(i int) {
 	w.lose(i)
 	w.machines[i].deleting, w.machines[i].going, w.machines[i].hook = true, true, false
 }
@@ -104,7 +104,7 @@ func (m *poolMachine) cloud() {
 }
 
 // provide is the infrastructure provider: it knows its instances, and reads replicas and annotations from its cache.
-func (w *poolWorld) provide(provider PoolProvider) (wrong, full bool) {
+func (w *poolState) provide(provider PoolProvider) (wrong, full bool) {
 	var instances []Instance
 	for i, m := range w.machines {
 		if m.instance {
@@ -134,7 +134,7 @@ func (w *poolWorld) provide(provider PoolProvider) (wrong, full bool) {
 }
 
 // even reports whether each claim has a Machine, and each Machine a claim.
-func (w poolWorld) even() bool {
+func (w poolState) even() bool {
 	serves := int8(0)
 	for _, m := range w.machines {
 		if m.serves == serving {

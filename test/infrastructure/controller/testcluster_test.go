@@ -38,8 +38,8 @@ const (
 
 var errCrash = errors.New("crash")
 
-// world is a management and a workload cluster with one machine, and a clock that only the test advances.
-type world struct {
+// testCluster is a management and a workload cluster with one machine, and a clock that only the test advances.
+type testCluster struct {
 	t          *testing.T
 	ctx        context.Context
 	clock      *clocktesting.FakePassiveClock
@@ -54,13 +54,13 @@ type world struct {
 	crashBefore, crashAfter int
 }
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newWorld(t *testing.T, objects ...client.Object) *testCluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(AddToScheme(scheme), corev1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(epoch)}
+	w := &testCluster{t: t, ctx: t.Context(), clock: clocktesting.NewFakePassiveClock(epoch)}
 	// Nothing here uses server-side apply, and the converter that the builder creates for it takes most of the time of
 	// a test.
 	converter := managedfields.NewDeducedTypeConverter()
@@ -73,7 +73,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 // counted returns a client whose writes are counted and can crash.
-func (w *world) counted(c client.WithWatch) client.Client {
+func (w *testCluster) counted(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if _, ok := obj.(*infrav1.SimulatedMachine); ok {
@@ -98,7 +98,7 @@ func (w *world) counted(c client.WithWatch) client.Client {
 	})
 }
 
-func (w *world) write(apply func() error) error {
+func (w *testCluster) write(apply func() error) error {
 	w.writes++
 	if w.writes == w.crashBefore {
 		return errCrash
@@ -111,9 +111,9 @@ func (w *world) write(apply func() error) error {
 }
 
 // reconcileOnce reconciles the machine with a reconciler that has just started.
-func (w *world) reconcileOnce() (ctrl.Result, error) { return w.reconcileMachine(machineName) }
+func (w *testCluster) reconcileOnce() (ctrl.Result, error) { return w.reconcileMachine(machineName) }
 
-func (w *world) reconcileMachine(name string) (ctrl.Result, error) {
+func (w *testCluster) reconcileMachine(name string) (ctrl.Result, error) {
 	r := &machineReconciler{
 		Client: w.counted(w.management), live: w.management, workload: w.counted(w.workload),
 		clock: w.clock, nodeReady: w.nodeReady,
@@ -122,7 +122,7 @@ func (w *world) reconcileMachine(name string) (ctrl.Result, error) {
 }
 
 // settle reconciles as the events of the writes do, until nothing is left to write, and returns when to reconcile next.
-func (w *world) settle() time.Duration {
+func (w *testCluster) settle() time.Duration {
 	w.t.Helper()
 	for range 20 {
 		before := w.writes
@@ -139,32 +139,32 @@ func (w *world) settle() time.Duration {
 }
 
 // settleAfter advances the clock and settles.
-func (w *world) settleAfter(d time.Duration) time.Duration {
+func (w *testCluster) settleAfter(d time.Duration) time.Duration {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
 	return w.settle()
 }
 
 // machine returns the SimulatedMachine; nil if it no longer exists.
-func (w *world) machine() *infrav1.SimulatedMachine {
+func (w *testCluster) machine() *infrav1.SimulatedMachine {
 	w.t.Helper()
 	machine := &infrav1.SimulatedMachine{}
 	return get(w, w.management, machine, namespace, machineName)
 }
 
 // node returns the Node; nil if there is none.
-func (w *world) node() *corev1.Node {
+func (w *testCluster) node() *corev1.Node {
 	w.t.Helper()
 	return get(w, w.workload, &corev1.Node{}, "", machineName)
 }
 
 // lease returns the Node's lease; nil if there is none.
-func (w *world) lease() *coordinationv1.Lease {
+func (w *testCluster) lease() *coordinationv1.Lease {
 	w.t.Helper()
 	return get(w, w.workload, &coordinationv1.Lease{}, corev1.NamespaceNodeLease, machineName)
 }
 
-func get[T client.Object](w *world, c client.Client, obj T, namespace, name string) T {
+func get[T client.Object](w *testCluster, c client.Client, obj T, namespace, name string) T {
 	w.t.Helper()
 	err := c.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) {
@@ -178,7 +178,7 @@ func get[T client.Object](w *world, c client.Client, obj T, namespace, name stri
 }
 
 // update changes an object of the management cluster, as another client does.
-func (w *world) update(obj client.Object, change func()) {
+func (w *testCluster) update(obj client.Object, change func()) {
 	w.t.Helper()
 	if err := w.management.Get(w.ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		w.t.Fatal(err)
@@ -189,19 +189,19 @@ func (w *world) update(obj client.Object, change func()) {
 	}
 }
 
-func (w *world) deleteMachine() {
+func (w *testCluster) deleteMachine() {
 	w.t.Helper()
 	if err := w.management.Delete(w.ctx, w.machine()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) wantReady(status metav1.ConditionStatus, reason string) {
+func (w *testCluster) wantReady(status metav1.ConditionStatus, reason string) {
 	w.t.Helper()
 	w.wantCondition(clusterv1.ReadyCondition, status, reason)
 }
 
-func (w *world) wantCondition(kind string, status metav1.ConditionStatus, reason string) {
+func (w *testCluster) wantCondition(kind string, status metav1.ConditionStatus, reason string) {
 	w.t.Helper()
 	machine := w.machine()
 	if machine == nil {

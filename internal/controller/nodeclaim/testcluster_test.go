@@ -35,9 +35,9 @@ const resourceName = "general-small"
 // now is the time of the reconciler. All objects are older.
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a management cluster and a workload cluster with one template, and the MachineDeployment
+// testCluster is a management cluster and a workload cluster with one template, and the MachineDeployment
 // of one of its offerings.
-type world struct {
+type testCluster struct {
 	// api has the objects as the API server has them.
 	api client.WithWatch
 	// machines are the Machines as the cache has them; nil if the cache is up to date.
@@ -81,14 +81,14 @@ func bases() []client.Object {
 	return []client.Object{definition, base}
 }
 
-func newWorld(objects ...client.Object) *world {
+func newWorld(objects ...client.Object) *testCluster {
 	template := newTemplate()
 	resource := &clusterv1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: resourceName, Labels: labels()},
 		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "served", Replicas: new(int32(9))},
 	}
 	served := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
-	return &world{api: fake.NewClientBuilder().WithScheme(scheme.Scheme).
+	return &testCluster{api: fake.NewClientBuilder().WithScheme(scheme.Scheme).
 		WithObjects(append(objects, template, resource, served)...).
 		WithObjects(bases()...).
 		WithStatusSubresource(&karpv1.NodeClaim{}, template).
@@ -107,7 +107,7 @@ func newWorld(objects ...client.Object) *world {
 }
 
 // newProcess returns the reconciler of a process that has just started.
-func (w *world) newProcess() *Reconciler {
+func (w *testCluster) newProcess() *Reconciler {
 	cached := interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if machines, is := list.(*clusterv1.MachineList); is && w.machines != nil {
@@ -153,7 +153,7 @@ func reconcileNamed(t *testing.T, r *Reconciler, resource string) error {
 }
 
 // claim returns a NodeClaim as the API server has it.
-func (w *world) claim(t *testing.T, name string) *karpv1.NodeClaim {
+func (w *testCluster) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	t.Helper()
 	claim := &karpv1.NodeClaim{}
 	if err := w.api.Get(t.Context(), types.NamespacedName{Name: name}, claim); err != nil {
@@ -163,7 +163,7 @@ func (w *world) claim(t *testing.T, name string) *karpv1.NodeClaim {
 }
 
 // machine returns a Machine as the API server has it.
-func (w *world) machine(t *testing.T, name string) *clusterv1.Machine {
+func (w *testCluster) machine(t *testing.T, name string) *clusterv1.Machine {
 	t.Helper()
 	machine := &clusterv1.Machine{}
 	if err := w.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: name}, machine); err != nil {
@@ -173,7 +173,7 @@ func (w *world) machine(t *testing.T, name string) *clusterv1.Machine {
 }
 
 // marks returns the offerings that are marked as unavailable.
-func (w *world) marks(t *testing.T) []v1alpha1.UnavailableOffering {
+func (w *testCluster) marks(t *testing.T) []v1alpha1.UnavailableOffering {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	if err := w.api.Get(t.Context(), types.NamespacedName{Name: "general"}, template); err != nil {
@@ -183,7 +183,7 @@ func (w *world) marks(t *testing.T) []v1alpha1.UnavailableOffering {
 }
 
 // setTemplate changes the status of the template.
-func (w *world) setTemplate(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
+func (w *testCluster) setTemplate(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	if err := w.api.Get(t.Context(), types.NamespacedName{Name: "general"}, template); err != nil {
@@ -196,7 +196,7 @@ func (w *world) setTemplate(t *testing.T, change func(*v1alpha1.KarpenterMachine
 }
 
 // setMachine changes a Machine in the API server.
-func (w *world) setMachine(t *testing.T, name string, change func(*clusterv1.Machine)) {
+func (w *testCluster) setMachine(t *testing.T, name string, change func(*clusterv1.Machine)) {
 	t.Helper()
 	machine := w.machine(t, name)
 	change(machine)
