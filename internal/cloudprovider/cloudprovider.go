@@ -96,7 +96,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, err
 	}
-	decision, err := decide(claim, instanceTypes, full)
+	decision, err := chooseOffering(claim, instanceTypes, full)
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
 	}

@@ -42,11 +42,11 @@ func (m miss) closerThan(other miss) bool {
 	return m.stage > other.stage || m.stage == other.stage && m.lack < other.lack
 }
 
-// decide returns the cheapest launchable offering that fits the claim, reserved capacity
+// chooseOffering returns the cheapest launchable offering that fits the claim, reserved capacity
 // before any other. Of equal ones it returns the first by instance type, zone and capacity
 // type, so that the same claim gets the same answer. It leaves out full offerings. The
 // error names the instance type that comes closest, and the check that it fails.
-func decide(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType, full func(catalog.Key) bool) (*decision, error) {
+func chooseOffering(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType, full func(catalog.Key) bool) (*decision, error) {
 	if len(instanceTypes) == 0 {
 		return nil, errors.New("it offers no instance types")
 	}

@@ -133,7 +133,7 @@ func TestDecide(t *testing.T) {
 			if tc.change != nil {
 				tc.change(types)
 			}
-			got, err := decide(tc.claim, types, none)
+			got, err := chooseOffering(tc.claim, types, none)
 			if tc.wantError != nil {
 				if err == nil {
 					t.Fatalf("got %s, want an error", got.key())
@@ -153,7 +153,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if _, err := decide(claim("1", "1Gi"), nil, none); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
+	if _, err := chooseOffering(claim("1", "1Gi"), nil, none); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
 		t.Errorf("got %v for a template without instance types", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestDecide(t *testing.T) {
 func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
 	input := claim("1", "1Gi", zone+"=a,b")
 	input.Annotations = map[string]string{"kept": "yes"}
-	decision, err := decide(claim("1", "1Gi", zone+"=a,b"), instanceTypes(t), none)
+	decision, err := chooseOffering(claim("1", "1Gi", zone+"=a,b"), instanceTypes(t), none)
 	if err != nil {
 		t.Fatal(err)
 	}

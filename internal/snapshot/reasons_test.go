@@ -30,7 +30,7 @@ func TestReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tc.snap
 			s.Now, s.Claims = fixture.Noon, []karpv1.NodeClaim{*fixture.Claim(time.Minute)}
-			s.decide()
+			s.plan()
 			if diff := cmp.Diff(tc.want, s.Plan.Reasons); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -124,7 +124,7 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 	if err := snap.readLimits(ctx, clusters, catalog); err != nil {
 		return nil, err
 	}
-	snap.decide()
+	snap.plan()
 	return snap, nil
 }
 

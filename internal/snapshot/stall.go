@@ -40,14 +40,14 @@ func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
 	if s.hadMachine(claim) || s.unusable != "" || s.unasked() && IsRejected(claim) {
 		return nil
 	}
-	halt := s.stall
-	if halt == nil && s.Resource != nil && s.unasked() {
-		halt = noProgress("the replicas of %s could not be set to %d: see the log of the operator", s.Resource, s.Plan.Replicas)
+	stall := s.stall
+	if stall == nil && s.Resource != nil && s.unasked() {
+		stall = noProgress("the replicas of %s could not be set to %d: see the log of the operator", s.Resource, s.Plan.Replicas)
 	}
-	if halt != nil && halt.Reason == v1alpha1.ReasonNoProgress && s.Now.Before(s.waitsSince(claim).Add(s.progressTimeout())) {
+	if stall != nil && stall.Reason == v1alpha1.ReasonNoProgress && s.Now.Before(s.waitsSince(claim).Add(s.progressTimeout())) {
 		return nil
 	}
-	return halt
+	return stall
 }
 
 // unasked reports whether the operator has not requested all Machines that claims wait for: the

@@ -56,9 +56,9 @@ func (s *Snapshot) state() planner.State {
 	return state
 }
 
-// decide computes the plan. While the Cluster is being deleted, replicas are never raised. Nothing is
+// plan computes the plan. While the Cluster is being deleted, replicas are never raised. Nothing is
 // planned for a suspended resource.
-func (s *Snapshot) decide() {
+func (s *Snapshot) plan() {
 	state := s.state()
 	if s.Suspended {
 		s.Plan = planner.Plan{Replicas: state.Replicas}

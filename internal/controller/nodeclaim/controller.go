@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteLost(ctx, snap)
 	}
-	uncertain, err := r.link(ctx, snap)
+	uncertain, err := r.writeLinks(ctx, snap)
 	snap.Claims = slices.DeleteFunc(snap.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
 	err = errors.Join(err, r.propagate(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
 	again, failed := r.handleFailures(ctx, snap)

@@ -57,24 +57,24 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalo
 }
 
 // claimWaits reports on a claim why Cluster API creates no Machine for it.
-func claimWaits(claim *karpv1.NodeClaim, halt *snapshot.Stall) events.Event {
+func claimWaits(claim *karpv1.NodeClaim, stall *snapshot.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
-		Reason:         halt.Reason,
-		Message:        "The NodeClaim waits for Cluster API: " + halt.Message,
-		DedupeValues:   []string{string(claim.UID), halt.Message},
+		Reason:         stall.Reason,
+		Message:        "The NodeClaim waits for Cluster API: " + stall.Message,
+		DedupeValues:   []string{string(claim.UID), stall.Message},
 	}
 }
 
 // podWaitsForClusterAPI reports the same on a Pod.
-func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, halt *snapshot.Stall) events.Event {
+func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, stall *snapshot.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,
-		Reason:         halt.Reason,
-		Message:        fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", claim.Name, halt.Message),
-		DedupeValues:   []string{pod.String(), string(claim.UID), halt.Message},
+		Reason:         stall.Reason,
+		Message:        fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", claim.Name, stall.Message),
+		DedupeValues:   []string{pod.String(), string(claim.UID), stall.Message},
 	}
 }
 

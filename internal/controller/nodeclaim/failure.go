@@ -81,7 +81,7 @@ func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, faile
 	if err != nil || !told {
 		return err
 	}
-	return r.delete(ctx, claim, failed.Message)
+	return r.deleteClaim(ctx, claim, failed.Message)
 }
 
 // unavailableUntil returns until when a claim's offering is marked as unavailable, and whether it

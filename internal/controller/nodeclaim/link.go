@@ -21,16 +21,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// link writes the links of the plan on the Machines. It returns the claims whose state differs
+// writeLinks writes the links of the plan on the Machines. It returns the claims whose state differs
 // from the plan because a link could not be written: the claim of that link, and the claim that
 // another writer has linked the Machine to. The plan for other claims does not depend on these
 // links.
-func (r *Reconciler) link(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
+func (r *Reconciler) writeLinks(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
 	uncertain := sets.New[types.UID]()
 	var errs []error
 	for _, link := range snap.Plan.Links {
 		machine := snap.Machines[link.Machine]
-		linked, err := r.linkOne(ctx, snap, machine, link.Claim)
+		linked, err := r.writeLink(ctx, snap, machine, link.Claim)
 		if linked != nil {
 			r.recent.add(snap.Name, linked)
 			snap.Machines[machine.Name] = linked
@@ -58,12 +58,12 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 	return lifecycle.ClaimUID(live)
 }
 
-// linkOne writes a link and returns the linked Machine. It returns nil after an error, or if the
+// writeLink writes a link and returns the linked Machine. It returns nil after an error, or if the
 // Machine or the claim has changed.
 //
 // It reads the claim from the API server, once in the life of a claim: a claim ends when
 // CloudProvider.Delete finds no Machine, and a link must not be written after that.
-func (r *Reconciler) linkOne(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (*clusterv1.Machine, error) {
+func (r *Reconciler) writeLink(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (*clusterv1.Machine, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))

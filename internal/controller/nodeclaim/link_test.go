@@ -253,7 +253,7 @@ func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(machine("m"), live)
-			linked, err := w.newProcess().linkOne(t.Context(), &snapshot.Snapshot{}, w.machine(t, "m"), planner.Claim{UID: "a", Name: "a"})
+			linked, err := w.newProcess().writeLink(t.Context(), &snapshot.Snapshot{}, w.machine(t, "m"), planner.Claim{UID: "a", Name: "a"})
 			if err != nil || linked != nil {
 				t.Errorf("got %v, %v, want no link", linked, err)
 			}

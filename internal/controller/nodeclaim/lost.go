@@ -28,7 +28,7 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 		claim := &snap.Claims[i]
 		if reason := lost(claim, snap); reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))
-			errs = append(errs, r.delete(ctx, claim, reason))
+			errs = append(errs, r.deleteClaim(ctx, claim, reason))
 		}
 	}
 	return errors.Join(errs...)
@@ -55,8 +55,8 @@ func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	return ""
 }
 
-// delete deletes a claim, and never another one of the same name.
-func (r *Reconciler) delete(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
+// deleteClaim deletes a claim, and never another one of the same name.
+func (r *Reconciler) deleteClaim(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
 	err := r.clusters.Workload.GetClient().Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
 	if requeue.IsChanged(err) {
 		return nil // it no longer exists, or another claim has its name

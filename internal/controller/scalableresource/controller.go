@@ -111,7 +111,7 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 	switch resource := snap.Resource; {
 	case resource == nil:
 		r.raised.Delete(snap.Name)
-		again, err := r.generate(ctx, snap)
+		again, err := r.ensureResource(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
 		// It is being deleted, and its claims wait for the next one.

@@ -62,7 +62,7 @@ func TestClaimMovesWithItsTemplate(t *testing.T) {
 	}
 	snap := &snapshot.Snapshot{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
 	snap.Plan = planner.Decide(planner.State{Claims: []planner.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
-	if _, err := r.generate(t.Context(), snap); err != nil {
+	if _, err := r.ensureResource(t.Context(), snap); err != nil {
 		t.Fatal(err)
 	}
 

@@ -21,13 +21,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// generate creates the scalable resource that claims wait for. If the template has changed since
+// ensureResource creates the scalable resource that claims wait for. If the template has changed since
 // Karpenter launched a claim, the resource that it names is never created. The claim then gets the
 // resource that its offering has now. If the template no longer offers that, the claim is deleted,
 // so that Karpenter creates another.
 //
 // It returns the time until the next attempt if the resource could not be created.
-func (r *Reconciler) generate(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+func (r *Reconciler) ensureResource(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
@@ -45,7 +45,7 @@ func (r *Reconciler) generate(ctx context.Context, snap *snapshot.Snapshot) (tim
 		default:
 			// All waiting claims of this resource are counted in its replicas.
 			snap.Scale(launch.Generated.Resource)
-			err := r.create(ctx, launch.Generated)
+			err := r.createResource(ctx, launch.Generated)
 			if err == nil {
 				return 0, errors.Join(errs...)
 			}
@@ -98,10 +98,10 @@ func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason
 // maxMessage is the maximum length of a condition's message.
 const maxMessage = 1024
 
-// create creates a scalable resource. It creates the objects that the resource refers to first,
+// createResource creates a scalable resource. It creates the objects that the resource refers to first,
 // because Cluster API cannot use the resource without them. It creates nothing in a Cluster that
 // is being deleted.
-func (r *Reconciler) create(ctx context.Context, generated *generate.Generated) error {
+func (r *Reconciler) createResource(ctx context.Context, generated *generate.Generated) error {
 	if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
 		return err // the event of the Cluster triggers the next reconcile
 	}

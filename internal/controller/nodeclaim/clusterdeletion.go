@@ -19,7 +19,7 @@ func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *snapshot.Snaps
 	for i := range snap.Claims {
 		if claim := &snap.Claims[i]; snap.EndsWithoutMachine(claim) {
 			r.recorder.Publish(clusterDeleting(claim, reason))
-			errs = append(errs, r.delete(ctx, claim, reason))
+			errs = append(errs, r.deleteClaim(ctx, claim, reason))
 		}
 	}
 	return errors.Join(errs...)

@@ -22,9 +22,9 @@ func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) 
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
-		switch halt := snap.Stall(claim); {
-		case halt != nil:
-			errs = append(errs, r.reportStall(ctx, claim, halt))
+		switch stall := snap.Stall(claim); {
+		case stall != nil:
+			errs = append(errs, r.reportStall(ctx, claim, stall))
 		case snapshot.IsStalled(claim) && snapshot.NeedsMachine(claim):
 			errs = append(errs, r.reportResumed(ctx, claim))
 		}
@@ -32,17 +32,17 @@ func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) 
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, halt *snapshot.Stall) error {
+func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, stall *snapshot.Stall) error {
 	changed := claim.DeepCopy()
-	if !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, halt.Reason, halt.Message) {
+	if !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, stall.Reason, stall.Message) {
 		return nil
 	}
 	if written, err := r.patchStatus(ctx, changed, claim); err != nil || !written {
 		return err
 	}
-	r.recorder.Publish(claimWaits(claim, halt))
+	r.recorder.Publish(claimWaits(claim, stall))
 	for _, pod := range r.podsOf(claim.Name) {
-		r.recorder.Publish(podWaitsForClusterAPI(pod, claim, halt))
+		r.recorder.Publish(podWaitsForClusterAPI(pod, claim, stall))
 	}
 	return nil
 }
