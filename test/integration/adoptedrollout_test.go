@@ -21,8 +21,8 @@ import (
 )
 
 // Only MachineDeployments are adopted.
-var _ = Describe("An adopted MachineDeployment that its owner rolls out", long, func() {
-	It("replaces all its Machines, and Karpenter drains those of claims first", func(ctx SpecContext) {
+var _ = Describe("An adopted MachineDeployment that a user rolls out", long, func() {
+	It("replaces all of its Machines, and Karpenter drains those of claims first", func(ctx SpecContext) {
 		const own = 1
 		f := machineDeployments.newFixture("adoptedrollout").breaks(history.WrongDelete).delays(0, 0, 0)
 		existing := f.existing(own)
@@ -44,7 +44,7 @@ var _ = Describe("An adopted MachineDeployment that its owner rolls out", long, 
 		By("referring to another infrastructure template")
 		f.rollOut(ctx, existing)
 		Eventually(ctx, func() int { return setsInUse(ctx, existing) }).Should(Equal(2))
-		By("deleting a claim while it is rolled out")
+		By("deleting a claim during the rollout")
 		env.delete(ctx, claims[1])
 		By("letting Cluster API delete the Machine of the other claim")
 		protected := env.waitDeleting(ctx, before, claims[0])
@@ -54,7 +54,7 @@ var _ = Describe("An adopted MachineDeployment that its owner rolls out", long, 
 			g.Expect(claims[0].StatusConditions().Get(karpv1.ConditionTypeDrained)).To(HaveField("Status", Not(Equal(metav1.ConditionTrue))))
 		}).Should(Succeed())
 		Expect(env.exists(ctx, pod)).To(BeTrue())
-		Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that may not be evicted")
+		Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that must not be evicted")
 		Expect(env.simulated(ctx, protected).DeletionTimestamp).To(BeNil(), "the instance")
 		release(ctx)
 
@@ -85,12 +85,12 @@ var _ = Describe("An adopted MachineDeployment that its owner rolls out", long, 
 		Expect(env.requests.since(mark, func(r request) bool {
 			replicas := replicasIn(r)
 			return strings.HasSuffix(r.path, "/machinedeployments/"+existing.Name) && replicas > 0 && (replicas < own || replicas > own+len(claims))
-		})).To(BeEmpty(), "replicas that are not those of its own Machines and claims")
+		})).To(BeEmpty(), "replicas that do not match its unmanaged Machines and claims")
 	})
 })
 
 // rollOut makes an adopted MachineDeployment refer to another infrastructure template, so that
-// Cluster API replaces all its Machines.
+// Cluster API replaces all of its Machines.
 func (f *fixture) rollOut(ctx context.Context, existing *clusterv1.MachineDeployment) {
 	GinkgoHelper()
 	next := f.infrastructure.(*infrav1.SimulatedMachineTemplate).DeepCopy()
@@ -99,7 +99,7 @@ func (f *fixture) rollOut(ctx context.Context, existing *clusterv1.MachineDeploy
 	env.change(ctx, existing, func() { existing.Spec.Template.Spec.InfrastructureRef.Name = next.Name })
 }
 
-// setsInUse returns how many MachineSets of a MachineDeployment have Machines.
+// setsInUse returns the number of MachineSets of a MachineDeployment with Machines.
 func setsInUse(ctx context.Context, existing *clusterv1.MachineDeployment) int {
 	GinkgoHelper()
 	sets := &clusterv1.MachineSetList{}

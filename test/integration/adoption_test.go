@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("A MachineDeployment that discovery finds", func() {
-	It("makes Machines for claims, and keeps those that it had", func(ctx SpecContext) {
+	It("creates Machines for claims, and keeps its unmanaged Machines", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("adopted").delays(0, 0, 0)
 		existing := f.existing(2)
 		f.createFinding(ctx, existing)
@@ -34,14 +34,14 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 			GinkgoHelper()
 			for _, before := range own {
 				now := before.DeepCopy()
-				Expect(env.get(ctx, now)).To(Succeed(), "Machine %s was there before", before.Name)
+				Expect(env.get(ctx, now)).To(Succeed(), "Machine %s is unmanaged", before.Name)
 				Expect(now.DeletionTimestamp).To(BeNil())
 				Expect(now.Labels).To(Equal(before.Labels))
 				Expect(now.Annotations).To(Equal(before.Annotations))
 			}
 		}
 		Expect(env.get(ctx, existing)).To(Succeed())
-		Expect(existing.Annotations).NotTo(HaveKey(v1alpha1.AdoptedAnnotation), "nothing is touched before its first use")
+		Expect(existing.Annotations).NotTo(HaveKey(v1alpha1.AdoptedAnnotation), "nothing is changed before its first use")
 
 		By("launching two claims")
 		claims := f.launch(ctx, 2)
@@ -57,7 +57,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		Expect(existing.Spec.Template.Labels).NotTo(HaveKey(v1alpha1.TemplateLabel), "nothing is rolled out")
 		untouched()
 
-		By("deleting one claim: its Machine goes, and no other")
+		By("deleting one claim: only its Machine is deleted")
 		gone := env.waitMachine(ctx, claims[0])
 		env.delete(ctx, claims[0])
 		env.waitGone(ctx, gone)
@@ -66,7 +66,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		untouched()
 		env.waitMachine(ctx, claims[1])
 
-		By("raising replicas by hand: they are put back, and an event says so")
+		By("raising replicas by hand: they are reset, with an event")
 		env.change(ctx, existing, func() { existing.Spec.Replicas = new(int32(5)) })
 		Eventually(ctx, func() []string { return env.events(ctx, "MachineDeployment", existing.Name, "ReplicasReset") }).
 			Should(ContainElement(ContainSubstring("more than its 2 unmanaged replicas")))
@@ -78,7 +78,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		untouched()
 		env.waitMachine(ctx, claims[1])
 
-		By("deleting the template with the last claim: the MachineDeployment is its owner's again")
+		By("deleting the template with the last claim: the adoption ends")
 		env.delete(ctx, claims[1])
 		env.waitGone(ctx, claims[1])
 		env.delete(ctx, f.template)
@@ -91,7 +91,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		untouched()
 	})
 
-	It("is at its limit with the Machines it had", func(ctx SpecContext) {
+	It("is at its limit with its unmanaged Machines", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("adoptedlimit").delays(0, 0, never)
 		existing := f.existing(2)
 		existing.Annotations["cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"] = "3"
@@ -105,7 +105,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 	})
 })
 
-// createFinding makes a MachineDeployment and the fixture, whose template offers only that.
+// createFinding creates a MachineDeployment and the fixture, whose template offers only that one.
 func (f *fixture) createFinding(ctx context.Context, existing *clusterv1.MachineDeployment) {
 	GinkgoHelper()
 	f.template.Spec.InstanceTypes = nil
@@ -122,8 +122,8 @@ func (f *fixture) finding(existing *clusterv1.MachineDeployment) *v1alpha1.Disco
 	}}
 }
 
-// existing returns a MachineDeployment that a platform team has made for
-// cluster-autoscaler, of the fixture's instance type and zone.
+// existing returns a MachineDeployment that a platform team has created for cluster-autoscaler,
+// with the fixture's instance type and zone.
 func (f *fixture) existing(replicas int32) *clusterv1.MachineDeployment {
 	name := f.name + "-existing"
 	labels := map[string]string{clusterv1.ClusterNameLabel: served.Name, clusterv1.MachineDeploymentNameLabel: name}
@@ -141,7 +141,7 @@ func (f *fixture) existing(replicas int32) *clusterv1.MachineDeployment {
 			ClusterName: served.Name,
 			Replicas:    &replicas,
 			Selector:    metav1.LabelSelector{MatchLabels: labels},
-			// As Cluster API's webhook sets it, which does not run here.
+			// Cluster API's webhook sets it, which does not run here.
 			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
 				Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
 				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{

@@ -39,6 +39,6 @@ var _ = forEachKind("A claim that loses the annotations of this operator", func(
 			Expect(machines.everCreated()).To(ConsistOf(machine.Name))
 		}
 	}
-	It("keeps its Machine with its Node, and gets them back", lose("forgets", 0, karpv1.ConditionTypeInitialized))
-	It("keeps its Machine while that boots, and gets them back", lose("forgets-early", 3*time.Second, karpv1.ConditionTypeLaunched))
+	It("keeps its Machine with a Node, and gets them back", lose("forgets", 0, karpv1.ConditionTypeInitialized))
+	It("keeps its Machine without a Node, and gets them back", lose("forgets-early", 3*time.Second, karpv1.ConditionTypeLaunched))
 })

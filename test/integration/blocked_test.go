@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("A MachineSet that an upgrade of the control plane blocks", long, func() {
-	It("fails no claim, delays no removal, and then creates no more than is needed", func(ctx SpecContext) {
+	It("fails no claim, delays no removal, and then creates no more Machines than needed", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blocked")
 		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 15 * time.Second}
 		f.createReady(ctx)
@@ -48,9 +48,9 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 			env.waitGone(ctx, claim)
 		}
 		Expect(machines.everDeleted()).To(ConsistOf(removed))
-		// The one that stays, and the one that a claim waits for.
+		// The remaining one, and the one that a claim waits for.
 		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
-		// Nothing is to happen when launchTimeout is over, so there is no event to wait for.
+		// Nothing should happen when launchTimeout is over, so there is no event to wait for.
 		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 20*time.Second))
 		env.nudge(ctx, waiting)
 		Consistently(ctx, func(g Gomega) {
@@ -67,7 +67,7 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 		Expect(waiting.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsTrue()).To(BeTrue())
 	})
 
-	It("serves the claim that Karpenter creates when it gives up, with one Machine", func(ctx SpecContext) {
+	It("serves the claim that Karpenter creates after it gives up, with one Machine", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blockedretry").createReady(ctx)
 		finish := env.upgradeControlPlane(ctx)
 		machines := f.watchMachines(ctx)
@@ -87,8 +87,8 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 	})
 })
 
-// upgradeControlPlane begins an upgrade of the control plane. Until it is finished, at the
-// latest when the spec ends, Cluster API's preflight check ControlPlaneIsStable fails.
+// upgradeControlPlane begins an upgrade of the control plane. Until it is finished, at the latest
+// at the end of the spec, Cluster API's preflight check ControlPlaneIsStable fails.
 func (e *environment) upgradeControlPlane(ctx context.Context) (finish func(context.Context)) {
 	GinkgoHelper()
 	plane := &controlplanev1.SimulatedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}

@@ -20,10 +20,10 @@ import (
 )
 
 var _ = forEachKind("Many claims at once", func(k kind) {
-	It("get a Machine each, in the order of their creation, by few writes of replicas", func(ctx SpecContext) {
+	It("get a Machine each, in the order of their creation, with few writes of replicas", func(ctx SpecContext) {
 		count := 30
 		if rotation.All() {
-			count = 100 // Each costs half a second of processor time.
+			count = 100 // Each takes half a second of processor time.
 		}
 		f := k.newFixture("burst").delays(0, 0, never).createReady(ctx)
 		machines, mark := f.watchMachines(ctx), env.requests.mark()
@@ -42,10 +42,10 @@ var _ = forEachKind("Many claims at once", func(k kind) {
 			return r.write() && r.accepted() && strings.HasSuffix(r.path, "s/"+resource.GetName())
 		})
 		if k == machinePools {
-			// It is made without replicas, and Cluster API writes its spec, too.
+			// It is created without replicas, and Cluster API also writes its spec.
 			Expect(len(writes)).To(BeNumerically("<=", raises(claims)), "writes of the MachinePool after its creation: %v", writes)
 		} else {
-			Expect(resource.GetGeneration()).To(BeNumerically("<=", raises(claims)), "writes of the MachineDeployment's spec, its creation included")
+			Expect(resource.GetGeneration()).To(BeNumerically("<=", raises(claims)), "writes of the MachineDeployment's spec, including its creation")
 			Expect(writes).To(HaveLen(int(resource.GetGeneration())-1), "requests that change the MachineDeployment")
 		}
 
@@ -61,7 +61,7 @@ var _ = forEachKind("Many claims at once", func(k kind) {
 	})
 })
 
-// raises returns how many writes of replicas there may be for claims: the operator raises them
+// raises returns the maximum number of writes of replicas for claims: the operator raises them
 // after one, two, four and four more seconds (scalableresource: minPace, maxPace), as long as
 // claims are launched.
 func raises(claims []karpv1.NodeClaim) int {
@@ -71,8 +71,8 @@ func raises(claims []karpv1.NodeClaim) int {
 	return 5 + int(lo.Latest(launched...).Sub(lo.Earliest(launched...))/(4*time.Second))
 }
 
-// expectOrder expects that no claim got a younger Machine than a younger claim,
-// if both were launched before that Machine was there.
+// expectOrder expects that no claim got a younger Machine than a younger claim, if both were
+// launched before that Machine existed.
 func expectOrder(claims []karpv1.NodeClaim, serving map[types.UID]clusterv1.Machine) {
 	GinkgoHelper()
 	slices.SortFunc(claims, func(a, b karpv1.NodeClaim) int {

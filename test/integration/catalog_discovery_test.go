@@ -26,8 +26,8 @@ const (
 	discoveredLabel  = "discovered-by"
 )
 
-// offerings returns what Karpenter is told of a fixture: by instance type, zone and
-// capacity type, whether it is available.
+// offerings returns the offerings of a fixture that the operator reports to Karpenter: by instance
+// type, zone and capacity type, whether it is available.
 func (f *fixture) offerings(ctx context.Context) map[string]bool {
 	GinkgoHelper()
 	instanceTypes, err := env.cloudProvider().GetInstanceTypes(ctx, f.pool)
@@ -41,7 +41,7 @@ func (f *fixture) offerings(ctx context.Context) map[string]bool {
 	return offerings
 }
 
-// instanceType returns what Karpenter is told of one.
+// instanceType returns an instance type that the operator reports to Karpenter.
 func (f *fixture) instanceType(ctx context.Context, name string) *cloudprovider.InstanceType {
 	GinkgoHelper()
 	instanceTypes, err := env.cloudProvider().GetInstanceTypes(ctx, f.pool)
@@ -62,7 +62,7 @@ var _ = Describe("Discovery", func() {
 		f.createReady(ctx)
 		Expect(f.template.Status.InstanceTypes).To(BeEquivalentTo(1))
 
-		By("making one, whose provider tells its capacity")
+		By("creating one, whose provider reports its capacity")
 		large := f.infrastructure.(*infrav1.SimulatedMachineTemplate).DeepCopy()
 		large.ObjectMeta = metav1.ObjectMeta{Namespace: served.Namespace, Name: "discovery-large", Labels: labels, Annotations: map[string]string{
 			v1alpha1.DiscoveredInstanceTypeAnnotation: "large", v1alpha1.DiscoveredZonesAnnotation: "zone-a,zone-b", v1alpha1.DiscoveredPriceAnnotation: "0.5",
@@ -97,7 +97,7 @@ var _ = Describe("Discovery", func() {
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
 
-		By("giving it an annotation that is wrong, and another")
+		By("giving it a wrong annotation, and another one")
 		env.annotate(ctx, large, v1alpha1.DiscoveredPriceAnnotation, new("cheap"))
 		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonInstanceTypesInvalid,
 			"SimulatedMachineTemplate fleet/discovery-large", v1alpha1.DiscoveredPriceAnnotation, `"cheap"`)
@@ -116,7 +116,7 @@ var _ = Describe("Discovery", func() {
 		Expect(f.offerings(ctx)).To(Equal(map[string]bool{own: true}))
 	})
 
-	It("finds MachineDeployments, but for those that the operator has generated", func(ctx SpecContext) {
+	It("finds MachineDeployments, except for those that the operator has generated", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("discoverymd")
 		f.template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 		f.createReady(ctx)
@@ -150,13 +150,13 @@ var _ = Describe("Discovery", func() {
 	})
 })
 
-// waitCondition waits until a condition is False with a reason and a message that has
-// all the given words; without a reason, until it is True.
+// waitCondition waits until a condition is False with a reason and a message with all given words;
+// without a reason, until it is True.
 func (f *fixture) waitCondition(ctx context.Context, condition, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		found := f.condition(ctx, condition)
-		g.Expect(found).NotTo(BeNil(), "%s is not there", condition)
+		g.Expect(found).NotTo(BeNil(), "%s does not exist", condition)
 		if reason == "" {
 			g.Expect(found.IsTrue()).To(BeTrue(), "%s is %s: %s", condition, found.Status, found.Message)
 			return

@@ -14,10 +14,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var _ = forEachKind("The catalogue of a template", func(k kind) {
+var _ = forEachKind("The catalog of a template", func(k kind) {
 	const own = instanceType + "/" + zone + "/" + karpv1.CapacityTypeOnDemand
 
-	It("lists a type that was removed until its last claim is gone", func(ctx SpecContext) {
+	It("lists a removed type until its last claim is deleted", func(ctx SpecContext) {
 		f := k.newFixture("removedtype").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -50,16 +50,16 @@ var _ = forEachKind("The catalogue of a template", func(k kind) {
 		env.waitGone(ctx, f.launchOne(ctx))
 		Expect(f.machines(ctx)).To(HaveLen(1))
 
-		By("making room")
+		By("deleting a claim")
 		env.delete(ctx, claim)
 		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{own: true}))
 		env.waitMachine(ctx, f.launchOne(ctx))
 	})
 
-	It("counts with what Nodes report", func(ctx SpecContext) {
+	It("uses what Nodes report", func(ctx SpecContext) {
 		f := k.newFixture("learns")
 		spec := f.machine()
-		spec.Capacity = spec.Capacity.DeepCopy() // it is shared with the template's
+		spec.Capacity = spec.Capacity.DeepCopy() // it is shared with that of the template
 		spec.Capacity[corev1.ResourceMemory] = resource.MustParse("7Gi")
 		spec.Reserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		f.createReady(ctx)
@@ -77,19 +77,19 @@ var _ = forEachKind("The catalogue of a template", func(k kind) {
 		env.waitFor(ctx, second, karpv1.ConditionTypeLaunched)
 		Expect(second.Status.Capacity.Memory().String()).To(Equal("7Gi"))
 
-		By("changing what Nodes are made from")
+		By("changing what Nodes are created from")
 		env.change(ctx, f.template, func() { f.template.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(50))} })
 		f.waitCondition(ctx, v1alpha1.ConditionCapacityAccurate, "")
 		Expect(f.template.Status.ObservedCapacity).To(BeEmpty())
 	})
 
-	It("gives Nodes the labels of their instance type, whatever core took them for", func(ctx SpecContext) {
+	It("gives Nodes the labels of their instance type, whatever core expected", func(ctx SpecContext) {
 		const disk = "disk.example.com/kind"
 		f := k.newFixture("labels")
 		f.template.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{disk: "ssd"}
 		f.createReady(ctx)
 		claim := f.newClaim()
-		claim.Labels[disk] = "hdd" // as of a NodePool that requires one of both
+		claim.Labels[disk] = "hdd" // as for a NodePool that requires one of both
 		Expect(env.client.Create(ctx, claim)).To(Succeed())
 		env.waitFor(ctx, claim, karpv1.ConditionTypeRegistered)
 		Expect(claim.Labels).To(HaveKeyWithValue(disk, "ssd"))
@@ -99,7 +99,7 @@ var _ = forEachKind("The catalogue of a template", func(k kind) {
 		Expect(node.Labels).To(HaveKeyWithValue(v1alpha1.InstanceMemoryLabel, "8192"))
 	})
 
-	It("says that a Node joined without the taint for as long as that is there", func(ctx SpecContext) {
+	It("reports that a Node joined without the taint while that Node exists", func(ctx SpecContext) {
 		good := k.newFixture("tainted").createReady(ctx)
 		env.waitFor(ctx, good.launchOne(ctx), karpv1.ConditionTypeRegistered)
 		good.waitCondition(ctx, v1alpha1.ConditionNodesTainted, "")

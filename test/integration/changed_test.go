@@ -17,9 +17,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-var _ = forEachKind("A claim whose template changes before its scalable resource is made", func(k kind) {
-	// launchHeld returns a claim that waits for its scalable resource, which is
-	// there no more and cannot be made yet, because one of that name is still going.
+var _ = forEachKind("A claim whose template changes before its scalable resource is created", func(k kind) {
+	// launchHeld returns a claim that waits for its scalable resource, which was deleted and cannot
+	// be created yet, because one with the same name is still being deleted.
 	launchHeld := func(ctx context.Context, f *fixture) (claim *karpv1.NodeClaim, old *scalable.Resource, release func(context.Context)) {
 		GinkgoHelper()
 		old = f.createResource(ctx)
@@ -38,7 +38,7 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		}).Should(BeTrue(), "the change was seen")
 	}
 
-	It("moves to the one that its offering has now", func(ctx SpecContext) {
+	It("is relaunched with the current one of its offering", func(ctx SpecContext) {
 		f := k.newFixture("moved").delays(0, 0, never).createReady(ctx)
 		claim, old, release := launchHeld(ctx, f)
 		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
@@ -52,11 +52,11 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		Expect(env.get(ctx, claim)).To(Succeed())
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.GetLabels()[v1alpha1.TemplateHashLabel]))
-		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateRevisionAnnotation, catalog.RevisionOf(f.template)), "its Node teaches what the type has")
+		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateRevisionAnnotation, catalog.RevisionOf(f.template)), "its Node reports the capacity of the type")
 		Expect(env.machinesOf(ctx, claim)).To(HaveLen(1))
 	})
 
-	It("is deleted, with an event, if its offering is gone", func(ctx SpecContext) {
+	It("is deleted, with an event, if its offering was removed", func(ctx SpecContext) {
 		f := k.newFixture("gone").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claim, _, release := launchHeld(ctx, f)

@@ -22,16 +22,16 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// registrationTimeout is after what time Karpenter gives up on a claim whose Node
-// has not joined (karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go).
+// registrationTimeout is the time after which Karpenter gives up on a claim whose Node has not
+// joined (karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go).
 const registrationTimeout = 15 * time.Minute
 
-// shiftedClock is the operator's: the real time, or later.
+// shiftedClock is the clock of the operator: the real time, or later.
 type shiftedClock struct {
 	clock.RealClock
 	ahead atomic.Int64
-	// caughtUp waits until the operator's cache has all claims as they are in the API server, at
-	// most for the given duration.
+	// caughtUp waits until the operator's cache has the current versions of all claims, at most for
+	// the given duration.
 	caughtUp func(time.Duration)
 }
 
@@ -59,12 +59,12 @@ func (e *environment) claimsCaughtUp(ctx context.Context, atMost time.Duration) 
 		<-ctx.Done()
 		return
 	}
-	// An error is that of the context: the time is over.
+	// The only error is that of the context: the time is over.
 	_ = wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		return lo.EveryBy(live.Items, func(claim metav1.PartialObjectMetadata) bool {
 			cached := &karpv1.NodeClaim{}
 			if err := e.operator.GetClient().Get(ctx, client.ObjectKeyFromObject(&claim), cached); err != nil {
-				// It no longer exists, or the cache does not have it yet.
+				// It no longer exists, or the cache lacks it.
 				return apierrors.IsNotFound(e.client.Get(ctx, client.ObjectKeyFromObject(&claim), cached))
 			}
 			order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, claim.ResourceVersion)
@@ -73,14 +73,14 @@ func (e *environment) claimsCaughtUp(ctx context.Context, atMost time.Duration) 
 	})
 }
 
-// later lets the operator believe that it is later, while until has not come true
-// for a claim. What is made meanwhile would look old, so it is now again afterwards.
+// later shifts the operator's clock until a condition is true for a claim. Then it sets the clock
+// back, because new objects would look old.
 func (e *environment) later(ctx context.Context, duration time.Duration, claim *karpv1.NodeClaim, until func(g Gomega)) {
 	GinkgoHelper()
 	e.clock.ahead.Store(int64(duration))
 	defer e.clock.ahead.Store(0)
 	Eventually(ctx, func(g Gomega) {
-		// An event makes the operator look at it; it may be gone by now.
+		// An event makes the operator reconcile it; it may no longer exist.
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"integration.test/later":%q}}}`, time.Now()))
 		object := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}
 		g.Expect(client.IgnoreNotFound(e.client.Patch(ctx, object, patch))).To(Succeed())

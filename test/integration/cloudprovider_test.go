@@ -94,7 +94,7 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 		broken.create(ctx)
 		Eventually(ctx, func() bool { return broken.condition(ctx, status.ConditionReady).IsFalse() }).Should(BeTrue())
 
-		// A second operator, with clients and caches of its own and without controllers.
+		// A second operator, with its own clients and caches and without controllers.
 		requests := &requestLog{}
 		running, stop := context.WithCancel(context.Background())
 		DeferCleanup(stop)
@@ -123,7 +123,7 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 		for range 100 {
 			calls()
 		}
-		// Watches are how caches are kept, also while nothing is asked.
+		// Watches keep the caches up to date, even without reads.
 		Expect(requests.since(mark, func(r request) bool { return r.method != http.MethodGet || !r.watch })).To(BeEmpty())
 		Expect(mark).To(BeNumerically(">", 0), "requests that filled the caches")
 	})

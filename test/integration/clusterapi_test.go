@@ -43,9 +43,8 @@ const clusterAPIName = "cluster-api"
 // served is the Cluster that the operator serves.
 var served = types.NamespacedName{Namespace: "fleet", Name: "served"}
 
-// startClusterAPI starts Cluster API's reconcilers, set up as its own main does
-// (core/main.go), and the simulated infrastructure provider; each has a manager.
-// There are no webhooks.
+// startClusterAPI starts Cluster API's reconcilers, set up as in its main (core/main.go), and the
+// simulated infrastructure provider; each has a manager. There are no webhooks.
 func (e *environment) startClusterAPI(ctx context.Context) {
 	GinkgoHelper()
 	coreScheme := runtime.NewScheme()
@@ -149,9 +148,9 @@ func (e *environment) createCluster(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// pauseCluster pauses the served Cluster, or lets it go on. It does not pause while
-// Machines of other specs are going: Cluster API does not look again, for ten minutes, at
-// one whose instance goes at that moment.
+// pauseCluster pauses or resumes the served Cluster. It does not pause while Machines of other
+// specs are being deleted: Cluster API does not reconcile a Machine again for ten minutes if its
+// instance disappears during the pause.
 func (e *environment) pauseCluster(ctx context.Context, paused bool) {
 	GinkgoHelper()
 	if paused {
@@ -161,7 +160,7 @@ func (e *environment) pauseCluster(ctx context.Context, paused bool) {
 			return lo.FilterMap(machines.Items, func(machine clusterv1.Machine, _ int) (string, bool) {
 				return machine.Name, lifecycle.IsLeaving(&machine)
 			})
-		}).Should(BeEmpty(), "Machines that are going")
+		}).Should(BeEmpty(), "Machines that are being deleted")
 	}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 	e.change(ctx, cluster, func() { cluster.Spec.Paused = lo.ToPtr(paused) })

@@ -26,7 +26,7 @@ import (
 // The spec deletes the Cluster that all specs of a process share, and creates it again.
 var _ = Describe("A Cluster that is being deleted", long, func() {
 	It("gets no new Machines, marks no offerings, and does not wait for this operator", func(ctx SpecContext) {
-		Eventually(ctx, env.leftovers).Should(BeEmpty(), "what is left of other specs")
+		Eventually(ctx, env.leftovers).Should(BeEmpty(), "objects of other specs")
 		deployments, pools := machineDeployments.newFixture("ending").breaks(history.WrongDelete).createReady(ctx), machinePools.newFixture("ending").breaks(history.WrongDelete).createReady(ctx)
 		handedOver := machinePools.newFixture("handedover").breaks(history.WrongDelete).createReady(ctx)
 		DeferCleanup(func(ctx context.Context) {
@@ -34,7 +34,7 @@ var _ = Describe("A Cluster that is being deleted", long, func() {
 			deployments.waitReady(ctx)
 		})
 
-		By("launching claims that become Nodes, and then claims whose Machines do not come")
+		By("launching claims that become Nodes, and then claims whose Machines never appear")
 		var registered, waiting []*karpv1.NodeClaim
 		for _, f := range []*fixture{deployments, pools} {
 			registered = append(registered, f.launch(ctx, 2)...)
@@ -73,7 +73,7 @@ var _ = Describe("A Cluster that is being deleted", long, func() {
 		refused := deployments.launchOne(ctx)
 		env.waitGone(ctx, refused)
 
-		By("letting Cluster API delete what it has")
+		By("letting Cluster API delete its objects")
 		for _, f := range []*fixture{deployments, pools} {
 			env.annotate(ctx, f.maker(ctx), clusterv1.PausedAnnotation, nil)
 		}
@@ -81,7 +81,7 @@ var _ = Describe("A Cluster that is being deleted", long, func() {
 			env.waitGone(ctx, claim)
 		}
 		env.waitGone(ctx, cluster)
-		// Of a deleted Cluster, neither Cluster API nor Karpenter deletes Nodes that join and are never registered.
+		// If a Cluster is deleted, neither Cluster API nor Karpenter deletes Nodes that join and are never registered.
 		nodes := &corev1.NodeList{}
 		Expect(env.client.List(ctx, nodes)).To(Succeed())
 		for i := range nodes.Items {
@@ -98,7 +98,7 @@ var _ = Describe("A Cluster that is being deleted", long, func() {
 			Expect(f.failures(ctx, instanceType)).To(BeEmpty(), "marks of the offering of %s", f.name)
 		}
 
-		By("creating a Cluster of the same name")
+		By("creating a Cluster with the same name")
 		env.createCluster(ctx)
 		deployments.waitReady(ctx)
 		env.waitFor(ctx, deployments.launchOne(ctx), karpv1.ConditionTypeInitialized)
@@ -128,7 +128,7 @@ func creates(r request) bool {
 
 var replicasOf = regexp.MustCompile(`"replicas":(\d+)`)
 
-// replicasIn returns the replicas that a request writes; zero if it writes none.
+// replicasIn returns the replicas that a request writes; zero if none.
 func replicasIn(r request) int {
 	found := replicasOf.FindStringSubmatch(r.body)
 	if found == nil || !r.write() {

@@ -21,8 +21,8 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// Each operator runs with all its controllers, and has a workload cluster of its own. The
-// Clusters, and the base that both templates refer to, are in one management cluster.
+// Each operator runs with all its controllers, and has its own workload cluster. The Clusters, and
+// the base that both templates refer to, are in one management cluster.
 var _ = Describe("The operators of two Clusters in one namespace", Ordered, long, ContinueOnFailure, func() {
 	var neighbour *environment
 	BeforeAll(func() { neighbour = startNeighbour() })
@@ -41,7 +41,7 @@ var _ = Describe("The operators of two Clusters in one namespace", Ordered, long
 			objects, neighboursObjects := env.objectsOf(ctx, a.cluster), env.objectsOf(ctx, b.cluster)
 
 			if name != neighboursName {
-				By("letting each delete what its Cluster has left of a template that it does not know")
+				By("letting each delete what is left in its Cluster of an unknown template")
 				inUse := []client.Object{a.unowned(ctx, "in-use", a.template.Name), b.unowned(ctx, "in-use", b.template.Name)}
 				for _, t := range []*tenant{a, b} {
 					t.clock.ahead.Store(int64(time.Minute))
@@ -67,8 +67,8 @@ var _ = Describe("The operators of two Clusters in one namespace", Ordered, long
 			Expect(byA.Intersection(neighboursObjects)).To(BeEmpty(), "the second's objects that the first has written")
 			Expect(byB.Intersection(objects)).To(BeEmpty(), "the first's objects that the second has written")
 		},
-			Entry("from templates of different names", "left", "right"),
-			Entry("from templates of the same name and content", "twin", "twin"),
+			Entry("from templates with different names", "left", "right"),
+			Entry("from templates with the same name and content", "twin", "twin"),
 		)
 	}
 })
@@ -80,7 +80,7 @@ type tenant struct {
 	template *v1alpha1.KarpenterMachineTemplate
 	pool     *karpv1.NodePool
 	claim    *karpv1.NodeClaim
-	// mark is where the requests of the operator began.
+	// mark is where the requests of the operator begin.
 	mark int
 }
 
@@ -108,8 +108,8 @@ func (t *tenant) launch(ctx context.Context) {
 	env.waitMachine(ctx, t.claim)
 }
 
-// end deletes the claims and templates of tenants, and waits until their scalable resources
-// do not exist any more.
+// end deletes the claims and templates of tenants, and waits until their scalable resources no
+// longer exist.
 func end(ctx context.Context, tenants ...*tenant) {
 	GinkgoHelper()
 	for _, t := range tenants {
@@ -133,7 +133,7 @@ func (t *tenant) resources(ctx context.Context) []*scalable.Resource {
 	return resources
 }
 
-// resource returns the tenant's one scalable resource, as written does.
+// resource returns the tenant's only scalable resource, in the form of written.
 func (t *tenant) resource(ctx context.Context) string {
 	GinkgoHelper()
 	resources := t.resources(ctx)
@@ -141,8 +141,8 @@ func (t *tenant) resource(ctx context.Context) string {
 	return path.Join(strings.ToLower(string(t.kind))+"s", resources[0].GetName())
 }
 
-// made waits until the tenant has one object that was made of the base, which its scalable
-// resource refers to and owns, and returns it as written does.
+// made waits until the tenant has one object that was generated from the base, which its scalable
+// resource refers to and owns, and returns it in the form of written.
 func (t *tenant) made(ctx context.Context) string {
 	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}

@@ -17,10 +17,10 @@ import (
 )
 
 // Only MachineDeployments are discovered.
-var _ = Describe("A MachineDeployment whose replicas someone else applies", func() {
+var _ = Describe("A MachineDeployment whose replicas another field manager applies", func() {
 	const offering = instanceType + "/" + zone + "/on-demand"
 
-	It("is not adopted, and not touched if that was before", func(ctx SpecContext) {
+	It("is not adopted, and not changed if it was adopted before", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("contested").delays(0, 0, 0)
 		existing := f.existing(1)
 		apply := func(replicas *int32) {
@@ -41,7 +41,7 @@ var _ = Describe("A MachineDeployment whose replicas someone else applies", func
 		leave := func(replicas int32) {
 			GinkgoHelper()
 			apply(nil)
-			// As Cluster API's webhook sets them, which does not run here.
+			// Cluster API's webhook sets them, which does not run here.
 			deployment := existing.DeepCopy()
 			env.change(ctx, deployment, func() { deployment.Spec.Replicas = &replicas })
 		}
@@ -65,10 +65,10 @@ var _ = Describe("A MachineDeployment whose replicas someone else applies", func
 			g.Expect(f.template.Status.ScalableResources).To(ConsistOf(HaveField("Paused", true)))
 		}).Should(Succeed())
 		Expect(f.offerings(ctx)).To(Equal(map[string]bool{offering: false}))
-		Consistently(ctx, replicas).Should(BeEquivalentTo(3), "there are not two who set them")
+		Consistently(ctx, replicas).Should(BeEquivalentTo(3), "only one controller sets them")
 		Expect(env.exists(ctx, machine)).To(BeTrue())
 
-		By("removing them for good: the one too many is removed")
+		By("removing them permanently: the surplus Machine is removed")
 		leave(3)
 		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, "")
 		Eventually(ctx, replicas).Should(BeEquivalentTo(2))
@@ -79,7 +79,7 @@ var _ = Describe("A MachineDeployment whose replicas someone else applies", func
 	})
 })
 
-// apply applies a MachineDeployment by server-side apply, with all fields that are set.
+// apply applies a MachineDeployment with server-side apply, with all fields that are set.
 func (e *environment) apply(ctx context.Context, deployment *clusterv1.MachineDeployment, manager string) {
 	GinkgoHelper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&clusterv1.MachineDeployment{ObjectMeta: deployment.ObjectMeta, Spec: deployment.Spec})

@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// What is refused is a MachineDeployment here; a MachinePool is created by the same code.
+// The rejected object is a MachineDeployment here; the same code creates a MachinePool.
 var _ = Describe("A scalable resource that the API server accepts only as a dry run", func() {
 	It("is created as soon as it is accepted, unless launchTimeout ends before", func(ctx SpecContext) {
 		const refusal = "no more MachineDeployments for this team"
@@ -28,7 +28,7 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 		allow := env.refuseCreating(ctx, "refused", refusal)
 		for _, f := range []*fixture{inTime, late} {
 			f.createReady(ctx)
-			Expect(f.template.Status.InvalidOfferings).To(BeEmpty(), "what dry runs are refused")
+			Expect(f.template.Status.InvalidOfferings).To(BeEmpty(), "rejected dry runs")
 		}
 
 		By("launching claims, with and without a NodePool")
@@ -54,7 +54,7 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 		Expect(env.events(ctx, "NodeClaim", late.name, "LaunchTimeout")).To(ContainElement(ContainSubstring(refusal)))
 		Expect(late.resources(ctx)).To(BeEmpty())
 
-		By("accepting what was refused")
+		By("accepting what was rejected")
 		Expect(inTime.resources(ctx)).To(BeEmpty())
 		allow(ctx)
 		for _, claim := range waiting {
@@ -64,7 +64,7 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 	})
 })
 
-// refuseCreating makes the API server refuse MachineDeployments whose names begin with a prefix,
+// refuseCreating makes the API server reject MachineDeployments whose names begin with a prefix,
 // except in dry runs, until allow is called or the spec ends.
 func (e *environment) refuseCreating(ctx context.Context, prefix, message string) (allow func(context.Context)) {
 	GinkgoHelper()

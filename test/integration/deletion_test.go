@@ -17,7 +17,7 @@ import (
 const deleteInterval = 5 * time.Second
 
 var _ = forEachKind("Deleting a claim", func(k kind) {
-	It("before a Machine was asked for leaves none", func(ctx SpecContext) {
+	It("before a Machine was requested leaves none", func(ctx SpecContext) {
 		f := k.newFixture("unasked").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		f.createResource(ctx)
@@ -31,11 +31,11 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		Expect(f.resource(ctx).Replicas()).To(BeZero())
 	})
 
-	It("whose Machine was asked for and is not there yet takes no Machine from another claim", func(ctx SpecContext) {
+	It("whose Machine was requested and does not exist yet takes no Machine from another claim", func(ctx SpecContext) {
 		f := k.newFixture("unborn").delays(0, 0, never).createReady(ctx)
 		f.createResource(ctx)
 
-		By("asking for two Machines that are not made for now")
+		By("requesting two Machines that are not created yet")
 		maker := f.maker(ctx)
 		env.annotate(ctx, maker, clusterv1.PausedAnnotation, new(""))
 		claims := f.launch(ctx, 2)
@@ -44,9 +44,9 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		By("deleting one claim")
 		env.delete(ctx, claims[0])
 		env.waitGone(ctx, claims[0])
-		Consistently(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2), "replicas, which may have been made")
+		Consistently(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2), "replicas, whose Machines can exist by now")
 
-		By("letting them be made")
+		By("letting them be created")
 		env.annotate(ctx, maker, clusterv1.PausedAnnotation, nil)
 		machine := env.waitMachine(ctx, claims[1])
 		env.waitReplicas(ctx, f, 1)
@@ -54,7 +54,7 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		Expect(machine.DeletionTimestamp).To(BeNil())
 		Expect(env.machinesOf(ctx, claims[1])).To(HaveLen(1))
 
-		By("deleting the other one while nothing is made")
+		By("deleting the other one while nothing is created")
 		env.annotate(ctx, maker, clusterv1.PausedAnnotation, new(""))
 		last := f.launchOne(ctx)
 		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
@@ -66,7 +66,7 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		env.waitReplicas(ctx, f, 0)
 	})
 
-	It("keeps it until its Machine is gone, in whatever state that is", func(ctx SpecContext) {
+	It("keeps it until its Machine is deleted, in whatever state that is", func(ctx SpecContext) {
 		fixtures := []*fixture{k.newFixture("noid").delays(never, never, 0), k.newFixture("nonode").delays(0, 0, never), k.newFixture("node")}
 		reached := []func(*karpv1.NodeClaim){
 			func(claim *karpv1.NodeClaim) { env.waitProviderID(ctx, claim, provisionalID(claim)) },
@@ -97,7 +97,7 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		}
 		Consistently(ctx, func(g Gomega) {
 			for _, claim := range claims {
-				g.Expect(env.exists(ctx, claim)).To(BeTrue(), "NodeClaim %s, while its Machine is there", claim.Name)
+				g.Expect(env.exists(ctx, claim)).To(BeTrue(), "NodeClaim %s, while its Machine exists", claim.Name)
 			}
 		}).WithTimeout(deleteInterval + time.Second).Should(Succeed())
 

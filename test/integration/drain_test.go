@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
-// runProtected puts a Pod on a Node that may not be evicted, until release.
+// runProtected puts a Pod on a Node that must not be evicted until release is called.
 func (e *environment) runProtected(ctx context.Context, name, node string) (pod *corev1.Pod, release func(context.Context)) {
 	GinkgoHelper()
 	labels := map[string]string{"app": name}
@@ -47,12 +47,12 @@ func (e *environment) runProtected(ctx context.Context, name, node string) (pod 
 	return pod, func(ctx context.Context) { e.delete(ctx, budget) }
 }
 
-var _ = forEachKind("A Node whose Machine somebody else deletes", func(k kind) {
+var _ = forEachKind("A Node whose Machine a user or a health check deletes", func(k kind) {
 	const byHand = "by hand"
 	for name, remove := range map[string]func(context.Context, *clusterv1.Machine){
 		byHand: func(ctx context.Context, machine *clusterv1.Machine) { env.delete(ctx, machine) },
-		// What Cluster API's health check writes when it finds a Machine unhealthy; the
-		// MachineSet then deletes the Machine. Nobody does with a pool's.
+		// Cluster API's health check writes this when it finds a Machine unhealthy; the MachineSet
+		// then deletes the Machine. Nothing does so for a pool.
 		"after a health check": func(ctx context.Context, machine *clusterv1.Machine) {
 			Expect(env.get(ctx, machine)).To(Succeed())
 			before := machine.DeepCopy()
@@ -85,7 +85,7 @@ var _ = forEachKind("A Node whose Machine somebody else deletes", func(k kind) {
 			Consistently(ctx, func(g Gomega) {
 				g.Expect(env.exists(ctx, machine)).To(BeTrue())
 				g.Expect(env.exists(ctx, pod)).To(BeTrue())
-				g.Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that may not be evicted")
+				g.Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that must not be evicted")
 				g.Expect(env.simulated(ctx, machine).DeletionTimestamp).To(BeNil(), "the instance")
 			}).Should(Succeed())
 
@@ -101,7 +101,7 @@ var _ = forEachKind("A Node whose Machine somebody else deletes", func(k kind) {
 })
 
 var _ = forEachKind("A Node that is deleted", func(k kind) {
-	It("takes its claim and its Machine along", func(ctx SpecContext) {
+	It("is deleted with its claim and its Machine", func(ctx SpecContext) {
 		f := k.newFixture("nodegone").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -112,7 +112,7 @@ var _ = forEachKind("A Node that is deleted", func(k kind) {
 		env.waitReplicas(ctx, f, 0)
 	})
 
-	It("by force, too", func(ctx SpecContext) {
+	It("also by force", func(ctx SpecContext) {
 		f := k.newFixture("nodeforced").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -125,7 +125,7 @@ var _ = forEachKind("A Node that is deleted", func(k kind) {
 })
 
 var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind) {
-	It("takes its claim along, or is replaced if it was no Node yet", func(ctx SpecContext) {
+	It("is deleted with its claim, or is replaced if it had no Node yet", func(ctx SpecContext) {
 		f := k.newFixture("machineforced").breaks(history.WrongDelete, history.Leak).createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -145,8 +145,8 @@ var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind)
 	})
 })
 
-var _ = forEachKind("A claim that is made again under the same name", func(k kind) {
-	It("within a second gets a Machine of its own", func(ctx SpecContext) {
+var _ = forEachKind("A claim that is created again with the same name", func(k kind) {
+	It("within a second gets its own Machine", func(ctx SpecContext) {
 		f := k.newFixture("samename").breaks(history.Finalizer).delays(0, 0, never).createReady(ctx)
 		first := f.launchOne(ctx)
 		old := env.waitMachine(ctx, first)

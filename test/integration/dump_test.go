@@ -17,7 +17,7 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// dump returns all objects that matter, one on each line.
+// dump returns all relevant objects, one on each line.
 func (e *environment) dump(ctx context.Context) string {
 	var b strings.Builder
 	claims, machines, nodes := &karpv1.NodeClaimList{}, &clusterv1.MachineList{}, &corev1.NodeList{}

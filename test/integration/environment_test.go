@@ -41,29 +41,29 @@ type environment struct {
 	control *envtest.Environment
 	config  *rest.Config
 	running *sync.WaitGroup
-	// logs is the folder of the controllers' logs; it stays if the suite fails.
+	// logs is the folder of the controllers' logs; it is kept if the suite fails.
 	logs string
 
 	// client reads and writes without a cache.
 	client client.Client
-	// crds does the same for CustomResourceDefinitions.
+	// crds is such a client for CustomResourceDefinitions.
 	crds client.Client
-	// watches is a cache for those who must not miss an event.
+	// watches is a cache for tests that must not miss an event.
 	watches cache.Cache
 
-	// history is that of the control plane's etcd.
+	// history is the history of the control plane's etcd.
 	history *history.Recorder
 
 	operator *operator.Operator
 	clock    *shiftedClock
 	// state is Karpenter core's view of the workload cluster.
 	state *state.Cluster
-	// requests are those of the operator.
+	// requests are the requests of the operator.
 	requests *requestLog
 }
 
-// newEnvironment returns an environment for a Cluster, which is in that of management;
-// in the environment itself if that is nil.
+// newEnvironment returns an environment for a Cluster in the environment management; in the new
+// environment if that is nil.
 func newEnvironment(cluster types.NamespacedName, management *environment) *environment {
 	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}}
 	if management == nil {
@@ -98,13 +98,13 @@ func (e *environment) startControlPlane(ctx context.Context) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	e.control.ControlPlane.GetAPIServer().Path = e.mortal(filepath.Join(assets, "kube-apiserver"))
 	e.control.ControlPlane.Etcd = &envtest.Etcd{Path: e.mortal(filepath.Join(assets, "etcd"))}
-	// Nobody reads the data after a crash of the machine, and each write would wait for the disk.
+	// Nothing reads the data after a crash of the machine, and each write would wait for the disk.
 	e.control.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
-	// Also if it does not start in full: it runs when a CRD is refused.
+	// Also if it does not start completely: it runs when a CRD is rejected.
 	DeferCleanup(func() error { return e.control.Stop() })
 	e.config, err = e.control.Start()
 	Expect(err).NotTo(HaveOccurred())
-	e.config.QPS = -1 // no limit: specs look often
+	e.config.QPS = -1 // no limit: specs read often
 	e.client, err = client.New(e.config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 	crdScheme := runtime.NewScheme()
@@ -130,7 +130,7 @@ func (e *environment) start(ctx context.Context, mgr ctrl.Manager) {
 	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
 }
 
-// logger writes to a file of its own.
+// logger returns a logger with its own file.
 func (e *environment) logger(name string) logr.Logger {
 	GinkgoHelper()
 	file, err := os.Create(e.logFile(name))
@@ -158,7 +158,7 @@ var _ = ReportAfterEach(func(report SpecReport) {
 	suiteFailed = suiteFailed || report.Failed()
 })
 
-// moduleFolder returns where the source of a Go module is.
+// moduleFolder returns the folder of the source of a Go module.
 func moduleFolder(module string) string {
 	GinkgoHelper()
 	output, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()

@@ -24,11 +24,11 @@ import (
 // cheap is the name of an instance type that Karpenter would choose first.
 const cheap = "cheap"
 
-// noCapacity is what AWS says.
+// noCapacity is the message of AWS.
 var noCapacity = &infrav1.Failure{Percent: 100, Reason: "InsufficientInstanceCapacity", Message: "We currently do not have sufficient capacity in the Availability Zone you requested."}
 
-// withCheap adds an instance type that costs less than the other one, with an
-// infrastructure template of its own, whose machines never come.
+// withCheap adds an instance type that costs less than the other one, with its own infrastructure template, whose
+// machines never start.
 func (f *fixture) withCheap(ctx context.Context, failure *infrav1.Failure) *fixture {
 	GinkgoHelper()
 	infrastructure := f.newInfrastructure(f.name + "-" + cheap)
@@ -46,7 +46,7 @@ func (f *fixture) withCheap(ctx context.Context, failure *infrav1.Failure) *fixt
 	return f
 }
 
-// newPod returns a Pod that Karpenter is to find a node for.
+// newPod returns a Pod that needs a Node from Karpenter.
 func (f *fixture) newPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: f.name},
@@ -57,7 +57,7 @@ func (f *fixture) newPod() *corev1.Pod {
 	}
 }
 
-// createPod makes a Pod, and says of it what kube-scheduler would.
+// createPod creates a Pod with the condition that kube-scheduler would set.
 func (e *environment) createPod(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
 	Expect(e.client.Create(ctx, pod)).To(Succeed())
@@ -78,7 +78,7 @@ func (e *environment) events(ctx context.Context, kind, name, reason string) []s
 	})
 }
 
-// failures returns how often an instance type's offering has failed in a row.
+// failures returns how often an instance type's offering has failed consecutively.
 func (f *fixture) failures(ctx context.Context, instanceType string) map[string]int32 {
 	GinkgoHelper()
 	Expect(env.get(ctx, f.template)).To(Succeed())
@@ -91,7 +91,7 @@ func (f *fixture) failures(ctx context.Context, instanceType string) map[string]
 	return found
 }
 
-// available tells whether the offering of an instance type can be chosen.
+// available reports whether the offering of an instance type is available.
 func (f *fixture) available(ctx context.Context, instanceType string) bool {
 	GinkgoHelper()
 	instanceTypes, err := env.cloudProvider().GetInstanceTypes(ctx, f.pool)
@@ -105,8 +105,8 @@ func (f *fixture) available(ctx context.Context, instanceType string) bool {
 	return false
 }
 
-var _ = forEachKind("A machine that cannot be had", func(k kind) {
-	It("makes Karpenter choose another offering, and is told where users look", func(ctx SpecContext) {
+var _ = forEachKind("A machine that cannot be launched", func(k kind) {
+	It("makes Karpenter launch another offering, and is reported where users look", func(ctx SpecContext) {
 		f := k.newFixture("nocapacity").withCheap(ctx, noCapacity).createReady(ctx)
 		healthy := k.newFixture("untouched").createReady(ctx)
 		machines := f.watchMachines(ctx)
@@ -125,7 +125,7 @@ var _ = forEachKind("A machine that cannot be had", func(k kind) {
 		Eventually(ctx, func() int { return len(f.all(ctx)) }).Should(Equal(1), "claims")
 		Eventually(ctx, func() int { return len(f.machines(ctx)) }).Should(Equal(1), "Machines")
 
-		By("looking at what is told")
+		By("reading what is reported")
 		Expect(f.failures(ctx, cheap)).To(Equal(map[string]int32{"InsufficientCapacity": 1}))
 		condition := f.condition(ctx, v1alpha1.ConditionOfferingsAvailable)
 		Expect(condition.IsFalse()).To(BeTrue())
@@ -140,7 +140,7 @@ var _ = forEachKind("A machine that cannot be had", func(k kind) {
 		Expect(machines.everCreated()).To(HaveLen(2))
 	})
 
-	It("has failed if it has no provider ID in time, and goes", func(ctx SpecContext) {
+	It("has failed if it has no provider ID in time, and is deleted", func(ctx SpecContext) {
 		f := k.newFixture("toolate").withCheap(ctx, nil).breaks(history.WrongDelete)
 		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 5 * time.Minute}
 		f.createReady(ctx)
@@ -166,7 +166,7 @@ var _ = forEachKind("A machine that cannot be had", func(k kind) {
 		Expect(uids(f.machines(ctx))).To(ConsistOf(env.waitMachine(ctx, next).UID))
 	})
 
-	It("is tried again only now and then, if nothing else fits", func(ctx SpecContext) {
+	It("is retried with increasing intervals, if nothing else fits", func(ctx SpecContext) {
 		f := k.newFixture("hopeless")
 		f.machine().Failure = noCapacity
 		f.createReady(ctx)
@@ -175,13 +175,13 @@ var _ = forEachKind("A machine that cannot be had", func(k kind) {
 		Eventually(ctx, func() map[string]int32 { return f.failures(ctx, instanceType) }).Should(HaveLen(1))
 		Eventually(ctx, func() int { return len(f.machines(ctx)) + len(f.all(ctx)) }).Should(BeZero(), "Machines and claims")
 		tried, scheduled := len(machines.everCreated()), schedulings()
-		// Karpenter looks at the pod again every ten seconds. What it finds the first time may be from before.
+		// Karpenter schedules the Pod again every ten seconds. The first time it can use outdated data.
 		Eventually(ctx, schedulings).Should(BeNumerically(">=", scheduled+2), "how often Karpenter has looked for a node")
 		Expect(machines.everCreated()).To(HaveLen(tried))
 		Expect(tried).To(BeNumerically("<=", 2))
 	})
 
-	It("moves a claim without a NodePool to another offering", func(ctx SpecContext) {
+	It("relaunches a claim without a NodePool with another offering", func(ctx SpecContext) {
 		f := k.newFixture("standalone").withCheap(ctx, noCapacity).createReady(ctx)
 		claim := f.newClaim()
 		claim.Labels = nil

@@ -37,8 +37,8 @@ const (
 	never = 10 * time.Minute
 )
 
-// fixture is a template with one offering, and what it refers to, and a NodePool.
-// All have the same name, and nobody but one spec uses them.
+// fixture is a template with one offering, the objects that it refers to, and a NodePool. All have
+// the same name, and only one spec uses them.
 type fixture struct {
 	kind
 	name           string
@@ -57,7 +57,7 @@ func (k kind) newFixture(name string) *fixture {
 	f.template = &v1alpha1.KarpenterMachineTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
-			SpareTTL:         &metav1.Duration{}, // specs that are about spare Machines set it
+			SpareTTL:         &metav1.Duration{}, // specs for spare Machines set it
 			ScalableResource: v1alpha1.ScalableResource{Kind: v1alpha1.ScalableResourceKind(k)},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
@@ -78,7 +78,7 @@ func (k kind) newFixture(name string) *fixture {
 				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{},
 				ExpireAfter:  karpv1.MustParseNillableDuration("Never"),
 			}},
-			// Nodes are empty here, and are to stay all the same.
+			// Nodes are empty here, and should stay nevertheless.
 			Disruption: karpv1.Disruption{
 				ConsolidationPolicy: karpv1.ConsolidationPolicyWhenEmpty,
 				ConsolidateAfter:    karpv1.MustParseNillableDuration("Never"),
@@ -89,7 +89,7 @@ func (k kind) newFixture(name string) *fixture {
 	return f
 }
 
-// machine returns what the machines are like, as part of the infrastructure template.
+// machine returns the spec of the machines, a part of the infrastructure template.
 func (f *fixture) machine() *infrav1.SimulatedMachineSpec { return machineSpec(f.infrastructure) }
 
 func (f *fixture) nodeClassRef() *karpv1.NodeClassReference {
@@ -105,12 +105,11 @@ func (f *fixture) delays(providerID, provisioning, nodeJoin time.Duration) *fixt
 	return f
 }
 
-// create makes the objects, without waiting for anything, and sees to it that
-// they and all claims are deleted when the spec ends.
+// create creates the objects without waiting, and deletes them and all claims when the spec ends.
 func (f *fixture) create(ctx context.Context) *fixture {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
-		// The rest goes by itself: AfterSuite waits for it.
+		// The rest is then deleted automatically: AfterSuite waits for it.
 		Expect(env.client.DeleteAllOf(ctx, &karpv1.NodeClaim{}, client.MatchingLabels{karpv1.NodePoolLabelKey: f.name})).To(Succeed())
 		Expect(client.IgnoreNotFound(env.client.Delete(ctx, f.template))).To(Succeed())
 	})
@@ -120,7 +119,7 @@ func (f *fixture) create(ctx context.Context) *fixture {
 	return f
 }
 
-// createReady makes the objects and waits until machines can be launched.
+// createReady creates the objects and waits until machines can be launched.
 func (f *fixture) createReady(ctx context.Context) *fixture {
 	GinkgoHelper()
 	f.create(ctx)
@@ -138,7 +137,7 @@ func (f *fixture) waitReady(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// launch makes claims.
+// launch creates claims.
 func (f *fixture) launch(ctx context.Context, count int) []*karpv1.NodeClaim {
 	GinkgoHelper()
 	claims := make([]*karpv1.NodeClaim, count)
@@ -152,13 +151,13 @@ func (f *fixture) launch(ctx context.Context, count int) []*karpv1.NodeClaim {
 	return claims
 }
 
-// launchOne makes one claim.
+// launchOne creates one claim.
 func (f *fixture) launchOne(ctx context.Context) *karpv1.NodeClaim {
 	GinkgoHelper()
 	return f.launch(ctx, 1)[0]
 }
 
-// newClaim returns a claim as Karpenter's provisioner would make it.
+// newClaim returns a claim as Karpenter's provisioner would create it.
 func (f *fixture) newClaim() *karpv1.NodeClaim {
 	f.claims++
 	in := func(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
@@ -182,7 +181,7 @@ func (f *fixture) newClaim() *karpv1.NodeClaim {
 	}
 }
 
-// capacityTypes returns those of the template's offerings; on-demand if it has none.
+// capacityTypes returns the capacity types of the template's offerings; on-demand if it has none.
 func (f *fixture) capacityTypes() []string {
 	found := lo.Uniq(lo.FlatMap(f.template.Spec.InstanceTypes, func(t v1alpha1.InstanceType, _ int) []string {
 		return lo.Map(t.Offerings, func(o v1alpha1.Offering, _ int) string { return string(o.CapacityType) })
@@ -198,7 +197,7 @@ func (f *fixture) all(ctx context.Context) []karpv1.NodeClaim {
 	return list.Items
 }
 
-// machines returns the Machines of this fixture, those that are going included.
+// machines returns the Machines of this fixture, including those that are being deleted.
 func (f *fixture) machines(ctx context.Context) []clusterv1.Machine {
 	GinkgoHelper()
 	list := &clusterv1.MachineList{}
@@ -214,7 +213,7 @@ func (f *fixture) resources(ctx context.Context) []*scalable.Resource {
 	return resources
 }
 
-// resource returns the one scalable resource of this fixture.
+// resource returns the only scalable resource of this fixture.
 func (f *fixture) resource(ctx context.Context) *scalable.Resource {
 	GinkgoHelper()
 	resources := f.resources(ctx)
@@ -232,8 +231,8 @@ func (f *fixture) machineSets(ctx context.Context) []clusterv1.MachineSet {
 	return list.Items
 }
 
-// maker waits until there is what makes Machines out of the replicas of the scalable
-// resource, and returns it: nothing is made while that is paused.
+// maker waits for the object that creates Machines for the replicas of the scalable resource, and
+// returns it: nothing is created while it is paused.
 func (f *fixture) maker(ctx context.Context) client.Object {
 	GinkgoHelper()
 	var found client.Object
@@ -259,8 +258,8 @@ func (f *fixture) condition(ctx context.Context, kind string) *status.Condition 
 	return f.template.StatusConditions().Get(kind)
 }
 
-// createResource makes the scalable resource of the fixture's offering, empty, as
-// one that was left by a claim of former times.
+// createResource creates the scalable resource of the fixture's offering, empty, like one that was
+// left by an earlier claim.
 func (f *fixture) createResource(ctx context.Context) *scalable.Resource {
 	GinkgoHelper()
 	generated := f.generate(ctx)
@@ -273,7 +272,7 @@ func (f *fixture) createResource(ctx context.Context) *scalable.Resource {
 	return resource
 }
 
-// generate returns what the operator makes for the fixture's offering.
+// generate returns what the operator generates for the fixture's offering.
 func (f *fixture) generate(ctx context.Context) *generate.Generated {
 	GinkgoHelper()
 	base := &unstructured.Unstructured{}

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = forEachKind("A scalable resource that this operator did not generate", func(k kind) {
-	It("keeps its Machines, also if a claim is made to name it", func(ctx SpecContext) {
+	It("keeps its Machines, even if a user makes a claim name it", func(ctx SpecContext) {
 		f := k.newFixture("foreign").delays(0, 0, never).createReady(ctx)
 		generated := f.generate(ctx)
 		for _, object := range generated.Objects {

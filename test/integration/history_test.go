@@ -30,8 +30,8 @@ func (e *environment) follow(ctx context.Context) {
 	})
 }
 
-// breaks declares that a spec breaks rules of the history on purpose, with the claims and Machines
-// of the fixture: as a user who deletes a Machine or edits a link does.
+// breaks declares that a spec violates rules of the history on purpose, with the claims and
+// Machines of the fixture, like a user who deletes a Machine or edits a link.
 func (f *fixture) breaks(rules ...history.Rule) *fixture {
 	for _, rule := range rules {
 		declared = append(declared, declaration{rule: rule, name: f.name})
@@ -39,7 +39,7 @@ func (f *fixture) breaks(rules ...history.Rule) *fixture {
 	return f
 }
 
-// declaration allows the objects whose names begin with that of a fixture to break a rule.
+// declaration allows the objects whose names begin with that of a fixture to violate a rule.
 type declaration struct {
 	rule history.Rule
 	name string
@@ -61,10 +61,11 @@ func undeclared(violations []history.Violation) []history.Violation {
 	})
 }
 
-// expectHistory expects that no rule was broken but by specs that declare it, when nothing is left.
+// expectHistory expects, when nothing is left, that no rule was violated except by specs that
+// declare it.
 func (e *environment) expectHistory(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(ctx, func() []history.Violation { return undeclared(e.history.End()) }).Should(BeEmpty(), "what the history ends with")
+	Eventually(ctx, func() []history.Violation { return undeclared(e.history.End()) }).Should(BeEmpty(), "the end of the history")
 	violations, err := e.history.Violations()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(undeclared(violations)).To(BeEmpty(), "see history.log in %s", e.logs)

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 )
 
-// What Cluster API does with a pre-drain hook that comes from the annotations of a
-// MachineDeployment's template.
+// The behavior of Cluster API with a pre-drain hook from the annotations of a MachineDeployment's
+// template.
 var _ = Describe("A pre-drain hook of a MachineDeployment's Machines", func() {
 	const hook = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/karpenter"
 
-	// await waits until a Machine has the annotation, or has it not.
+	// await waits until a Machine has the annotation, or lacks it.
 	await := func(ctx context.Context, machine *clusterv1.Machine, has bool) {
 		GinkgoHelper()
 		Eventually(ctx, func(g Gomega) {
@@ -28,18 +28,18 @@ var _ = Describe("A pre-drain hook of a MachineDeployment's Machines", func() {
 		}).Should(Succeed())
 	}
 
-	It("holds up one with a Node until it is removed, and no other", func(ctx SpecContext) {
+	It("blocks the deletion of one with a Node until it is removed, and of no other", func(ctx SpecContext) {
 		m := newModelled(ctx, "hook", map[string]string{hook: ""})
 		m.step(ctx, "start with 2", func() { m.setReplicas(ctx, 2) })
 		used, booting := machineNamed(m.before[0].Name), machineNamed(m.before[1].Name)
 		m.step(ctx, "let a Node join", func() { m.join(ctx, used.Name) })
 
-		By("removing it from a Machine that is not deleted: it comes back")
+		By("removing it from a Machine that is not deleted: Cluster API adds it again")
 		env.annotate(ctx, used, hook, nil)
 		await(ctx, used, true)
 
 		By("deleting both")
-		release := env.hold(ctx, used) // so that it can be looked at to the end
+		release := env.hold(ctx, used) // so that it can be read until the end
 		m.setReplicas(ctx, 0)
 		env.waitGone(ctx, booting)
 		Eventually(ctx, func(g Gomega) {
@@ -56,8 +56,8 @@ var _ = Describe("A pre-drain hook of a MachineDeployment's Machines", func() {
 		By("removing it")
 		env.annotate(ctx, used, hook, nil)
 		env.waitGone(ctx, node)
-		By("making the MachineSet look at its Machines again")
-		m.setReplicas(ctx, 2) // one more than there are
+		By("making the MachineSet reconcile its Machines again")
+		m.setReplicas(ctx, 2) // one more than exist
 		Eventually(ctx, func() int { return len(m.machines(ctx)) }).Should(Equal(2))
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, used)).To(Succeed())

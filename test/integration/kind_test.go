@@ -24,9 +24,9 @@ const (
 	machinePools       = kind(v1alpha1.ScalableResourceKindMachinePool)
 )
 
-// forEachKind describes what is so with each kind of scalable resources. What is about
-// one of them only is a plain Describe, and says why. `make test` runs the specs with one of
-// the kinds, another one each day, and half of all containers with each kind.
+// forEachKind describes behavior with each kind of scalable resources. Specs for only one of them
+// use a plain Describe and a reason. `make test` runs the specs with one of the kinds, another one
+// each day, and half of all containers with each kind.
 func forEachKind(text string, body func(kind)) bool {
 	container := forEachKindContainers
 	forEachKindContainers++
@@ -42,7 +42,7 @@ func forEachKind(text string, body func(kind)) bool {
 // forEachKindContainers counts the containers of specs for each kind.
 var forEachKindContainers int
 
-// suffix makes the names of objects differ that are made for each kind.
+// suffix makes the names of objects for each kind different.
 func (k kind) suffix() string {
 	if k == machinePools {
 		return "-pool"
@@ -68,7 +68,8 @@ func (k kind) infrastructureRef(name string) *clusterv1.ContractVersionedObjectR
 	return ref
 }
 
-// madeOf returns the kind of what the operator makes of an infrastructure template.
+// madeOf returns the kind of the object that the operator generates from an infrastructure
+// template.
 func (k kind) madeOf() string {
 	if k == machinePools {
 		return "SimulatedMachinePool"
@@ -76,7 +77,7 @@ func (k kind) madeOf() string {
 	return "SimulatedMachineTemplate"
 }
 
-// field returns where a field of the machines is in what the operator makes.
+// field returns the path of a field of the machines in the generated object.
 func (k kind) field(name string) string {
 	if k == machinePools {
 		return "spec." + name
@@ -84,7 +85,7 @@ func (k kind) field(name string) string {
 	return "spec.template.spec." + name
 }
 
-// nameLabel is the label of Machines that has the name of their scalable resource.
+// nameLabel is the label of Machines with the name of their scalable resource.
 func (k kind) nameLabel() string {
 	if k == machinePools {
 		return clusterv1.MachinePoolNameLabel
@@ -92,7 +93,7 @@ func (k kind) nameLabel() string {
 	return clusterv1.MachineDeploymentNameLabel
 }
 
-// machineSpec returns what the machines of an infrastructure template are like, as part of it.
+// machineSpec returns the spec of the machines of an infrastructure template, a part of it.
 func machineSpec(infrastructure client.Object) *infrav1.SimulatedMachineSpec {
 	if pool, is := infrastructure.(*infrav1.SimulatedMachinePoolTemplate); is {
 		return &pool.Spec.Template.Spec.SimulatedMachineSpec
@@ -100,7 +101,7 @@ func machineSpec(infrastructure client.Object) *infrav1.SimulatedMachineSpec {
 	return &infrastructure.(*infrav1.SimulatedMachineTemplate).Spec.Template.Spec
 }
 
-// uncached returns what package scalable reads from, without a cache.
+// uncached returns a cluster that package scalable reads from without a cache.
 func (e *environment) uncached() *operator.Clusters {
 	return &operator.Clusters{Cluster: served, Management: uncached{client: e.client}}
 }

@@ -23,12 +23,12 @@ import (
 
 const (
 	manyTypes = 800
-	// etcdLimit is the size of the largest object that etcd takes, by default.
+	// etcdLimit is the size of the largest object that etcd accepts by default.
 	etcdLimit = 3 << 19
 )
 
-// withManyTypes gives the template 800 instance types with 6 offerings each; the first is
-// the fixture's own.
+// withManyTypes gives the template 800 instance types with 6 offerings each; the first is that of
+// the fixture.
 func (f *fixture) withManyTypes() *fixture {
 	first := f.template.Spec.InstanceTypes[0]
 	first.Labels = map[string]v1alpha1.LabelValue{
@@ -51,7 +51,7 @@ func (f *fixture) withManyTypes() *fixture {
 	return f
 }
 
-// apply applies the template on the server side, as a user does.
+// apply applies the template with server-side apply, as a user does.
 func (f *fixture) apply(ctx context.Context) {
 	GinkgoHelper()
 	applied := &v1alpha1.KarpenterMachineTemplate{Spec: f.template.Spec}
@@ -61,7 +61,7 @@ func (f *fixture) apply(ctx context.Context) {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	unstructured.RemoveNestedField(object.Object, "status")
-	// It costs the API server much work, and the machine may be busy.
+	// It is expensive for the API server, and the machine can be busy.
 	Eventually(ctx, func() error {
 		return env.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("user"), client.ForceOwnership)
 	}).Should(Succeed())
@@ -98,7 +98,7 @@ var _ = Describe("A template that is nearly too large", long, func() {
 	if !rotation.Turn(3, 0) {
 		return // It keeps an API server busy for a minute.
 	}
-	It("has room for all that can be wrong with it, and goes on with what is right", func(ctx SpecContext) {
+	It("has room for everything that can be wrong with it, and continues with what is right", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("large").withManyTypes().delays(0, 0, never)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(env.client.DeleteAllOf(ctx, &karpv1.NodeClaim{}, client.MatchingLabels{karpv1.NodePoolLabelKey: f.name})).To(Succeed())
@@ -129,14 +129,14 @@ var _ = Describe("A template that is nearly too large", long, func() {
 			g.Expect(ready.ObservedGeneration).To(Equal(f.template.Generation))
 			g.Expect(lo.SumBy(f.template.Status.InvalidOfferings, func(o v1alpha1.InvalidOfferings) int32 { return o.Count })).To(BeEquivalentTo(invalid))
 		}).Should(Succeed())
-		Expect(f.template.Status.InvalidOfferings).To(HaveLen(1), "all of them are refused for one reason")
+		Expect(f.template.Status.InvalidOfferings).To(HaveLen(1), "all of them are rejected for one reason")
 		Expect(f.template.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).Message).To(And(ContainSubstring(fmt.Sprint(invalid)), ContainSubstring("pdp11")))
 		Expect(len(f.template.Status.UnavailableOfferings)).To(BeNumerically(">", 400))
 		all, status = f.sizes(ctx)
 		Expect(status).To(And(BeNumerically(">", budget.Unavailable/2), BeNumerically("<", budget.Status)))
 		Expect(all).To(BeNumerically("<", etcdLimit))
 
-		By("launching what can be made")
+		By("launching what can be generated")
 		claim := f.launchOne(ctx)
 		env.waitMachine(ctx, claim)
 		Expect(f.template.Status.Available).To(Equal(fmt.Sprintf("6/%d", 6*manyTypes)))

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = forEachKind("A burst of claims", func(k kind) {
-	DescribeTable("never gets more Machines than there may be, and the rest is told so",
+	DescribeTable("never gets more Machines than the limit, which is reported for the rest",
 		func(ctx SpecContext, name string, limit func(*v1alpha1.KarpenterMachineTemplateSpec)) {
 			f := k.newFixture(name).delays(0, 0, never)
 			limit(&f.template.Spec)
@@ -33,7 +33,7 @@ var _ = forEachKind("A burst of claims", func(k kind) {
 				g.Expect(f.template.Status.UnavailableOfferings).To(BeEmpty(), "nothing has failed")
 			}).Should(Succeed())
 
-			By("deleting one: another can come")
+			By("deleting one: another can be launched")
 			gone := f.all(ctx)[0]
 			env.delete(ctx, &gone)
 			env.waitGone(ctx, &gone)

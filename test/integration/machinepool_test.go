@@ -18,15 +18,15 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// hold keeps an instance until it is taken off its Machine.
+// hold is a hook that keeps an instance until it is removed from its Machine.
 const hold = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/test"
 
 var _ = Describe("machine pools of the simulated infrastructure", func() {
-	It("replace what is deleted, and remove what is annotated", func(ctx SpecContext) {
+	It("replace deleted instances, and remove annotated ones", func(ctx SpecContext) {
 		pool := env.createPool(ctx, 3, infrav1.PoolBehavior{})
 		machines := env.poolMachines(ctx, pool, 3)
 
-		By("deleting a Machine and leaving replicas as they are")
+		By("deleting a Machine without a change of replicas")
 		Expect(env.client.Delete(ctx, &machines[0])).To(Succeed())
 		Eventually(func(g Gomega) {
 			now := env.machinesOfPool(ctx, pool)
@@ -48,7 +48,7 @@ var _ = Describe("machine pools of the simulated infrastructure", func() {
 		}).Should(Succeed())
 		Consistently(func() []clusterv1.Machine { return env.machinesOfPool(ctx, pool) }).Should(HaveLen(3))
 
-		By("letting it go")
+		By("removing the hook")
 		env.change(ctx, chosen, func() { delete(chosen.Annotations, hold) })
 		Eventually(func() any { return uids(env.machinesOfPool(ctx, pool)) }).Should(ConsistOf(others))
 		Consistently(func() any { return uids(env.machinesOfPool(ctx, pool)) }).Should(ConsistOf(others))
@@ -67,13 +67,14 @@ var _ = Describe("machine pools of the simulated infrastructure", func() {
 		Eventually(held).Should(Succeed())
 		Expect(env.client.Delete(ctx, machine)).To(Succeed())
 
-		// This is what keeps the operator from holding the Machines of a pool by its template.
+		// This is why the operator does not hold the Machines of a pool with its template.
 		env.change(ctx, machine, func() { delete(machine.Annotations, hold) })
-		env.change(ctx, pool, func() { metav1.SetMetaDataAnnotation(&pool.ObjectMeta, "test", "look at it") })
+		env.change(ctx, pool, func() { metav1.SetMetaDataAnnotation(&pool.ObjectMeta, "test", "trigger a reconcile") })
 		Eventually(held).Should(Succeed())
 
 		env.change(ctx, pool, func() { pool.Spec.Template.Annotations = nil })
-		// With its instance gone, the Machine is not kept like the template any more: the hook stays until somebody removes it.
+		// When its instance no longer exists, the Machine no longer follows the template: the hook stays until it is
+		// removed.
 		Eventually(func(g Gomega) {
 			err := env.client.Get(ctx, client.ObjectKeyFromObject(machine), machine)
 			if err == nil && metav1.HasAnnotation(machine.ObjectMeta, hold) {
@@ -99,7 +100,7 @@ var _ = Describe("machine pools of the simulated infrastructure", func() {
 	})
 })
 
-// createPool makes a MachinePool of the served Cluster and its SimulatedMachinePool.
+// createPool creates a MachinePool of the served Cluster and its SimulatedMachinePool.
 func (e *environment) createPool(ctx context.Context, replicas int32, behavior infrav1.PoolBehavior) *clusterv1.MachinePool {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Namespace: served.Namespace, Name: "pool-" + rand.String(5), Labels: map[string]string{clusterv1.ClusterNameLabel: served.Name}}

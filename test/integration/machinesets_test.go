@@ -35,7 +35,7 @@ var _ = Describe("A generated MachineDeployment with two MachineSets", long, fun
 		}
 		Expect(setReplicas(f.machineSets(ctx))).To(ConsistOf(BeEquivalentTo(4), BeEquivalentTo(2)))
 
-		// remains expects that the claims keep their Machines, and that there are no others.
+		// remains expects that the claims keep their Machines, and that no others exist.
 		remains := func(claims ...*karpv1.NodeClaim) {
 			GinkgoHelper()
 			env.waitReplicas(ctx, f, len(claims))
@@ -81,7 +81,7 @@ var _ = Describe("A generated MachineDeployment with two MachineSets", long, fun
 		Entry("after its version was edited", "editedversion", func(deployment *clusterv1.MachineDeployment) {
 			deployment.Spec.Template.Spec.Version = "v1.36.4"
 		}),
-		Entry("after a rollout was asked for", "rolloutafter", func(deployment *clusterv1.MachineDeployment) {
+		Entry("after a rollout was requested", "rolloutafter", func(deployment *clusterv1.MachineDeployment) {
 			deployment.Spec.Rollout.After = metav1.NewTime(time.Now().Add(-time.Second).Truncate(time.Second))
 		}),
 	)

@@ -18,11 +18,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
-// The simulation and the search for harmful crashes decide with test/model what
-// Cluster API does. Here it is compared with the real reconcilers.
+// The simulation of plans and the crash search use test/model for Cluster API's decisions. These
+// specs compare it with the real reconcilers.
 var _ = Describe("The model of Cluster API", long, func() {
-	It("predicts what becomes of the Machines of random scripts, seeds 0 to 5", func(ctx SpecContext) {
-		// Cluster API takes its time for each step, so the scripts run side by side.
+	It("predicts the Machines of random scripts, seeds 0 to 5", func(ctx SpecContext) {
+		// Cluster API takes some time for each step, so the scripts run in parallel.
 		var running sync.WaitGroup
 		for seed := range int64(6) {
 			if !rotation.Turn(3, int(seed)) {
@@ -47,7 +47,7 @@ var _ = Describe("The model of Cluster API", long, func() {
 		running.Wait()
 	})
 
-	It("predicts that one more Machine takes as many steps as there are deleting ones", func(ctx SpecContext) {
+	It("predicts that one more Machine takes as many steps as Machines are being deleted", func(ctx SpecContext) {
 		m := newModelled(ctx, "model-steps", nil)
 		m.step(ctx, "start with 4", func() { m.setReplicas(ctx, 4) })
 		for _, machine := range m.before {
@@ -72,7 +72,7 @@ type operation struct {
 	do   func()
 }
 
-// operation returns one that can be done now.
+// operation returns an operation that is possible now.
 func (m *modelled) operation(ctx context.Context, random *rand.Rand) operation {
 	GinkgoHelper()
 	pick := func(which func(model.Machine) bool) (string, bool) {
@@ -92,7 +92,7 @@ func (m *modelled) operation(ctx context.Context, random *rand.Rand) operation {
 	}
 	if m.replicas > 0 {
 		lowered := m.replicas - 1 - random.Int31n(min(2, m.replicas))
-		// More likely than the others: here something is chosen.
+		// More likely than the others: it decides which Machines are deleted.
 		for range 3 {
 			add(fmt.Sprintf("lower to %d", lowered), func() { m.setReplicas(ctx, lowered) })
 		}

@@ -24,20 +24,20 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
-// modelled is a MachineDeployment that nobody but one spec touches, with what the
-// model knows about it. The Nodes of its Machines join when they are told to.
+// modelled is a MachineDeployment that only one spec uses, with what the model knows about it. The
+// Nodes of its Machines join when method join is called.
 type modelled struct {
 	*clusterv1.MachineDeployment
-	// replicas and machineSetReplicas are what the two have by the model.
+	// replicas and machineSetReplicas are the replicas of both according to the model.
 	replicas, machineSetReplicas int32
 	// before are the Machines after the last step.
 	before []model.Machine
-	// held has what releases a Machine that is kept from going.
+	// held has the functions that continue the deletion of held Machines.
 	held map[string]func(context.Context)
 }
 
-// newModelled makes a MachineDeployment without replicas, whose Machines have the
-// given annotations.
+// newModelled creates a MachineDeployment without replicas, whose Machines have the given
+// annotations.
 func newModelled(ctx context.Context, name string, annotations map[string]string) *modelled {
 	GinkgoHelper()
 	template := &infrav1.SimulatedMachineTemplate{
@@ -70,7 +70,7 @@ func newModelled(ctx context.Context, name string, annotations map[string]string
 		Expect(env.client.Create(ctx, object)).To(Succeed())
 	}
 	DeferCleanup(func(ctx SpecContext) {
-		// The rest goes by itself: AfterSuite waits for it.
+		// The rest is then deleted automatically: AfterSuite waits for it.
 		env.delete(ctx, m.MachineDeployment)
 		env.delete(ctx, template)
 	})
@@ -88,13 +88,13 @@ func (m *modelled) setReplicas(ctx context.Context, replicas int32) {
 	env.change(ctx, m.MachineDeployment, func() { m.Spec.Replicas = &replicas })
 }
 
-// hold keeps a Machine from going.
+// hold stops the deletion of a Machine.
 func (m *modelled) hold(ctx context.Context, name string) {
 	GinkgoHelper()
 	m.held[name] = env.hold(ctx, machineNamed(name))
 }
 
-// release lets a Machine go that is held.
+// release continues the deletion of a held Machine.
 func (m *modelled) release(ctx context.Context, name string) {
 	GinkgoHelper()
 	m.held[name](ctx)
@@ -105,7 +105,7 @@ func (m *modelled) release(ctx context.Context, name string) {
 func (m *modelled) join(ctx context.Context, name string) {
 	GinkgoHelper()
 	instance := &infrav1.SimulatedMachine{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: name}}
-	// Not by env.change: its provider writes it too often for that at this time.
+	// Not with env.change: the provider writes it too often at this time.
 	Expect(env.client.Patch(ctx, instance, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"delays":{"nodeJoin":null}}}`)))).To(Succeed())
 	Eventually(ctx, func() []model.Machine { return m.machines(ctx) }).Should(ContainElement(
 		And(HaveField("Name", name), HaveField("Healthy", true))))
@@ -121,7 +121,7 @@ func (m *modelled) joinAll(ctx context.Context) {
 	}
 }
 
-// machines returns the Machines there are, as the model sees them.
+// machines returns the existing Machines, as the model sees them.
 func (m *modelled) machines(ctx context.Context) []model.Machine {
 	GinkgoHelper()
 	list := &clusterv1.MachineList{}
@@ -139,7 +139,7 @@ func (m *modelled) machines(ctx context.Context) []model.Machine {
 	})
 }
 
-// machineSet returns the one MachineSet.
+// machineSet returns the only MachineSet.
 func (m *modelled) machineSet(ctx context.Context) clusterv1.MachineSet {
 	GinkgoHelper()
 	list := &clusterv1.MachineSetList{}
@@ -148,8 +148,7 @@ func (m *modelled) machineSet(ctx context.Context) clusterv1.MachineSet {
 	return list.Items[0]
 }
 
-// watchMachineSet returns a function that tells which replicas the MachineSet has
-// been given since.
+// watchMachineSet returns a function that returns the replicas that the MachineSet has had since.
 func (m *modelled) watchMachineSet(ctx context.Context) (given func() []int32) {
 	GinkgoHelper()
 	var mu sync.Mutex
@@ -174,14 +173,14 @@ func (m *modelled) watchMachineSet(ctx context.Context) (given func() []int32) {
 	}
 }
 
-// step does one operation, waits until Cluster API has settled and has come to what
-// the model predicts from the Machines before.
+// step does one operation, and waits until Cluster API has settled in the state that the model
+// predicts from the Machines before.
 func (m *modelled) step(ctx context.Context, name string, do func()) {
 	GinkgoHelper()
 	By(m.Name + ": " + name)
-	Expect(m.machines(ctx)).To(ConsistOf(m.before), "%s: something changed by itself since the last step", m.Name)
+	Expect(m.machines(ctx)).To(ConsistOf(m.before), "%s: something changed between the steps", m.Name)
 	do()
-	// What was deleted by hand goes without the model, unless it is held.
+	// What was deleted by hand is removed without the model, unless it is held.
 	known := lo.SliceToMap(m.before, func(machine model.Machine) (string, bool) { return machine.Name, true })
 	want := lo.Filter(m.machines(ctx), func(machine model.Machine, _ int) bool {
 		return known[machine.Name] && (!machine.Deleting || m.held[machine.Name] != nil)
@@ -197,13 +196,12 @@ func (m *modelled) step(ctx context.Context, name string, do func()) {
 		now := m.machines(ctx)
 		g.Expect(m.kinds(now, known)).To(Equal(m.kinds(want, known)), "Machines")
 		healthy := lo.CountBy(now, func(machine model.Machine) bool { return machine.Healthy })
-		g.Expect(lo.FromPtr(set.Status.ReadyReplicas)).To(BeEquivalentTo(healthy), "Machines that the MachineSet knows to be healthy")
+		g.Expect(lo.FromPtr(set.Status.ReadyReplicas)).To(BeEquivalentTo(healthy), "healthy Machines in the view of the MachineSet")
 		m.before = now
 	}).Should(Succeed(), "%s: %s, with %+v", m.Name, name, m.before)
 }
 
-// settle returns the Machines there will be in the end, and sets the MachineSet's
-// replicas.
+// settle returns the Machines at the end, and sets the MachineSet's replicas.
 func (m *modelled) settle(machines []model.Machine) []model.Machine {
 	for made := 0; ; {
 		replicas := model.MachineDeployment(m.replicas, m.machineSetReplicas, int32(len(machines)))
@@ -230,8 +228,8 @@ func (m *modelled) settle(machines []model.Machine) []model.Machine {
 	}
 }
 
-// kinds counts Machines that the model cannot or need not tell apart: new ones, and
-// healthy ones of the same second. All others are counted by name.
+// kinds counts Machines that the model does not distinguish: new ones, and healthy ones of the same
+// second. All others are counted by name.
 func (m *modelled) kinds(machines []model.Machine, known map[string]bool) map[string]int {
 	return lo.CountValuesBy(machines, func(machine model.Machine) string {
 		name := machine.Name

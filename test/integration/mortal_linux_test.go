@@ -13,11 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// becomeEnv names the program that this one is to become.
+// becomeEnv names the program that replaces this one.
 const becomeEnv = "INTEGRATION_BECOME"
 
-// TestMain makes this process end if the one that has started it does, and becomes
-// what mortal asks for.
+// TestMain makes this process end with its parent, and executes the program that mortal requests.
 func TestMain(m *testing.M) {
 	path := os.Getenv(becomeEnv)
 	signal := syscall.SIGTERM // Ginkgo stops what it has started
@@ -36,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mortal returns a program that is the one of the given path, and does not outlive this
-// process, however that ends: a test that has timed out or was killed cleans nothing up.
+// mortal returns a program that runs the one at the given path, and does not outlive this process,
+// however that ends: a test that has timed out or was killed does not clean up.
 func (e *environment) mortal(path string) string {
 	GinkgoHelper()
 	self, err := os.Executable()
@@ -45,7 +44,7 @@ func (e *environment) mortal(path string) string {
 	path, err = filepath.Abs(path)
 	Expect(err).NotTo(HaveOccurred())
 	script := filepath.Join(e.logs, filepath.Base(path))
-	// Collecting garbage is a fifth of an API server's work, unless it may use more memory.
+	// Garbage collection is a fifth of an API server's work, unless it can use more memory.
 	Expect(os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexport GOGC=off GOMEMLIMIT=1200MiB %s='%s'\nexec '%s' \"$@\"\n", becomeEnv, path, self), 0o700)).To(Succeed())
 	return script
 }

@@ -4,5 +4,5 @@
 
 package integration
 
-// mortal returns the path: only Linux ends a process with the one that has started it.
+// mortal returns the path: only Linux can end a process with its parent.
 func (*environment) mortal(path string) string { return path }

@@ -26,9 +26,9 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// startNeighbour starts a second operator until the specs of its container have ended. It
-// serves another Cluster in the namespace of the served one, whose workload cluster is a
-// control plane of its own.
+// startNeighbour starts a second operator until the specs of its container have ended. It serves
+// another Cluster in the namespace of the served one, whose workload cluster is a separate control
+// plane.
 func startNeighbour() *environment {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -45,9 +45,9 @@ func startNeighbour() *environment {
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster.Namespace, Name: e.cluster.Name}}
 		env.delete(ctx, cluster)
 		env.waitGone(ctx, cluster)
-		Expect(e.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "what the neighbour has no right to do")
+		Expect(e.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "forbidden requests of the neighbour")
 	})
-	// Metrics and names of controllers are the process's, and the first operator has them.
+	// Metrics and names of controllers are global, and the first operator has them.
 	registry := metrics.Registry
 	metrics.Registry = prometheus.NewRegistry()
 	defer func() { metrics.Registry = registry }()
@@ -55,7 +55,7 @@ func startNeighbour() *environment {
 	return e
 }
 
-// second is a manager whose controllers can have the names of another manager's.
+// second is a manager whose controllers can have the names of those of another manager.
 type second struct{ manager.Manager }
 
 // GetControllerOptions implements manager.Manager.
@@ -65,7 +65,7 @@ func (s second) GetControllerOptions() ctrlconfig.Controller {
 	return options
 }
 
-// objectsOf returns what there is of a Cluster of what operators and Cluster API make for
+// objectsOf returns the objects of a Cluster that operators and Cluster API have created for
 // claims, as a set of resources with names.
 func (e *environment) objectsOf(ctx context.Context, cluster types.NamespacedName) sets.Set[string] {
 	GinkgoHelper()
@@ -86,8 +86,8 @@ func (e *environment) objectsOf(ctx context.Context, cluster types.NamespacedNam
 	return found
 }
 
-// written returns what an operator has written, or tried to, in the namespace of the
-// Clusters since a mark, as objectsOf does.
+// written returns what an operator has written, or tried to, in the namespace of the Clusters since
+// a mark, in the form of objectsOf.
 func written(requests *requestLog, mark int) sets.Set[string] {
 	GinkgoHelper()
 	found := sets.New[string]()

@@ -31,8 +31,7 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// get reads an object anew. What a plain Get does not find in the response it
-// would leave as it was.
+// get reads an object into an empty one. A plain Get would keep fields that the response lacks.
 func (e *environment) get(ctx context.Context, object client.Object) error {
 	fresh := reflect.New(reflect.TypeOf(object).Elem())
 	if err := e.client.Get(ctx, client.ObjectKeyFromObject(object), fresh.Interface().(client.Object)); err != nil {
@@ -42,7 +41,7 @@ func (e *environment) get(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// manyConflicts is for objects that controllers write all the time, on a machine that is busy.
+// manyConflicts is for objects that controllers write all the time, on a busy machine.
 var manyConflicts = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.5, Steps: 20, Cap: time.Second}
 
 // change reads an object, changes it and writes it.
@@ -79,7 +78,7 @@ func (e *environment) setProviderID(ctx context.Context, claim *karpv1.NodeClaim
 	Expect(e.client.Status().Patch(ctx, claim, client.MergeFrom(before))).To(Succeed())
 }
 
-// exists tells whether an object exists, and reads it.
+// exists reports whether an object exists, and reads it.
 func (e *environment) exists(ctx context.Context, object client.Object) bool {
 	GinkgoHelper()
 	err := e.get(ctx, object)
@@ -87,7 +86,7 @@ func (e *environment) exists(ctx context.Context, object client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// waitGone waits until an object is gone.
+// waitGone waits until an object no longer exists.
 func (e *environment) waitGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	var nudged time.Time
@@ -98,11 +97,11 @@ func (e *environment) waitGone(ctx context.Context, object client.Object) {
 			e.nudge(ctx, claim)
 		}
 		return exists
-	}).Should(BeFalse(), "%T %s is still there", object, object.GetName())
+	}).Should(BeFalse(), "%T %s still exists", object, object.GetName())
 }
 
-// nudge makes core look at once whether the Machine of a claim is gone. It would
-// look every five seconds, and after any event of the claim or its Node.
+// nudge makes core check immediately whether the Machine of a claim still exists. Otherwise core
+// checks every five seconds, and after any event of the claim or its Node.
 func (e *environment) nudge(ctx context.Context, claim *karpv1.NodeClaim) {
 	GinkgoHelper()
 	if len(e.machinesOf(ctx, claim)) > 0 {
@@ -118,14 +117,13 @@ func (e *environment) nudge(ctx context.Context, claim *karpv1.NodeClaim) {
 	}
 }
 
-// delete deletes an object, without waiting until it is gone.
+// delete deletes an object without waiting for its removal.
 func (e *environment) delete(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(e.client.Delete(ctx, object)).To(Succeed())
 }
 
-// forceGone deletes an object and removes its finalizers, as users do who have lost
-// patience.
+// forceGone deletes an object and removes its finalizers, as impatient users do.
 func (e *environment) forceGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	e.delete(ctx, object)
@@ -183,8 +181,8 @@ func (e *environment) waitMachine(ctx context.Context, claim *karpv1.NodeClaim) 
 	return &live[0]
 }
 
-// waitReplicas waits until the one scalable resource of a fixture has that many
-// replicas and Machines.
+// waitReplicas waits until the only scalable resource of a fixture has the given number of replicas
+// and Machines.
 func (e *environment) waitReplicas(ctx context.Context, f *fixture, want int) *scalable.Resource {
 	GinkgoHelper()
 	var found *scalable.Resource
@@ -196,7 +194,7 @@ func (e *environment) waitReplicas(ctx context.Context, f *fixture, want int) *s
 	return found
 }
 
-// leftovers returns the names of all objects that are made for claims.
+// leftovers returns the names of all objects that were created for claims.
 func (e *environment) leftovers(ctx context.Context) []string {
 	GinkgoHelper()
 	var found []string
@@ -204,8 +202,8 @@ func (e *environment) leftovers(ctx context.Context) []string {
 	return found
 }
 
-// eachMade calls a function with all objects that are made for claims, and their kinds
-// and names.
+// eachMade calls a function with all objects that were created for claims, and their kinds and
+// names.
 func (e *environment) eachMade(ctx context.Context, do func(name string, object client.Object)) {
 	GinkgoHelper()
 	for kind, list := range map[string]client.ObjectList{
@@ -226,7 +224,7 @@ func (e *environment) eachMade(ctx context.Context, do func(name string, object 
 	}
 }
 
-// nodeOf returns the Node of a provider ID, nil if there is none.
+// nodeOf returns the Node of a provider ID; nil if there is none.
 func (e *environment) nodeOf(ctx context.Context, providerID string) *corev1.Node {
 	GinkgoHelper()
 	nodes := &corev1.NodeList{}
@@ -248,8 +246,8 @@ func (e *environment) simulated(ctx context.Context, machine *clusterv1.Machine)
 	return instance
 }
 
-// provision reports a Machine's instance as provisioned, once it has a provider
-// ID: then the Machine gets it.
+// provision reports a Machine's instance as provisioned when it has a provider ID, so that the
+// Machine gets the ID.
 func (e *environment) provision(ctx context.Context, machine *clusterv1.Machine) {
 	GinkgoHelper()
 	Eventually(ctx, func() string { return e.simulated(ctx, machine).Spec.ProviderID }).ShouldNot(BeEmpty())
@@ -259,7 +257,7 @@ func (e *environment) provision(ctx context.Context, machine *clusterv1.Machine)
 	Expect(e.client.Status().Patch(ctx, instance, client.MergeFrom(before))).To(Succeed())
 }
 
-// hold keeps an object that is deleted from going, until release or the spec's end.
+// hold delays the removal of a deleted object until release is called or the spec ends.
 func (e *environment) hold(ctx context.Context, object client.Object) (release func(context.Context)) {
 	GinkgoHelper()
 	const finalizer = "integration.test/hold"
@@ -289,8 +287,8 @@ func (e *environment) versions(ctx context.Context) map[string]string {
 	return versions
 }
 
-// waitQuiet waits until nothing is left of other specs, and nothing is written
-// for some seconds.
+// waitQuiet waits until no objects of other specs are left, and nothing is written for some
+// seconds.
 func (e *environment) waitQuiet(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	Eventually(ctx, func() []karpv1.NodeClaim {
@@ -302,5 +300,5 @@ func (e *environment) waitQuiet(ctx context.Context, f *fixture) {
 	Eventually(ctx, func() map[string]string {
 		before, now = now, e.versions(ctx)
 		return before
-	}).WithPolling(still).Should(WithTransform(func(map[string]string) bool { return maps.Equal(before, now) }, BeTrue()), "what is written all the time")
+	}).WithPolling(still).Should(WithTransform(func(map[string]string) bool { return maps.Equal(before, now) }, BeTrue()), "objects that are written all the time")
 }

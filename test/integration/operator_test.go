@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// timings are shorter than those of production where the simulated infrastructure is faster
-// than what they allow for. On the local stack the operator has its own.
+// timings are shorter than in production where the simulated infrastructure is faster than they
+// allow for. On the local stack the operator uses its defaults.
 var timings = func() operator.Timings {
 	t := operator.ProductionTimings()
 	t.Settle, t.ReadyPoll = 4*time.Second, time.Second
@@ -62,7 +62,7 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 }
 
 var _ = Describe("The operator", func() {
-	It("ends when it is told to while it starts", func(ctx SpecContext) {
+	It("stops when it is interrupted while it starts", func(ctx SpecContext) {
 		operatorCtx, stop := context.WithCancel(ctx)
 		operatorCtx, op := env.newOperator(operatorCtx, &requestLog{})
 		stop()

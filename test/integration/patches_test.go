@@ -22,17 +22,17 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// Only MachineDeployments share what they refer to; of MachinePools, each has objects of
-// its own (pools_objects_test.go).
+// Only MachineDeployments share what they refer to; each MachinePool has its own objects
+// (pools_objects_test.go).
 var _ = Describe("Patches", func() {
-	It("make one copy of the base for each content, owned by its users, that goes with them", func(ctx SpecContext) {
+	It("make one copy of the base for each content, owned by its users and deleted with them", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("patched").delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{}
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
 			v1alpha1.Offering{Zone: "zone-b", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
 		f.createReady(ctx)
-		Expect(f.copies(ctx)).To(BeEmpty(), "copies are made when they are needed")
+		Expect(f.copies(ctx)).To(BeEmpty(), "copies are created when they are needed")
 
 		By("launching in two zones")
 		a, b := f.newClaim(), f.newClaim()
@@ -59,7 +59,7 @@ var _ = Describe("Patches", func() {
 			Expect(resource.References()).To(ConsistOf(HaveField("Name", copied.Name)))
 		}
 
-		By("deleting the copy: it comes back as it was")
+		By("deleting the copy: it is created again unchanged")
 		env.delete(ctx, &copied)
 		Eventually(ctx, func(g Gomega) {
 			copies := f.copies(ctx)
@@ -79,7 +79,7 @@ var _ = Describe("Patches", func() {
 		Expect(env.get(ctx, a)).To(Succeed())
 		Expect(a.DeletionTimestamp).To(BeNil())
 
-		By("deleting all claims: resources and copies go")
+		By("deleting all claims: resources and copies are deleted")
 		for _, claim := range f.all(ctx) {
 			env.delete(ctx, &claim)
 		}
@@ -93,7 +93,7 @@ var _ = Describe("Patches", func() {
 })
 
 var _ = forEachKind("Patches", func(k kind) {
-	DescribeTable("that are wrong for all offerings keep the template from being Ready until they are mended",
+	DescribeTable("that are wrong for all offerings make the template not Ready until they are corrected",
 		func(ctx SpecContext, name string, patches []v1alpha1.Patch, reason string, words ...string) {
 			f := k.newFixture(name)
 			f.template.Spec.Patches = patches
@@ -136,7 +136,7 @@ var _ = forEachKind("Patches", func(k kind) {
 			g.Expect(condition.Message).To(ContainSubstring(instanceType + "/zone-b/on-demand"))
 		}).Should(Succeed())
 
-		By("launching: the cheapest is wrong, so it is the other one")
+		By("launching: the cheapest is wrong, so the other one is used")
 		claim := f.newClaim()
 		claim.Spec.Requirements[1].Values = []string{zone, "zone-b"}
 		Expect(env.client.Create(ctx, claim)).To(Succeed())
@@ -158,7 +158,7 @@ func patch(op, field, template string) v1alpha1.Patch {
 	return v1alpha1.Patch{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{operation}}
 }
 
-// copies returns the infrastructure templates that the operator has made for the fixture.
+// copies returns the infrastructure templates that the operator has generated for the fixture.
 func (f *fixture) copies(ctx context.Context) []infrav1.SimulatedMachineTemplate {
 	GinkgoHelper()
 	list := &infrav1.SimulatedMachineTemplateList{}

@@ -15,12 +15,12 @@ import (
 )
 
 var _ = forEachKind("A claim", func(k kind) {
-	It("becomes a Node by way of a scalable resource and a Machine, and takes them along when it goes", func(ctx SpecContext) {
+	It("becomes a Node through a scalable resource and a Machine, and is deleted with them", func(ctx SpecContext) {
 		f := k.newFixture("path").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 
-		By("looking at what was made")
+		By("reading what was created")
 		resource := f.resource(ctx)
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.TemplateHashAnnotation, resource.GetLabels()[v1alpha1.TemplateHashLabel]))
@@ -67,7 +67,7 @@ var _ = forEachKind("A claim", func(k kind) {
 		Expect(f.resource(ctx).GetAnnotations()).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
 	})
 
-	It("leaves a scalable resource that is deleted when it was empty for emptyTTL", func(ctx SpecContext) {
+	It("leaves a scalable resource that is deleted when it has been empty for emptyTTL", func(ctx SpecContext) {
 		f := k.newFixture("ttl").delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
 		f.createReady(ctx)

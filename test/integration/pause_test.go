@@ -26,9 +26,9 @@ func (e *environment) cloudProvider() *cloudprovider.CloudProvider {
 	return cloudprovider.New(e.operator.Clusters, catalog.New(e.operator.Clusters), clock.RealClock{})
 }
 
-// launchPaused creates a claim whose scalable resource exists and is paused, so that no Machine
-// is asked for. A paused resource is not offered, so the claim is launched before the pause, while
-// the resource's replicas cannot be raised.
+// launchPaused creates a claim whose scalable resource exists and is paused, so that no Machine is
+// requested. A paused resource is not offered, so the claim is launched before the pause, while the
+// resource's replicas cannot be raised.
 func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 	GinkgoHelper()
 	resource := f.resource(ctx).API()
@@ -41,8 +41,8 @@ func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 	env.delete(ctx, raise)
 }
 
-// refuseRaises lets nobody raise the replicas of the fixture's scalable resources, by a webhook
-// that does not answer, until the returned object is deleted.
+// refuseRaises rejects higher replicas of the fixture's scalable resources, with a webhook that
+// does not respond, until the returned object is deleted.
 func (f *fixture) refuseRaises(ctx context.Context) client.Object {
 	GinkgoHelper()
 	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -62,7 +62,7 @@ func (f *fixture) refuseRaises(ctx context.Context) client.Object {
 	}
 	Expect(env.client.Create(ctx, webhook)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, webhook))).To(Succeed()) })
-	// The API server acts on it as soon as it has seen it.
+	// The API server uses it as soon as it has seen it.
 	resource := f.resource(ctx).API()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":100}}`))
 	Eventually(ctx, func() error { return env.client.Patch(ctx, resource, patch, client.DryRunAll) }).
@@ -87,7 +87,7 @@ var _ = forEachKind("A pause", func(k kind) {
 			return f.pool.StatusConditions().Root().IsTrue()
 		}).Should(BeFalse(), "the NodePool, of which nothing can be launched")
 
-		By("deleting a claim and making another meanwhile")
+		By("deleting a claim and creating another in the meantime")
 		machine := env.waitMachine(ctx, claims[0])
 		env.delete(ctx, claims[0])
 		refused := f.launchOne(ctx)
@@ -98,9 +98,9 @@ var _ = forEachKind("A pause", func(k kind) {
 			g.Expect(env.exists(ctx, claims[0])).To(BeTrue(), "its claim waits")
 			g.Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(3))
 		}).WithTimeout(deleteInterval + time.Second).Should(Succeed())
-		Expect(env.exists(ctx, refused)).To(BeFalse(), "a claim that cannot be launched goes, for Karpenter to try again")
+		Expect(env.exists(ctx, refused)).To(BeFalse(), "a claim that cannot be launched is deleted, so that Karpenter tries again")
 
-		By("going on")
+		By("resuming")
 		env.pauseCluster(ctx, false)
 		env.waitGone(ctx, claims[0])
 		Expect(env.exists(ctx, machine)).To(BeFalse())
@@ -111,7 +111,7 @@ var _ = forEachKind("A pause", func(k kind) {
 		Expect(machines.everDeleted()).To(ConsistOf(machine.Name))
 	})
 
-	It("of a scalable resource takes its offering off the list, and nobody else's", func(ctx SpecContext) {
+	It("of a scalable resource makes only its offering unavailable", func(ctx SpecContext) {
 		f := k.newFixture("pausedresource").withCheap(ctx, nil).createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)

@@ -17,15 +17,15 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// Each MachinePool has a machine pool of its own, while MachineDeployments share what they
-// refer to (patches_test.go).
+// Each MachinePool has its own machine pool, while MachineDeployments share what they refer to
+// (patches_test.go).
 var _ = Describe("The objects of a MachinePool", func() {
-	It("are made from the template with its patches, come again when they are deleted, and go with it", func(ctx SpecContext) {
+	It("are generated from the template with its patches, created again if they are deleted, and deleted with it", func(ctx SpecContext) {
 		f := machinePools.newFixture("objects").breaks(history.WrongDelete).delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.createReady(ctx)
-		Expect(f.simulatedPools(ctx)).To(BeEmpty(), "they are made when they are needed")
+		Expect(f.simulatedPools(ctx)).To(BeEmpty(), "they are created when they are needed")
 		claim := f.launchOne(ctx)
 		env.waitMachine(ctx, claim)
 
@@ -40,7 +40,7 @@ var _ = Describe("The objects of a MachinePool", func() {
 		Expect(env.simulated(ctx, env.waitMachine(ctx, claim)).Spec.Zone).To(Equal(zone))
 		Expect(f.copies(ctx)).To(BeEmpty(), "templates")
 
-		By("deleting the machine pool: its instances go, another comes, and the claim gets a Machine of that")
+		By("deleting the machine pool: its instances are deleted, another pool is created, and the claim gets one of its Machines")
 		Eventually(ctx, func() string { return env.providerID(ctx, claim) }).Should(HavePrefix("sim://"))
 		lost := env.waitMachine(ctx, claim)
 		env.delete(ctx, pool)
@@ -51,7 +51,7 @@ var _ = Describe("The objects of a MachinePool", func() {
 		Expect(env.waitMachine(ctx, claim).UID).NotTo(Equal(lost.UID))
 		env.waitReplicas(ctx, f, 1)
 
-		By("deleting the claim: the MachinePool goes, and what was made for it")
+		By("deleting the claim: the MachinePool is deleted with what was generated for it")
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
 		Eventually(ctx, func(g Gomega) {
@@ -60,7 +60,7 @@ var _ = Describe("The objects of a MachinePool", func() {
 		}).Should(Succeed())
 	})
 
-	It("have other names when their content is another, and those in use stay as they are", func(ctx SpecContext) {
+	It("have other names if their content differs, and those in use do not change", func(ctx SpecContext) {
 		f := machinePools.newFixture("contents").delays(0, 0, never)
 		onlyB := patch("add", "region", "elsewhere")
 		onlyB.EnabledIf = `{{ eq .zone "zone-b" }}`

@@ -14,10 +14,10 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// What is refused of MachinePools: nobody but an infrastructure provider acts on their
-// replicas, and not each does it so that a single claim can be served.
+// Some MachinePools are rejected: only an infrastructure provider acts on their replicas, and some
+// providers cannot serve single claims.
 var _ = Describe("A MachinePool that cannot serve claims", func() {
-	It("because it has no Machines is refused before there is any instance", func(ctx SpecContext) {
+	It("because it has no Machines is rejected before any instance exists", func(ctx SpecContext) {
 		f := machinePools.newFixture("nomachines").behaving(infrav1.PoolBehavior{WithoutMachines: true}).createReady(ctx)
 		instances := f.watchInstances(ctx)
 		claim := f.launchOne(ctx)
@@ -26,13 +26,13 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		env.waitGone(ctx, claim)
 		Expect(f.resource(ctx).Replicas()).To(BeZero())
 		Expect(f.available(ctx, instanceType)).To(BeFalse())
-		By("launching another claim all the same")
+		By("launching another claim nevertheless")
 		env.waitGone(ctx, f.launchOne(ctx))
 		Consistently(ctx, instances.everCreated).Should(BeEmpty())
 		Expect(f.resource(ctx).Replicas()).To(BeZero())
 	})
 
-	It("because somebody else sets its replicas is left alone until that ends", func(ctx SpecContext) {
+	It("because another controller sets its replicas is not changed until that ends", func(ctx SpecContext) {
 		f := machinePools.newFixture("managed").createReady(ctx)
 		claims := f.launch(ctx, 2)
 		for _, claim := range claims {
@@ -41,11 +41,11 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		machine := env.waitMachine(ctx, claims[0])
 		instances := f.watchInstances(ctx)
 		pool := f.resource(ctx)
-		env.annotate(ctx, pool.API(), clusterv1.ReplicasManagedByAnnotation, new("somebody"))
+		env.annotate(ctx, pool.API(), clusterv1.ReplicasManagedByAnnotation, new("an-autoscaler"))
 		f.waitNotReady(ctx, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonScalableResourceUnusable,
 			"another controller sets the replicas of MachinePool fleet/"+pool.GetName(), "turn that off", clusterv1.ReplicasManagedByAnnotation)
 
-		By("deleting a claim, and setting replicas as somebody else would")
+		By("deleting a claim, and setting replicas as that controller would")
 		env.delete(ctx, claims[0])
 		env.change(ctx, pool.API(), func() { pool.SetReplicas(3, metav1.Now().Time) })
 		Eventually(ctx, func() int { return len(f.machines(ctx)) }).Should(Equal(3))
@@ -70,7 +70,7 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		env.waitFor(ctx, f.launchOne(ctx), karpv1.ConditionTypeInitialized)
 	})
 
-	It("because its infrastructure is in use by somebody else is refused", func(ctx SpecContext) {
+	It("because its infrastructure is in use by another owner is rejected", func(ctx SpecContext) {
 		f := machinePools.newFixture("inuse")
 		other := machinePools.newFixture("inuseother").createReady(ctx)
 		theirs := other.createResource(ctx)
@@ -84,7 +84,7 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 })
 
 var _ = Describe("An infrastructure template of the wrong kind", func() {
-	DescribeTable("keeps the template from being Ready, and the message says what to name",
+	DescribeTable("makes the template not Ready, and the message names the correct kind",
 		func(ctx SpecContext, k, wrong kind, words ...string) {
 			f := k.newFixture("wrongkind")
 			right := f.template.Spec.Template.Spec.InfrastructureRef
@@ -106,7 +106,7 @@ var _ = Describe("An infrastructure template of the wrong kind", func() {
 })
 
 var _ = Describe("A machine pool without an owner", func() {
-	It("can be what MachinePools are made from, and stays as it is", func(ctx SpecContext) {
+	It("can be the base of MachinePools, and does not change", func(ctx SpecContext) {
 		f := machinePools.newFixture("ownerless")
 		base := &infrav1.SimulatedMachinePool{
 			ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: f.name, Labels: map[string]string{"team": "platform"}},

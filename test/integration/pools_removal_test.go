@@ -17,9 +17,8 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// How a Machine of a MachinePool leaves depends on what the infrastructure provider does
-// with instances that are annotated, deleted, or more than there are to be; see
-// docs/design/machinepools.md.
+// How a Machine of a MachinePool is removed depends on what the infrastructure provider does with
+// annotated, deleted and surplus instances; see docs/design/machinepools.md.
 var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 	// launched returns claims that have become Nodes, and the names of their instances.
 	launched := func(ctx context.Context, f *fixture, count int) (claims []*karpv1.NodeClaim, instances []string) {
@@ -32,7 +31,7 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		return claims, instances
 	}
 
-	DescribeTable("is the only one that goes with its claim, and is never replaced",
+	DescribeTable("is the only one that is deleted with its claim, and is never replaced",
 		func(ctx SpecContext, name string, behavior infrav1.PoolBehavior) {
 			f := machinePools.newFixture(name).behaving(behavior).createReady(ctx)
 			instances := f.watchInstances(ctx)
@@ -45,7 +44,7 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 			Consistently(ctx, instances.everCreated).Should(ConsistOf(names))
 			Expect(instances.everDeleted()).To(ConsistOf(names[2]))
 
-			By("deleting three while others come")
+			By("deleting three while others are created")
 			for _, i := range []int{0, 1, 4} {
 				env.delete(ctx, claims[i])
 			}
@@ -63,10 +62,10 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 			}
 		},
 		Entry("with a strict provider", "strict", infrav1.PoolBehavior{}),
-		Entry("with one that removes what is annotated at once, like Azure's", "azure", infrav1.PoolBehavior{RemoveAnnotated: true}),
+		Entry("with one that immediately removes annotated instances, like Azure's", "azure", infrav1.PoolBehavior{RemoveAnnotated: true}),
 	)
 
-	It("goes in time, whatever somebody writes as the times that are waited from", func(ctx SpecContext) {
+	It("is deleted in time, even if a user spoils the times in its annotations", func(ctx SpecContext) {
 		f := machinePools.newFixture("times").createReady(ctx)
 		claims, _ := launched(ctx, f, 1)
 		machine := env.waitMachine(ctx, claims[0])
@@ -85,7 +84,7 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		env.waitGone(ctx, machine)
 	})
 
-	It("takes the claim along if it ends by itself, and the next claim gets another", func(ctx SpecContext) {
+	It("ends its claim if it fails, and the next claim gets another", func(ctx SpecContext) {
 		f := machinePools.newFixture("ends").breaks(history.WrongDelete).createReady(ctx)
 		claims, names := launched(ctx, f, 2)
 		instance := env.simulated(ctx, env.waitMachine(ctx, claims[0]))
@@ -104,9 +103,9 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 			HaveField("Name", other.Name), HaveField("Name", names[1])))
 	})
 
-	It("is replaced once if it ends while it boots, and its provider does not tell", func(ctx SpecContext) {
+	It("is replaced once if it fails while it boots, and its provider does not report that", func(ctx SpecContext) {
 		f := machinePools.newFixture("untold").breaks(history.WrongDelete).delays(0, 0, never)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute} // what replaces it is there before the loss is known
+		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute} // its replacement exists before the loss is known
 		f.createReady(ctx)
 		instances := f.watchInstances(ctx)
 		claim := f.launchOne(ctx)

@@ -16,12 +16,12 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
 
-// poolSpec returns the spec of the machine pools that are made for a fixture of MachinePools.
+// poolSpec returns the spec of the machine pools that are generated for a fixture of MachinePools.
 func (f *fixture) poolSpec() *infrav1.SimulatedMachinePoolSpec {
 	return &f.infrastructure.(*infrav1.SimulatedMachinePoolTemplate).Spec.Template.Spec
 }
 
-// behaving sets which provider the machine pools of a fixture are like.
+// behaving sets the behavior of the machine pools of a fixture.
 func (f *fixture) behaving(behavior infrav1.PoolBehavior) *fixture {
 	f.poolSpec().Behavior = behavior
 	return f

@@ -17,11 +17,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
-// These specs are what can go wrong when the provider ID of a launched claim
-// changes (the table in the project's notes on Karpenter core).
+// These specs cover what can go wrong when the provider ID of a launched claim changes
+// (docs/design/provider-ids.md).
 var _ = forEachKind("A claim's provider ID", func(k kind) {
-	It("is provisional from the launch on, and then the Machine's, also if the Node joins before", func(ctx SpecContext) {
-		// The instance has an ID and a Node at once; the Machine learns of it later.
+	It("is provisional from the launch on, and then the Machine's, even if the Node joins before", func(ctx SpecContext) {
+		// The instance has an ID and a Node immediately; the Machine gets the ID later.
 		f := k.newFixture("swap").delays(0, never, 0).createReady(ctx)
 		steps := env.watchClaims(ctx)
 		claim := f.newClaim()
@@ -42,11 +42,11 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 			g.Expect(env.stateNodesOf(claim)).To(HaveLen(1))
 		}).Should(Succeed())
 
-		By("letting the Machine learn of its provider ID")
+		By("letting the Machine get its provider ID")
 		env.provision(ctx, machine)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		Expect(claim.Status.ProviderID).To(Equal(node.Spec.ProviderID))
-		// They come on a watch of their own.
+		// They arrive on a separate watch.
 		Eventually(ctx, func() []claimStep { return steps.of(claim) }).Should(Equal([]claimStep{
 			{"", false},
 			{provisionalID(claim), false},
@@ -86,7 +86,7 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 		Expect(ids).To(HaveLen(len(claims)))
 	})
 
-	It("is mended when core puts the provisional one back, without another launch", func(ctx SpecContext) {
+	It("is corrected when core writes the provisional one again, without another launch", func(ctx SpecContext) {
 		f := k.newFixture("heal").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -107,14 +107,14 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 		Expect(patches[0].body).NotTo(ContainSubstring("conditions"))
 	})
 
-	It("is not taken from another claim, and the others go on", func(ctx SpecContext) {
+	It("is not taken from another claim, and the others continue", func(ctx SpecContext) {
 		owner := k.newFixture("owner").breaks(history.ProviderID).delays(never, never, 0).createReady(ctx)
 		late := k.newFixture("late").delays(0, never, never).createReady(ctx)
 
 		By("giving a claim, by hand, the ID that another one's Machine is about to have")
 		has, wants := owner.launchOne(ctx), late.launchOne(ctx)
 		env.waitMachine(ctx, has)
-		env.annotate(ctx, owner.resource(ctx).API(), clusterv1.PausedAnnotation, new("")) // so that it is not mended
+		env.annotate(ctx, owner.resource(ctx).API(), clusterv1.PausedAnnotation, new("")) // so that it is not corrected
 		machine := env.waitMachine(ctx, wants)
 		var id string
 		Eventually(ctx, func() string {
@@ -135,7 +135,7 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 		Eventually(ctx, func() string { return env.providerID(ctx, other) }).Should(And(HavePrefix("sim://"), Not(Equal(id))))
 		Expect(env.providerID(ctx, wants)).To(Equal(provisionalID(wants)))
 
-		By("letting the first claim be mended")
+		By("letting the first claim be corrected")
 		env.annotate(ctx, owner.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 		env.waitProviderID(ctx, has, provisionalID(has))
 		env.waitProviderID(ctx, wants, id)

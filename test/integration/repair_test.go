@@ -28,14 +28,14 @@ var _ = Describe("With the feature gate NodeRepair", func() {
 		}
 		sick, healthy := claims[0], claims[1]
 
-		By("the kubelet of one reports a problem, and nobody else reports for it")
+		By("the kubelet of one reports a problem, and no other component reports for it")
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: sick.Status.NodeName}}
 		env.annotate(ctx, node, infrastructure.KwokAnnotation, nil)
 		unready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletNotReady","lastTransitionTime":"`+time.Now().UTC().Format(time.RFC3339)+`"}]}}`))
 		Expect(env.client.Status().Patch(ctx, node, unready)).To(Succeed())
 
 		env.later(ctx, 31*time.Minute, sick, func(g Gomega) {
-			g.Expect(apierrors.IsNotFound(env.get(ctx, sick))).To(BeTrue(), "NodeClaim %s is gone", sick.Name)
+			g.Expect(apierrors.IsNotFound(env.get(ctx, sick))).To(BeTrue(), "NodeClaim %s still exists", sick.Name)
 			g.Expect(f.machines(ctx)).To(HaveLen(1))
 		})
 		Expect(env.get(ctx, healthy)).To(Succeed())

@@ -22,7 +22,7 @@ type request struct {
 	body   string
 	// status of the response; 0 if there was none.
 	status int
-	// forbidden tells that the operator has no right to do this.
+	// forbidden is whether the operator has no right to do this.
 	forbidden bool
 }
 
@@ -30,24 +30,24 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s %d %s", r.method, r.path, r.status, r.body)
 }
 
-// write tells whether the request changed an object, or tried to. Events are not
-// counted: they tell of changes, and core publishes them as it likes.
+// write reports whether the request changed an object, or tried to. Events do not count: they
+// report changes, and core publishes them at any time.
 func (r request) write() bool {
 	return r.method != http.MethodGet && !strings.Contains(r.path, "/events")
 }
 
-// accepted tells whether the API server did what was asked for.
+// accepted reports whether the API server accepted the request.
 func (r request) accepted() bool {
 	return r.status >= 200 && r.status < 300
 }
 
-// requestLog remembers requests. Its zero value is ready to use.
+// requestLog records requests. Its zero value is ready to use.
 type requestLog struct {
 	mu       sync.Mutex
 	requests []request
 }
 
-// wrap returns a transport whose requests are remembered.
+// wrap returns a transport whose requests are recorded.
 func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		entry := request{method: r.Method, path: r.URL.Path, watch: r.URL.Query().Get("watch") != "", dryRun: r.URL.Query().Get("dryRun") != ""}

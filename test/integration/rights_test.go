@@ -21,10 +21,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
 )
 
-// The operator's ServiceAccount, as config/default has it.
+// The operator's ServiceAccount in config/default.
 const operatorAccount = "system:serviceaccount:karpenter-capi-system:karpenter-capi-manager"
 
-// grant applies the rights that the operator is installed with.
+// grant applies the rights from the installation of the operator.
 func (e *environment) grant(ctx context.Context) {
 	GinkgoHelper()
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
@@ -40,15 +40,15 @@ func (e *environment) grant(ctx context.Context) {
 	}
 }
 
-// asOperator returns a configuration with the rights of the operator's ServiceAccount, and no others.
+// asOperator returns a configuration with only the rights of the operator's ServiceAccount.
 func (e *environment) asOperator() *rest.Config {
 	config := rest.CopyConfig(e.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorAccount, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	return config
 }
 
-// forbidden tells whether the API server refused a request because whoever made it has no right to. Admission has the same
-// status.
+// forbidden reports whether the API server rejected a request because the client has no right to send it. Admission
+// returns the same status.
 func forbidden(response *http.Response) (bool, error) {
 	if response.StatusCode != http.StatusForbidden {
 		return false, nil
@@ -62,8 +62,8 @@ func forbidden(response *http.Response) (bool, error) {
 }
 
 var _ = Describe("The operator's rights", func() {
-	// If this were not refused, no spec would show that the rights are enough.
-	It("are limited, and a request beyond them is seen", func(ctx SpecContext) {
+	// If this were not rejected, no spec would show that the rights are sufficient.
+	It("are limited, and a request beyond them is recorded", func(ctx SpecContext) {
 		requests := &requestLog{}
 		config := env.asOperator()
 		config.Wrap(requests.wrap)

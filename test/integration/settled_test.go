@@ -29,7 +29,7 @@ var _ = forEachKind("A settled cluster", func(k kind) {
 		env.waitReplicas(ctx, f, len(claims))
 		env.waitQuiet(ctx, f)
 
-		By("letting the running operator look at everything again")
+		By("letting the running operator reconcile everything again")
 		resource := f.resource(ctx)
 		mark := env.requests.mark()
 		for controller, object := range map[string]client.Object{"capi.machinetemplate": f.template, "capi.scalableresource": resource.API(), "capi.nodeclaim": resource.API()} {
@@ -42,7 +42,7 @@ var _ = forEachKind("A settled cluster", func(k kind) {
 		Expect(env.requests.since(mark, request.write)).To(BeEmpty(), "writes of the operator")
 		versions := env.versions(ctx)
 
-		By("starting anew")
+		By("starting a fresh operator")
 		requests := &requestLog{}
 		running, stop := context.WithCancel(context.Background())
 		DeferCleanup(stop)

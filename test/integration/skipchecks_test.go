@@ -16,7 +16,7 @@ import (
 const skipChecks = clusterv1.MachineSetSkipPreflightChecksAnnotation
 
 var _ = Describe("Annotations of scalable resources", func() {
-	It("let a MachineSet that is blocked now create its Machines", func(ctx SpecContext) {
+	It("let a blocked MachineSet create its Machines", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("skipchecks").delays(0, 0, never).createReady(ctx)
 		env.upgradeControlPlane(ctx)
 		claim := f.launchOne(ctx)
@@ -37,7 +37,7 @@ var _ = Describe("Annotations of scalable resources", func() {
 	})
 
 	forEachKind("are changed in place", func(k kind) {
-		It("and removed with their key, and those of others stay", func(ctx SpecContext) {
+		It("and removed with their key, and those of other field managers stay", func(ctx SpecContext) {
 			f := k.newFixture("annotated").delays(0, 0, never)
 			f.template.Spec.Template.ScalableResourceAnnotations = map[string]string{"example.com/a": "1", "example.com/b": "1"}
 			f.createReady(ctx)
@@ -59,8 +59,8 @@ var _ = Describe("Annotations of scalable resources", func() {
 		})
 	})
 
-	// MachinePools have objects of their own instead of copies of templates.
-	It("that Cluster API reads from templates are on existing copies as they are on the base", func(ctx SpecContext) {
+	// MachinePools have their own objects instead of copies of templates.
+	It("that Cluster API reads from templates are copied from the base to existing copies", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("copied").delays(0, 0, never)
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.createReady(ctx)

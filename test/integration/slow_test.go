@@ -9,7 +9,7 @@ import (
 )
 
 var _ = forEachKind("A slow offering", func(k kind) {
-	It("does not hold up a fast one, nor Karpenter's view of the cluster", func(ctx SpecContext) {
+	It("delays neither a fast one nor Karpenter's view of the cluster", func(ctx SpecContext) {
 		slow := k.newFixture("slow").delays(never, never, 0).createReady(ctx)
 		fast := k.newFixture("fast").createReady(ctx)
 

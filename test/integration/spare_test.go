@@ -41,7 +41,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		Expect(env.get(ctx, machine)).To(Succeed())
 		Expect(machine.Annotations).NotTo(HaveKey(v1alpha1.SpareSinceAnnotation))
 
-		By("booting the machine at last")
+		By("booting the machine")
 		instance := env.simulated(ctx, machine)
 		env.change(ctx, instance, func() { instance.Spec.Delays = infrav1.Delays{} })
 		env.waitFor(ctx, second, karpv1.ConditionTypeInitialized)
@@ -50,14 +50,14 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		Expect(env.stateNodesOf(second)).To(HaveLen(1))
 	})
 
-	It("that nobody takes goes after spareTTL, and is not replaced", func(ctx SpecContext) {
+	It("that no claim needs is deleted after spareTTL, and not replaced", func(ctx SpecContext) {
 		f := k.newFixture("untaken").delays(0, 0, never)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		f.createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 2)
 		stays, goes := env.waitMachine(ctx, claims[0]), env.waitMachine(ctx, claims[1])
-		// A provider ID is no reason to give it up: it may have come just now.
+		// A provider ID is no reason to delete it: the Machine can have just got it.
 		Eventually(ctx, func() string { return env.providerID(ctx, claims[1]) }).Should(HavePrefix("sim://"))
 		env.delete(ctx, claims[1])
 		env.waitGone(ctx, claims[1])
@@ -71,7 +71,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		Expect(machines.everDeleted()).To(ConsistOf(goes.Name))
 	})
 
-	It("is not kept if it has its provider ID and never becomes a Node", func(ctx SpecContext) {
+	It("is not kept if it has its provider ID and never gets a Node", func(ctx SpecContext) {
 		f := k.newFixture("never").delays(0, 0, never)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Hour}
 		f.createReady(ctx)
@@ -85,7 +85,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		env.waitReplicas(ctx, f, 0)
 	})
 
-	It("whose claim lost its finalizer by force is released, or goes if it has a Node", func(ctx SpecContext) {
+	It("whose claim lost its finalizer by force is unlinked, or deleted if it has a Node", func(ctx SpecContext) {
 		f := k.newFixture("forced").breaks(history.Finalizer)
 		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
 		f.createReady(ctx)
@@ -109,7 +109,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 				env.annotate(ctx, node, "integration.test/nudge", new(time.Now().String()))
 			}
 			return env.exists(ctx, used)
-		}).Should(BeFalse(), "the Machine of a claim that is gone")
+		}).Should(BeFalse(), "the Machine of a claim that no longer exists")
 		env.waitReplicas(ctx, f, 0)
 	})
 })

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 )
 
-// stateNodesOf returns the nodes of core's view that belong to a claim.
+// stateNodesOf returns the nodes in core's view that belong to a claim.
 func (e *environment) stateNodesOf(claim *karpv1.NodeClaim) []*state.StateNode {
 	return e.stateNodes(func(n *state.StateNode) bool { return n.NodeClaim != nil && n.NodeClaim.Name == claim.Name })
 }
 
-// stateNodes returns the nodes of core's view that match.
+// stateNodes returns the nodes in core's view that match.
 func (e *environment) stateNodes(match func(*state.StateNode) bool) []*state.StateNode {
 	var found []*state.StateNode
 	for node := range e.state.Nodes() {
@@ -37,15 +37,15 @@ func (e *environment) usedCPU(f *fixture) int64 {
 	return resources.Cpu().Value()
 }
 
-// stateWatch looks at core's view all the time.
+// stateWatch reads core's view all the time.
 type stateWatch struct {
 	mu       sync.Mutex
 	maxNodes int
 	maxCPU   int64
 }
 
-// watchState looks, until the spec ends, at how many nodes a claim has in core's
-// view, and at what its NodePool is said to use.
+// watchState records, until the spec ends, how many nodes a claim has in core's view, and the usage
+// of its NodePool.
 func (f *fixture) watchState(claim *karpv1.NodeClaim) *stateWatch {
 	w := &stateWatch{}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -80,19 +80,19 @@ func (w *stateWatch) most() (nodes int, cpu int64) {
 	return w.maxNodes, w.maxCPU
 }
 
-// claimStep is what a claim looked like after an event.
+// claimStep is the state of a claim after an event.
 type claimStep struct {
 	providerID string
 	registered bool
 }
 
-// claimWatch remembers the steps of claims, each once.
+// claimWatch records the steps of claims, each once.
 type claimWatch struct {
 	mu    sync.Mutex
 	steps map[string][]claimStep
 }
 
-// watchClaims remembers what becomes of all claims until the spec ends.
+// watchClaims records the steps of all claims until the spec ends.
 func (e *environment) watchClaims(ctx context.Context) *claimWatch {
 	GinkgoHelper()
 	w := &claimWatch{steps: map[string][]claimStep{}}
@@ -143,7 +143,7 @@ func reconciles(controller string) uint64 {
 	return samples("controller_runtime_reconcile_time_seconds", "controller", controller)
 }
 
-// schedulings returns how often Karpenter's provisioner has looked for nodes for pods.
+// schedulings returns how often Karpenter's provisioner has scheduled pods.
 func schedulings() uint64 {
 	GinkgoHelper()
 	return samples("karpenter_scheduler_scheduling_duration_seconds", "controller", "provisioner")

@@ -4,10 +4,10 @@
 // API's own reconcilers and all controllers of Karpenter core, in one process.
 // Machines are those of test/infrastructure.
 //
-// The operator runs once for all specs of a process. Each spec has a template and a
-// NodePool of its own (see fixture) and leaves its claims to be deleted while the next
-// one runs; at the end nothing may be left. `make test` runs the suite in several
-// processes, which share nothing: each has a control plane of its own.
+// The operator runs once for all specs of a process. Each spec has its own template and NodePool
+// (see fixture), and its claims are deleted while the next spec runs; at the end nothing must be
+// left. `make test` runs the suite in several processes, which share nothing: each has its own
+// control plane.
 package integration
 
 import (
@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// patience is for how long a spec waits for what must come.
+	// patience is how long a spec waits for what must happen.
 	patience = 4 * time.Minute
-	// interval is how often it looks.
+	// interval is how often it checks.
 	interval = 250 * time.Millisecond
-	// still is for how long it watches that something does not come.
+	// still is how long it checks that something does not happen.
 	still = 2 * time.Second
 )
 
@@ -33,7 +33,7 @@ const (
 // runs such a spec while the others have nothing to do.
 const long = SpecPriority(1)
 
-// env is what all specs share.
+// env is the environment that all specs share.
 var env *environment
 
 func TestIntegration(t *testing.T) {
@@ -77,7 +77,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 	failed := suiteFailed
 	suiteFailed = true // so that the logs stay, unless all of this holds
-	Expect(env.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "what the operator has no right to do")
+	Expect(env.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "forbidden requests of the operator")
 	By("waiting until nothing is left")
 	Eventually(ctx, env.leftovers).Should(BeEmpty(), func() string { return env.dump(ctx) })
 	env.expectHistory(ctx)

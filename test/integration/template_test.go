@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("A template", Ordered, func() {
-	// bystander is a good template, which what is wrong with others must not concern.
+	// bystander is a good template, which errors in others must not affect.
 	var bystander *fixture
 
 	BeforeAll(func(ctx SpecContext) { bystander = machineDeployments.newFixture("bystander").createReady(ctx) })
@@ -37,7 +37,7 @@ var _ = Describe("A template", Ordered, func() {
 		Expect(bystander.template.StatusConditions().Root().LastTransitionTime).To(Equal(since))
 	}
 
-	It("whose infrastructure template is missing launches nothing until it is there", func(ctx SpecContext) {
+	It("whose infrastructure template is missing launches nothing until it exists", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("noinfra")
 		machines := f.watchMachines(ctx)
 		missing := f.infrastructure.DeepCopyObject().(client.Object)
@@ -48,13 +48,13 @@ var _ = Describe("A template", Ordered, func() {
 			"spec.template.spec.infrastructureRef", "SimulatedMachineTemplate fleet/noinfra-missing does not exist")
 		others(ctx)
 
-		By("launching a claim all the same")
+		By("launching a claim nevertheless")
 		claim := f.launchOne(ctx)
 		env.waitGone(ctx, claim)
 		Expect(f.resources(ctx)).To(BeEmpty())
 		Expect(machines.everCreated()).To(BeEmpty())
 
-		By("making the infrastructure template, deleting it and making it again")
+		By("creating the infrastructure template, deleting it and creating it again")
 		again := missing.DeepCopyObject().(client.Object)
 		Expect(env.client.Create(ctx, missing)).To(Succeed())
 		f.waitReady(ctx)
@@ -100,7 +100,7 @@ var _ = Describe("A template", Ordered, func() {
 		f.waitReady(ctx)
 	})
 
-	DescribeTable("that is wrong is not Ready until it is mended",
+	DescribeTable("that is wrong is not Ready until it is corrected",
 		func(ctx SpecContext, name string, spoil func(*v1alpha1.KarpenterMachineTemplateSpec), condition, reason string, words ...string) {
 			f := machineDeployments.newFixture(name)
 			good := f.template.Spec.DeepCopy()
@@ -148,8 +148,8 @@ var _ = Describe("A template", Ordered, func() {
 	})
 })
 
-// waitNotReady waits until the template is not Ready because of a condition, with
-// a message that has all the given words.
+// waitNotReady waits until the template is not Ready because of a condition, with a message that
+// contains all given words.
 func (f *fixture) waitNotReady(ctx context.Context, condition, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
-	It("is the only one that goes, is not replaced, and holds up nobody while it goes", func(ctx SpecContext) {
+	It("is the only one that is deleted, is not replaced, and delays no claim", func(ctx SpecContext) {
 		f := k.newFixture("victim").createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 5)
@@ -32,7 +32,7 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 		Consistently(ctx, machines.everCreated).Should(ConsistOf(names))
 		Expect(machines.everDeleted()).To(ConsistOf(names[2]))
 
-		By("deleting one whose Machine takes long to go, and launching another")
+		By("deleting one whose Machine is deleted slowly, and launching another")
 		stuck := env.waitMachine(ctx, claims[4])
 		release := env.hold(ctx, stuck)
 		env.delete(ctx, claims[4])
@@ -43,7 +43,7 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(4))
 		Consistently(ctx, machines.everCreated).Should(HaveLen(6))
 
-		By("letting it go")
+		By("letting its deletion continue")
 		release(ctx)
 		env.waitGone(ctx, claims[4])
 		env.waitReplicas(ctx, f, 4)
@@ -56,7 +56,7 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 		}
 	})
 
-	It("holds up nobody, also with nine others that take long to go", func(ctx SpecContext) {
+	It("delays no claim, even with nine others that are deleted slowly", func(ctx SpecContext) {
 		f := k.newFixture("tenslow").createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 10)
@@ -87,7 +87,7 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 			Expect(set.Generation-sets[0].Generation).To(BeNumerically("<=", 5), "writes of the MachineSet")
 		}
 		env.waitFor(ctx, next, karpv1.ConditionTypeInitialized)
-		Expect(f.machines(ctx)).To(HaveLen(11), "ten are still going")
+		Expect(f.machines(ctx)).To(HaveLen(11), "ten are still being deleted")
 		for _, release := range releases {
 			release(ctx)
 		}
@@ -113,8 +113,8 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 			g.Expect(second.Spec.ProviderID).NotTo(BeEmpty())
 			g.Expect(env.providerID(ctx, claim)).To(Equal(second.Spec.ProviderID))
 		}).Should(Succeed())
-		// While the first one goes it counts in replicas. Should it be gone before the
-		// MachineSet looks, there is one Machine too many for a moment.
+		// While the first one is being deleted, replicas count it. If it is removed before the
+		// MachineSet reconciles, there is temporarily one Machine too many.
 		env.waitReplicas(ctx, f, 1)
 		Expect(len(machines.everCreated())).To(BeNumerically("<=", 3))
 		Consistently(ctx, func() []types.UID { return uids(f.machines(ctx)) }).Should(ConsistOf(second.UID))

@@ -16,8 +16,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// watch remembers every object there ever was of those that it looks at, and those
-// that went.
+// watch records every watched object that ever existed, and those that were deleted.
 type watch struct {
 	looksAt func(client.Object) bool
 	mu      sync.Mutex
@@ -25,8 +24,7 @@ type watch struct {
 	deleted sets.Set[string]
 }
 
-// newWatch watches objects of one type until the spec ends, by an informer that nobody
-// but watches use.
+// newWatch watches objects of one type until the spec ends, with an informer that only watches use.
 func newWatch(ctx context.Context, object client.Object, looksAt func(client.Object) bool) *watch {
 	GinkgoHelper()
 	w := &watch{looksAt: looksAt, created: sets.New[string](), deleted: sets.New[string]()}
@@ -49,7 +47,7 @@ func (f *fixture) watchMachines(ctx context.Context) *watch {
 	})
 }
 
-// remember adds an object's name to a set, if it is one to look at.
+// remember adds an object's name to a set, if it is watched.
 func (w *watch) remember(names sets.Set[string], object any) {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
@@ -63,14 +61,14 @@ func (w *watch) remember(names sets.Set[string], object any) {
 	names.Insert(found.GetName())
 }
 
-// everCreated returns the names of all objects there ever were.
+// everCreated returns the names of all objects that ever existed.
 func (w *watch) everCreated() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sets.List(w.created)
 }
 
-// everDeleted returns the names of all objects that went.
+// everDeleted returns the names of all objects that were deleted.
 func (w *watch) everDeleted() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
