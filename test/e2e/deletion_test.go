@@ -26,8 +26,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// The operator does not work against the deletion of its Cluster: from the deletion on it creates nothing in it, raises no
-// replicas and marks no offering, and the Cluster is deleted with all its Machines while Pods wait and Machines boot.
+// The operator does not block the deletion of its Cluster: from the deletion on it creates nothing in it, raises no
+// replicas and marks no offering as unavailable, and the Cluster is deleted with all its Machines while Pods wait and
+// Machines boot.
 func TestClusterDeletion(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
@@ -66,7 +67,7 @@ func TestClusterDeletion(t *testing.T) {
 	g.Expect(w.reasonsOfClusterReady()).To(ContainElements(v1alpha1.ReasonClusterDeleting, v1alpha1.ReasonClusterNotFound))
 }
 
-// auditEntries returns the requests of the one API server so far.
+// auditEntries returns the requests to the only API server so far.
 func auditEntries(g *WithT, s *stack.Stack) []audit.Entry {
 	entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}.Since(0)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -74,7 +75,8 @@ func auditEntries(g *WithT, s *stack.Stack) []audit.Entry {
 	return entries
 }
 
-// createdSince returns the requests after another one by which the operator created scalable resources, or what they refer to.
+// createdSince returns the requests after another one with which the operator created scalable resources, or objects
+// that they refer to.
 func createdSince(g *WithT, s *stack.Stack, since *audit.Entry) []string {
 	g.Expect(since).NotTo(BeNil())
 	var found []string

@@ -31,7 +31,7 @@ import (
 
 const allGates = "NodeRepair=true,NodeOverlay=true,ReservedCapacity=true,StaticCapacity=true,SpotToSpotConsolidation=true,CapacityBuffer=true"
 
-// Each of Karpenter's feature gates does what it is for, with all of them on.
+// Each of Karpenter's feature gates works, with all of them enabled.
 func TestFeatureGates(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=" + allGates, "--log-level=debug"}})
 	g := NewWithT(t)
@@ -40,7 +40,7 @@ func TestFeatureGates(t *testing.T) {
 	// First and without any Pod, since each pending Pod causes a scheduling pass, which counts the buffer's Pods again.
 	t.Run("CapacityBuffer", func(t *testing.T) { keepsBuffers(ctx, NewWithT(t), s) })
 
-	// The others go on together and are checked one after the other.
+	// The others run together and are checked in sequence.
 	expectReplicas(ctx, g, s, 2)
 	static := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "static"}}
 	g.Expect(s.Workload.Patch(ctx, static, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
@@ -81,7 +81,7 @@ func keepsBuffers(ctx context.Context, g *WithT, s *stack.Stack) {
 	}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Succeed(), "an emptiness pass considers the Node and keeps it")
 }
 
-// expectReplicas expects the static NodePool to have as many Nodes as replicas, without any Pod.
+// expectReplicas expects the static NodePool to have as many Nodes as replicas, without Pods.
 func expectReplicas(ctx context.Context, g *WithT, s *stack.Stack, want int) {
 	g.Eventually(ctx, func(g Gomega) {
 		g.Expect(claimsOf(ctx, g, s, "static")).To(HaveLen(want), "NodeClaims")
@@ -89,12 +89,12 @@ func expectReplicas(ctx context.Context, g *WithT, s *stack.Stack, want int) {
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 }
 
-// recognizesUnhealthy expects Karpenter to match a Node that is not Ready to the policy that replaces it. It does so once
-// the Node has been unhealthy for 30 minutes, for which the integration tests have a clock of their own.
+// recognizesUnhealthy expects Karpenter to match a Node that is not Ready to the policy that replaces it. It does so
+// once the Node has been unhealthy for 30 minutes, for which the integration tests have their own clock.
 func recognizesUnhealthy(ctx context.Context, g *WithT, s *stack.Stack) {
 	node := nodeRunning(ctx, g, s, "repaired")
 	g.Eventually(ctx, func() error { return controller.StopHeartbeat(ctx, s.Workload, node, metav1.NowMicro()) }).
-		WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), "a kubelet that renews its lease at that moment wins")
+		WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), "a concurrent renewal by the kubelet wins")
 	unready := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletNotReady"}]}}`))
 	g.Expect(s.Workload.Status().Patch(ctx, node, unready)).To(Succeed())
 
@@ -105,7 +105,7 @@ func recognizesUnhealthy(ctx context.Context, g *WithT, s *stack.Stack) {
 		`"matched repair policy".*%q.*"reason":"KubeletNotReady".*"action":"ReplaceNode"`, node.Name))
 }
 
-// replacesSpotBySpot expects Karpenter to replace a spot Node that has become too large by a cheaper spot Node.
+// replacesSpotBySpot expects Karpenter to replace a spot Node that has become too large with a cheaper spot Node.
 func replacesSpotBySpot(ctx context.Context, g *WithT, s *stack.Stack) {
 	g.Expect(nodeRunning(ctx, g, s, "stays")).To(HaveField("Labels", HaveKeyWithValue(corev1.LabelInstanceTypeStable, "large")))
 	g.Expect(s.Workload.Delete(ctx, gateApp{pool: "spot", name: "leaves"}.deployment(), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -122,7 +122,7 @@ func replacesSpotBySpot(ctx context.Context, g *WithT, s *stack.Stack) {
 	}).WithTimeout(3*time.Minute).WithPolling(poll).Should(Succeed(), "a smaller spot Node, and the Pod on it")
 }
 
-// followsOverlay expects the Node to be of the type that only the NodeOverlay makes the cheapest.
+// followsOverlay expects the Node to have the type that is the cheapest only because of the NodeOverlay.
 func followsOverlay(ctx context.Context, g *WithT, s *stack.Stack) {
 	g.Expect(nodeRunning(ctx, g, s, "overlaid")).To(HaveField("Labels", HaveKeyWithValue(corev1.LabelInstanceTypeStable, "medium")))
 }
@@ -139,7 +139,7 @@ func usesReservation(ctx context.Context, g *WithT, s *stack.Stack) {
 	g.Expect(found).To(ConsistOf("reserved bought", "on-demand "), "capacity type and reservation of the Nodes")
 }
 
-// gateApp is a Deployment whose Pods run on Nodes of one NodePool. Without a name it has the NodePool's.
+// gateApp is a Deployment whose Pods run on Nodes of one NodePool. Its default name is that of the NodePool.
 type gateApp struct {
 	pool, name, cpu string
 	replicas        int32

@@ -17,8 +17,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// expectGenerated checks the infrastructure template, or machine pool, that was generated for a Node: it has what patches
-// made of the base for the Node's offering.
+// expectGenerated checks the infrastructure template, or machine pool, that was generated for a Node: it must be the
+// base with the patches for the Node's offering.
 func expectGenerated(ctx context.Context, g Gomega, s *stack.Stack, node *corev1.Node) {
 	made := generatedFor(ctx, g, s, node)
 	g.Expect(made.Base()).To(Equal("workers"))
@@ -34,11 +34,11 @@ func expectGenerated(ctx context.Context, g Gomega, s *stack.Stack, node *corev1
 		patched, reported := spec.Capacity[name], node.Status.Capacity[name]
 		g.Expect(patched.Cmp(reported)).To(BeZero(), "%s: it has %s, the Node %s", name, patched.String(), reported.String())
 	}
-	g.Expect(spec.Delays.NodeJoin.Duration.Seconds()).To(BeNumerically("==", 1), "what no patch changes is the base's")
+	g.Expect(spec.Delays.NodeJoin.Duration.Seconds()).To(BeNumerically("==", 1), "fields without a patch are those of the base")
 	g.Expect(spec.Failure).To(BeNil())
 }
 
-// generatedFor returns what was generated for the scalable resource that a Node's claim names.
+// generatedFor returns the object that was generated for the scalable resource of a Node's claim.
 func generatedFor(ctx context.Context, g Gomega, s *stack.Stack, node *corev1.Node) *kinds.Infrastructure {
 	claims := &karpv1.NodeClaimList{}
 	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
@@ -48,16 +48,16 @@ func generatedFor(ctx context.Context, g Gomega, s *stack.Stack, node *corev1.No
 	resources, err := kinds.Resources(ctx, s.Management)
 	g.Expect(err).NotTo(HaveOccurred())
 	resource, found := lo.Find(resources, func(r kinds.Resource) bool { return r.Name == claim.Annotations[v1alpha1.ScalableResourceAnnotation] })
-	g.Expect(found).To(BeTrue(), "the resource of claim %s is there", claim.Name)
+	g.Expect(found).To(BeTrue(), "the resource of claim %s exists", claim.Name)
 
 	infrastructures, err := kinds.Infrastructures(ctx, s.Management)
 	g.Expect(err).NotTo(HaveOccurred())
 	made, found := lo.Find(infrastructures, func(i kinds.Infrastructure) bool { return i.Name == resource.Infrastructure })
-	g.Expect(found).To(BeTrue(), "the infrastructure of %s %s is there", resource.Kind, resource.Name)
+	g.Expect(found).To(BeTrue(), "the infrastructure of %s %s exists", resource.Kind, resource.Name)
 	return &made
 }
 
-// expectOnly checks that all resources there are, are of the one kind, and that there are any.
+// expectOnly checks that all existing resources are of one kind, and that there are any.
 func expectOnly(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind) {
 	resources, err := kinds.Resources(ctx, s.Management)
 	g.Expect(err).NotTo(HaveOccurred())

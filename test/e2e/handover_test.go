@@ -21,13 +21,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// takesOverWithin is how soon after the end of a leader another one leads. The lease lasts 15 s, and a standby looks about
-// every 2 s; the rest is for a machine under load.
+// takesOverWithin is how long after the end of a leader another one leads. The lease lasts 15 s, and a standby checks
+// it about every 2 s; the rest is for a machine under load.
 const takesOverWithin = 30 * time.Second
 
-// Of two operators, one leads. When the leader freezes or is killed in the middle of launches and removals, the standby
-// continues with them. A leader that runs again after it has lost the lease ends itself. No claim gets two Machines, no Machine
-// of a live claim is deleted, and nothing is left at the end.
+// Of two operators, one leads. When the leader freezes or is killed during launches and removals, the standby continues
+// with them. A leader that resumes after it has lost the lease exits. No claim gets two Machines, no Machine of a live
+// claim is deleted, and nothing is left at the end.
 func TestLeaderHandover(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{WithoutOperator: true})
 	g := NewWithT(t)
@@ -44,7 +44,7 @@ func TestLeaderHandover(t *testing.T) {
 	since := time.Now()
 	lease = run.awaitLeader(ctx, g, lease)
 	t.Logf("the standby leads %.0fs after the leader froze", time.Since(since).Seconds())
-	// The new leader is in the middle of it.
+	// The new leader is still working on it.
 	first.signal(g, wake)
 	g.Eventually(ctx, first.ended).WithTimeout(takesOverWithin).Should(Receive(HaveOccurred()), "the old leader ends with an error")
 	run.expectSettled(ctx, g, 10)
@@ -72,7 +72,7 @@ type handover struct {
 	recorder *history.Recorder
 }
 
-// awaitLeader waits until another operator than the last leader has the lease, and returns its identity.
+// awaitLeader waits until an operator other than the last leader has the lease, and returns its identity.
 func (r *handover) awaitLeader(ctx context.Context, g *WithT, last string) string {
 	lease := &coordinationv1.Lease{}
 	g.Eventually(ctx, func(g Gomega) {
@@ -82,8 +82,8 @@ func (r *handover) awaitLeader(ctx context.Context, g *WithT, last string) strin
 	return *lease.Spec.HolderIdentity
 }
 
-// disturb deletes so many claims, which have Nodes with Pods, and raises the number of Pods. It returns when some of the new
-// Machines exist, and others are still to come.
+// disturb deletes the given number of claims, which have Nodes with Pods, and raises the number of Pods. It returns
+// when some of the new Machines exist, and others do not exist yet.
 func (r *handover) disturb(ctx context.Context, g *WithT, deleted, pods int) {
 	claims := &karpv1.NodeClaimList{}
 	g.Expect(r.s.Workload.List(ctx, claims)).To(Succeed())
@@ -92,10 +92,10 @@ func (r *handover) disturb(ctx context.Context, g *WithT, deleted, pods int) {
 	for i := range claims.Items[:deleted] {
 		g.Expect(r.s.Workload.Delete(ctx, &claims.Items[i])).To(Succeed())
 	}
-	g.Eventually(r.w.machinesEver).WithTimeout(time.Minute).WithPolling(poll/10).Should(BeNumerically(">", machines), "Machines ever")
+	g.Eventually(r.w.machinesEver).WithTimeout(time.Minute).WithPolling(poll/10).Should(BeNumerically(">", machines), "Machines that ever existed")
 }
 
-// expectSettled waits until all Pods run, each on a Node of its own, and nothing else is there.
+// expectSettled waits until all Pods run, each on its own Node, and nothing else exists.
 func (r *handover) expectSettled(ctx context.Context, g *WithT, pods int) {
 	g.Eventually(ctx, func(g Gomega) {
 		running, err := runningPods(ctx, r.s, handoverApp)
@@ -103,11 +103,11 @@ func (r *handover) expectSettled(ctx context.Context, g *WithT, pods int) {
 		g.Expect(running).To(Equal(pods), "Pods that run")
 		found, err := whatIsLeft(ctx, r.s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found).To(Equal(left{Pods: pods, Claims: pods, Nodes: pods, Machines: pods, Instances: pods, Replicas: pods}), "what there is")
+		g.Expect(found).To(Equal(left{Pods: pods, Claims: pods, Nodes: pods, Machines: pods, Instances: pods, Replicas: pods}), "the existing objects")
 	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
 }
 
-// expectNoViolation checks the whole history, once it has ended as the objects have: nothing is left.
+// expectNoViolation checks the complete history, when it has ended with no objects left.
 func (r *handover) expectNoViolation(ctx context.Context, g *WithT) {
 	g.Eventually(ctx, func() []types.UID {
 		return append(r.recorder.UIDs(history.NodeClaim), r.recorder.UIDs(history.Machine)...)
@@ -116,6 +116,6 @@ func (r *handover) expectNoViolation(ctx context.Context, g *WithT) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(append(violations, r.recorder.End()...)).To(BeEmpty())
 	// No Machine is kept for another claim, and none fails.
-	g.Expect(r.w.machinesEver()).To(BeNumerically("<=", r.recorder.Claims()), "Machines ever, one for each claim at most")
+	g.Expect(r.w.machinesEver()).To(BeNumerically("<=", r.recorder.Claims()), "Machines that ever existed, one for each claim at most")
 	g.Expect(r.w.everMarked()).To(BeEmpty(), "unavailable offerings")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// What tests that make trouble stand on: any process can be killed and started again, and a stack is stopped to its end
-// with some of it dead.
+// Other tests depend on this: any process can be killed and started again, and a stack is stopped completely even if
+// some of its processes have ended.
 func TestStackLifecycle(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
@@ -38,7 +38,7 @@ func TestStackLifecycle(t *testing.T) {
 	))
 
 	g.Expect(s.StartComponent(ctx, stack.APIServer)).To(Succeed())
-	g.Expect(s.Workload.List(ctx, &corev1.NodeList{})).To(Succeed(), "the API server answers again")
+	g.Expect(s.Workload.List(ctx, &corev1.NodeList{})).To(Succeed(), "the API server responds again")
 	g.Expect(s.StartComponent(ctx, stack.Operator)).To(Succeed())
 	g.Expect(s.StopComponent(ctx, stack.ClusterAPI)).To(Succeed())
 
@@ -50,8 +50,8 @@ func TestStackLifecycle(t *testing.T) {
 		}
 	}
 
-	g.Expect(s.Down(ctx)).To(Succeed(), "with one of its processes gone already")
+	g.Expect(s.Down(ctx)).To(Succeed(), "after one of its processes has ended")
 	_, err = stack.Open(s.Dir())
 	var notFound *stack.NotFoundError
-	g.Expect(errors.As(err, &notFound)).To(BeTrue(), "the state is gone: %v", err)
+	g.Expect(errors.As(err, &notFound)).To(BeTrue(), "the state is deleted: %v", err)
 }

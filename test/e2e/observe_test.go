@@ -39,12 +39,12 @@ func machinesOf(ctx context.Context, s *stack.Stack, instanceType string) ([]clu
 	return machines.Items, err
 }
 
-// left is what a cluster that is not used any more may not have: all of it costs money, or stands for what does.
+// left is what an unused cluster must not have: all of it costs money, or represents what does.
 type left struct {
 	Pods, Claims, Nodes, Machines, Instances, Replicas int
 }
 
-// whatIsLeft counts it.
+// whatIsLeft counts these objects.
 func whatIsLeft(ctx context.Context, s *stack.Stack) (left, error) {
 	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
 	machines, instances := &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}

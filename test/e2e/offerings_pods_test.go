@@ -16,16 +16,16 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// offering identifies one of offerings.yaml.
+// offering identifies an offering of offerings.yaml.
 type offering struct{ InstanceType, Zone, CapacityType string }
 
 func (o offering) String() string { return o.InstanceType + "/" + o.Zone + "/" + o.CapacityType }
 
-// gpu is the resource that a GPU is.
+// gpu is the resource name of a GPU.
 const gpu corev1.ResourceName = "nvidia.com/gpu"
 
-// need is what one kind of Pod needs, and which offerings of offerings.yaml meet it at the least price. No kind can run
-// on a Node that was made for another kind: Karpenter, and kube-scheduler, would put it there.
+// need is what one kind of Pod needs, and which offerings of offerings.yaml meet it at the lowest price. No kind can
+// run on a Node for another kind, because Karpenter and kube-scheduler would use that Node.
 type need struct {
 	name           string
 	of             func(*corev1.PodSpec)
@@ -105,7 +105,7 @@ func nodeOf(ctx context.Context, s *stack.Stack, pod *corev1.Pod) (*corev1.Node,
 	return node, s.Workload.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node)
 }
 
-// offeringOf returns what offering a Node says it is of.
+// offeringOf returns the offering in the labels of a Node.
 func offeringOf(node *corev1.Node) offering {
 	return offering{node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone], node.Labels[karpv1.CapacityTypeLabelKey]}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// From one base and patches, each Pod gets the cheapest offering that meets its needs and the NodePool's; when that
-// is out of capacity, the next cheapest.
+// From one base and patches, each Pod gets the cheapest offering that meets its needs and the NodePool's; when that is
+// out of capacity, the next cheapest one.
 func TestEachPodGetsTheCheapestOffering(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
@@ -43,7 +43,7 @@ func TestEachPodGetsTheCheapestOffering(t *testing.T) {
 	})
 }
 
-// expectUnavailable checks that the template tells of the cheapest offerings, and only of them, that they have run out.
+// expectUnavailable checks that the template reports the cheapest offerings, and only those, as unavailable.
 func expectUnavailable(ctx context.Context, g *WithT, s *stack.Stack) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	g.Expect(s.Workload.Get(ctx, client.ObjectKey{Name: "offerings"}, template)).To(Succeed())
@@ -96,8 +96,8 @@ func expectOn(ctx context.Context, g *WithT, s *stack.Stack, pods []*corev1.Pod,
 	}
 }
 
-// expectNodes checks that there is a Node for each Pod, and a claim for each Node: nothing disrupts them, so one too many
-// would stay.
+// expectNodes checks that there is a Node for each Pod, and a claim for each Node: nothing disrupts them, so a surplus
+// one would stay.
 func expectNodes(ctx context.Context, g *WithT, s *stack.Stack, count int) {
 	g.Eventually(ctx, func(g Gomega) {
 		claims, nodes := &karpv1.NodeClaimList{}, &corev1.NodeList{}
@@ -108,7 +108,7 @@ func expectNodes(ctx context.Context, g *WithT, s *stack.Stack, count int) {
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 }
 
-// expectLabels checks what a Node has by its instance type.
+// expectLabels checks what a Node has because of its instance type.
 func expectLabels(g *WithT, node *corev1.Node, withGPU bool) {
 	cpus, size := "2", "1"
 	if strings.HasSuffix(node.Labels[corev1.LabelInstanceTypeStable], "-large") {
@@ -129,7 +129,8 @@ func expectLabels(g *WithT, node *corev1.Node, withGPU bool) {
 	g.Expect(reported.String()).To(Equal(size), "GPUs of %s", node.Name)
 }
 
-// runOut lets every new machine of the cheapest offerings fail, by one more patch. What runs is of an older revision.
+// runOut lets every new machine of the cheapest offerings fail, with an additional patch. Running machines are of an
+// older revision.
 func runOut(ctx context.Context, g *WithT, s *stack.Stack) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	g.Expect(s.Workload.Get(ctx, client.ObjectKey{Name: "offerings"}, template)).To(Succeed())

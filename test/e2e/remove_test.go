@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// removeAll deletes the Pods, the NodePools and then the templates, and checks that nothing is left of them.
+// removeAll deletes the Pods, the NodePools and then the templates, and checks that nothing is left.
 func removeAll(ctx context.Context, g *WithT, s *stack.Stack) {
 	inDefault := client.InNamespace(corev1.NamespaceDefault)
 	g.Expect(errors.Join(
@@ -37,7 +37,7 @@ func removeAll(ctx context.Context, g *WithT, s *stack.Stack) {
 		WithTimeout(2*time.Minute).WithPolling(poll).Should(BeZero(), "templates, NodePools and generated objects that are left")
 }
 
-// offersLeft counts what is still there of templates, NodePools and what the operator generates.
+// offersLeft counts the templates, NodePools and generated objects that still exist.
 func offersLeft(ctx context.Context, s *stack.Stack) (int, error) {
 	templates, pools := &v1alpha1.KarpenterMachineTemplateList{}, &karpv1.NodePoolList{}
 	resources, err := kinds.Resources(ctx, s.Management)

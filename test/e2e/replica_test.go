@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// What can happen to an operator.
+// Signals that an operator can get.
 const (
 	freeze = syscall.SIGSTOP
 	wake   = syscall.SIGCONT
@@ -30,7 +30,7 @@ const (
 // replica is one of several operators on a stack without one. It takes part in leader election.
 type replica struct {
 	process *os.Process
-	// ended gets the error that the process ended with.
+	// ended receives the error with which the process ended.
 	ended chan error
 }
 
@@ -53,7 +53,7 @@ func newReplica(ctx context.Context, t *testing.T, s *stack.Stack, name string) 
 		close(gone)
 	}()
 	t.Cleanup(func() {
-		_ = r.process.Kill() // It may have ended.
+		_ = r.process.Kill() // It can have ended.
 		<-gone
 		_ = log.Close()
 		if t.Failed() {

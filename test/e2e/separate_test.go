@@ -22,8 +22,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// The whole path with Karpenter on the one control plane and Cluster API on the other: Pods, claims, Machines, Nodes,
-// running Pods; and back to nothing.
+// The complete path with Karpenter on one control plane and Cluster API on the other: Pods, claims, Machines, Nodes,
+// running Pods, and the deletion of everything.
 func TestSeparateControlPlanes(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{Separate: true})
 	g := NewWithT(t)
@@ -46,7 +46,7 @@ func TestSeparateControlPlanes(t *testing.T) {
 	})
 }
 
-// expectSameProviderIDs checks that each Node is a claim's and a Machine's.
+// expectSameProviderIDs checks that each Node has a claim and a Machine.
 func expectSameProviderIDs(ctx context.Context, g Gomega, s *stack.Stack) {
 	claims, nodes, machines := &karpv1.NodeClaimList{}, &corev1.NodeList{}, &clusterv1.MachineList{}
 	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
@@ -64,8 +64,8 @@ func expectSameProviderIDs(ctx context.Context, g Gomega, s *stack.Stack) {
 	for i := range machines.Items {
 		ofMachines = append(ofMachines, machines.Items[i].Spec.ProviderID)
 	}
-	g.Expect(ofClaims).To(ConsistOf(ofNodes), "each Node is a claim's")
-	g.Expect(ofMachines).To(ConsistOf(ofNodes), "each Node is a Machine's")
+	g.Expect(ofClaims).To(ConsistOf(ofNodes), "each Node has a claim")
+	g.Expect(ofMachines).To(ConsistOf(ofNodes), "each Node has a Machine")
 }
 
 // generalPods is how many replicas general-pods.yaml has.

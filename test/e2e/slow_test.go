@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// No claim waits for another's machine: Pods that need a fast machine run while a machine that was asked for before has
-// not even an identity.
+// No claim waits for another's machine: Pods that need a fast machine run while a machine that was requested before
+// does not even have a provider ID.
 func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
@@ -41,20 +41,20 @@ func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
 			WithTimeout(time.Minute).WithPolling(poll).Should(Equal(fastPods), "fast Pods that run")
 		t.Logf("all %d fast Pods run %.0fs after they were created", fastPods, time.Since(launched).Seconds())
 
-		// Read after the Pods: so the slow machine had no provider ID when they ran.
+		// It is read after the Pods, so the slow machine had no provider ID when they ran.
 		machines, err := machinesOf(ctx, s, "slow")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(machines).To(HaveLen(1))
-		g.Expect(machines[0].UID).To(Equal(slow.UID), "it is the Machine of before")
+		g.Expect(machines[0].UID).To(Equal(slow.UID), "it is the same Machine")
 		g.Expect(machines[0].Spec.ProviderID).To(BeEmpty(), "the slow machine has no provider ID yet")
 
-		// And the slow one is not lost.
+		// The slow one is not lost.
 		g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s, "slow") }).
 			WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(1), "slow Pods that run")
 		machines, err = machinesOf(ctx, s, "slow")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(machines).To(HaveLen(1))
-		g.Expect(machines[0].UID).To(Equal(slow.UID), "the slow Pod runs on the Machine that was made for it")
+		g.Expect(machines[0].UID).To(Equal(slow.UID), "the slow Pod runs on the Machine that was created for it")
 	})
 }
 

@@ -25,7 +25,7 @@ import (
 //go:embed testdata/*.yaml
 var testdata embed.FS
 
-// How often what is awaited is asked for. Together with one-minute timeouts it is a matter of taste, not of the tests.
+// How often conditions are checked. With timeouts of one minute, the exact value does not matter.
 const poll = 500 * time.Millisecond
 
 func TestMain(m *testing.M) {
@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newStack starts a stack that ends with the test. A test that failed shows the end of each log.
+// newStack starts a stack that ends with the test. A failed test shows the end of each log.
 func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) {
 	t.Helper()
-	// An interrupt ends the waiting, not the process, so that the stack is stopped in order.
+	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
 	opts.Dir, opts.Progress = t.TempDir(), t.Output()
@@ -50,7 +50,7 @@ func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) 
 				t.Logf("the end of %s:\n%s", c.LogFile, c.LogTail(40))
 			}
 		}
-		// The test's own context has ended by now.
+		// The context of the test has ended by now.
 		if err := s.Down(context.Background()); err != nil {
 			t.Errorf("the stack does not stop: %v", err)
 		}
@@ -58,8 +58,8 @@ func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) 
 	return ctx, s
 }
 
-// forEachKind runs a test for each kind of scalable resource, one after the other on one stack, and checks that nothing is
-// left of it each time. After one that failed it ends: what that has left would be in the way.
+// forEachKind runs a test for each kind of scalable resource, one after the other on one stack, and checks that nothing
+// is left of it each time. It ends after a failure, because the objects that are left would disturb the next run.
 func forEachKind(ctx context.Context, t *testing.T, s *stack.Stack, test func(g *WithT, kind kinds.Kind)) {
 	t.Helper()
 	for _, kind := range kinds.All {
@@ -81,7 +81,7 @@ func create(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind, file
 	g.Expect(s.Create(ctx, kind.Manifests(manifests))).To(Succeed(), file)
 }
 
-// createAs does the same with another name in place of the file's.
+// createAs does the same with another name instead of that of the file.
 func createAs(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind, file, name, as string) {
 	manifests, err := testdata.ReadFile("testdata/" + file)
 	g.Expect(err).NotTo(HaveOccurred())

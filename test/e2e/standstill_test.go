@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// launchTimeout is that of the templates in standstill.yaml.
+	// launchTimeout is the launchTimeout of the templates in standstill.yaml.
 	launchTimeout = 20 * time.Second
-	// resumesWithin is how soon after the end of a standstill launches go on, on a busy machine. An
-	// exponential back-off would take longer.
+	// resumesWithin is how long after the end of a stall launches continue, on a busy machine. An exponential back-off
+	// would take longer.
 	resumesWithin = 2 * time.Minute
 )
 
-// What Cluster API does not try is no failure of an offering. While its controllers are down, the infrastructure provider is
-// down, or a preflight check fails, for longer than launchTimeout, no offering is marked and no claim fails. Afterwards
-// launches go on, with exactly as many Machines as claims need.
+// If Cluster API does not try to create a Machine, that is no failure of an offering. While its controllers are down,
+// the infrastructure provider is down, or a preflight check fails, for longer than launchTimeout, no offering is marked
+// and no claim fails. Afterwards launches continue, with exactly as many Machines as claims need.
 func TestStandstill(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
@@ -48,17 +48,17 @@ func TestStandstill(t *testing.T) {
 	for _, halt := range []struct {
 		name       string
 		begin, end func(*WithT)
-		// The Pods that are added meanwhile, and for how many of the Nodes the claims are deleted.
+		// The Pods that are added during the stall, and the number of Nodes whose claims are deleted.
 		more    map[string]int
 		deleted int
-		// What the template's condition, and the events of claims and Pods, say.
+		// The text of the template's condition, and of the events of claims and Pods.
 		reason, message string
 	}{
 		{
 			name:  "Cluster API is stopped",
 			begin: func(g *WithT) { g.Expect(s.StopComponent(ctx, stack.ClusterAPI)).To(Succeed()) },
 			end:   func(g *WithT) { g.Expect(s.StartComponent(ctx, stack.ClusterAPI)).To(Succeed()) },
-			// Those of the template that is not in use need a MachineDeployment, which a webhook of Cluster API must admit.
+			// The Pods of the unused template need a MachineDeployment, which a webhook of Cluster API must admit.
 			more: map[string]int{"used": 5, "unused": 3}, deleted: 2,
 			reason: v1alpha1.ReasonNoProgress,
 		},
@@ -91,7 +91,7 @@ func TestStandstill(t *testing.T) {
 			// The operator acts on a timeout within a few seconds.
 			run.expectWaiting(ctx, g, needed, launchTimeout+5*time.Second)
 			run.expectReported(ctx, g, halt.reason, halt.message)
-			// As Karpenter does after 15 minutes: the next claim for the same Pod waits for the same Machine.
+			// Karpenter does the same after 15 minutes: the next claim for the same Pod waits for the same Machine.
 			run.deleteClaims(ctx, g, false, 1)
 			run.expectWaiting(ctx, g, needed, 0)
 			run.expectNoFailure(g)
@@ -114,7 +114,7 @@ func TestStandstill(t *testing.T) {
 type standstill struct {
 	s *stack.Stack
 	w *witness
-	// pods are how many Pods each app has.
+	// pods is how many Pods each app has.
 	pods map[string]int
 }
 
@@ -130,7 +130,7 @@ func isRegistered(claim karpv1.NodeClaim) bool {
 	return claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered)
 }
 
-// deleteClaims deletes the first claims that have their Nodes, or that wait.
+// deleteClaims deletes the first claims that have their Nodes, or those that wait.
 func (r *standstill) deleteClaims(ctx context.Context, g *WithT, registered bool, count int) {
 	claims, err := r.claims(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -143,8 +143,8 @@ func (r *standstill) deleteClaims(ctx context.Context, g *WithT, registered bool
 	}
 }
 
-// expectWaiting waits until so many claims wait, and have done so for some time, without a failure. Nothing shows that a timeout
-// has passed without an effect, so the clock has to.
+// expectWaiting waits until the given number of claims wait, and have done so for some time, without a failure. Only
+// the clock shows that a timeout has passed without an effect.
 func (r *standstill) expectWaiting(ctx context.Context, g *WithT, count int, longerThan time.Duration) {
 	g.Eventually(ctx, func(g Gomega) {
 		if marks := r.w.everMarked(); len(marks) > 0 {
@@ -162,7 +162,7 @@ func (r *standstill) expectWaiting(ctx context.Context, g *WithT, count int, lon
 	}).WithTimeout(2 * time.Minute).WithPolling(poll).Should(Succeed())
 }
 
-// expectReported waits until the template, a claim and a Pod have what Cluster API reports.
+// expectReported waits until the template, a claim and a Pod report the same as Cluster API.
 func (r *standstill) expectReported(ctx context.Context, g *WithT, reason, message string) {
 	g.Eventually(ctx, func(g Gomega) {
 		template := &v1alpha1.KarpenterMachineTemplate{}
@@ -192,7 +192,7 @@ func (r *standstill) expectNoFailure(g *WithT) {
 	g.Expect(deleted).To(BeEmpty(), "claims that the operator deleted")
 }
 
-// expectSettled waits until all Pods run, each on a Node of its own, and checks how many Machines that took.
+// expectSettled waits until all Pods run, each on its own Node, and checks how many Machines were created for them.
 func (r *standstill) expectSettled(ctx context.Context, g *WithT, machinesEver int) {
 	want := left{}
 	for _, count := range r.pods {
@@ -207,7 +207,7 @@ func (r *standstill) expectSettled(ctx context.Context, g *WithT, machinesEver i
 		}
 		found, err := whatIsLeft(ctx, r.s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found).To(Equal(want), "what there is")
+		g.Expect(found).To(Equal(want), "the existing objects")
 	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
 	g.Expect(r.w.machinesEver()).To(Equal(machinesEver), "Machines that were ever created")
 }

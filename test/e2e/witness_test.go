@@ -30,8 +30,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// witness sees every state of the objects it watches, from before the first of them is created. It is for stacks with one
-// control plane whose API server is not stopped: there, resourceVersions put the writes of all objects in one order.
+// witness sees every state of the objects that it watches, from before the first of them is created. It is for stacks
+// with one control plane whose API server is not stopped, because there resourceVersions put the writes of all objects
+// in one order.
 type witness struct {
 	mutex sync.Mutex
 	// marks are the unavailable offerings that templates ever had.
@@ -40,9 +41,9 @@ type witness struct {
 	failed map[string]string
 	// clusterReady are the reasons that the templates' condition ClusterReady ever had.
 	clusterReady map[string]bool
-	// machines are all Machines that there ever were, and whether each ever had a provider ID.
+	// machines are all Machines that ever existed, and whether each ever had a provider ID.
 	machines map[types.UID]bool
-	// ending is the resourceVersion from which on the Cluster is being deleted; zero while it is not.
+	// ending is the resourceVersion of the deletion of the Cluster; zero before it.
 	ending uint64
 	// raises are the writes that raised the replicas of a MachineDeployment or MachinePool, or created it.
 	raises []raise
@@ -87,7 +88,7 @@ func newWitness(ctx context.Context, t *testing.T, s *stack.Stack) *witness {
 	return w
 }
 
-// see takes the next state of an object.
+// see records the next state of an object.
 func (w *witness) see(before, object any) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -133,7 +134,7 @@ func (w *witness) seeReplicas(object client.Object, before, after *int32) {
 func versionOf(object client.Object) uint64 {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
-		panic(err) // API servers have numbers here (KEP-5504).
+		panic(err) // The resourceVersions of API servers are numbers (KEP-5504).
 	}
 	return version
 }
@@ -152,7 +153,7 @@ func (w *witness) everFailed() map[string]string {
 	return maps.Clone(w.failed)
 }
 
-// reasonsOfClusterReady returns those that the condition ever had.
+// reasonsOfClusterReady returns the reasons that the condition ever had.
 func (w *witness) reasonsOfClusterReady() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -179,7 +180,7 @@ func (w *witness) launchedEver() int {
 	return lo.CountBy(slices.Collect(maps.Values(w.machines)), func(launched bool) bool { return launched })
 }
 
-// machinesEver returns how many Machines there ever were.
+// machinesEver returns how many Machines ever existed.
 func (w *witness) machinesEver() int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
