@@ -18,15 +18,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
 )
 
-// Guide runs the commands of a page of docs/installation, and no others, as one user after the other who reads it.
+// Guide runs only the commands of a page of docs/installation, as one user after another who reads it.
 type Guide struct {
-	// Text of the page.
+	// Text is the text of the page.
 	Text string
-	// Dir is where the user is, and has files.
+	// Dir is the working directory of the user.
 	Dir string
-	// Environment are more variables for the commands.
+	// Environment is additional variables for the commands.
 	Environment []string
-	// local puts what the test has in the place of what the page says is published.
+	// local replaces what is published according to the page with what the test has.
 	local func(command string) string
 }
 
@@ -38,7 +38,7 @@ func OpenGuide(t *testing.T, name string, local func(command string) string) *Gu
 	return &Guide{Text: string(text), Dir: t.TempDir(), local: local}
 }
 
-// Version returns the version that the page has in the first place that matches a pattern, as its group.
+// Version returns the version in the first match of a pattern in the page, which is the pattern's group.
 func (d *Guide) Version(t *testing.T, pattern string) string {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(d.Text)
@@ -46,7 +46,7 @@ func (d *Guide) Version(t *testing.T, pattern string) string {
 	return found[1]
 }
 
-// Command returns the one command of a section that begins so and has all the parts.
+// Command returns the only command of a section that begins with begin and contains all parts.
 func (d *Guide) Command(t *testing.T, section, begin string, parts ...string) string {
 	t.Helper()
 	_, after, _ := strings.Cut(d.Text, "\n## "+section+"\n")
@@ -82,8 +82,8 @@ func (d *Guide) Run(ctx context.Context, t *testing.T, kubeconfig, command strin
 	return string(printed)
 }
 
-// Binary is the name of the operator's.
+// Binary is the name of the operator's binary.
 const Binary = "karpenter-capi"
 
-// Binaries is the folder that make builds them in.
+// Binaries is the folder in which make builds binaries.
 func Binaries() string { return filepath.Join(charts.Root(), "bin") }

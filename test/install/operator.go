@@ -30,7 +30,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// Operator is what stands for a Pod of the installed Deployment.
+// Operator replaces a Pod of the installed Deployment.
 type Operator struct {
 	t       *testing.T
 	process *exec.Cmd
@@ -46,8 +46,8 @@ func Installed(ctx context.Context, g gomega.Gomega, s *stack.Stack) *appsv1.Dep
 	return &deployments.Items[0]
 }
 
-// Start runs a binary of the operator as the installed Deployment says, and waits until it is ready. If it still runs at
-// the end of the test, it is stopped then.
+// Start runs a binary of the operator as the installed Deployment specifies, and waits until it is ready. If it still
+// runs at the end of the test, it is stopped.
 func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Operator {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -57,7 +57,7 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 
 	ports, err := stack.FreePorts(2)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	// A Pod has addresses of its own to listen on.
+	// A Pod has its own addresses to listen on.
 	arguments := append(slices.Clone(container.Args),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--metrics-port=%d", ports[0]), fmt.Sprintf("--health-probe-port=%d", ports[1]))
 	environment := []string{"KUBECONFIG=" + identity(ctx, g, s, pod.ServiceAccountName, dir)}
@@ -85,7 +85,7 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 		}
 		o.Stop()
 	})
-	// By this file the stack's guard finds it, should the test be killed.
+	// The stack's guard finds it by this file if the test is killed.
 	pidFile := filepath.Join(s.Dir(), "pids", "installed-operator.pid")
 	g.Expect(os.WriteFile(pidFile, []byte(strconv.Itoa(o.process.Process.Pid)), 0o600)).To(gomega.Succeed())
 
@@ -101,7 +101,7 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 	return o
 }
 
-// Stop ends the process in order, as a kubelet does.
+// Stop ends the process gracefully, as a kubelet does.
 func (o *Operator) Stop() {
 	_ = o.process.Process.Signal(syscall.SIGTERM)
 	select {
@@ -114,7 +114,7 @@ func (o *Operator) Stop() {
 	}
 }
 
-// identity writes a kubeconfig with which one is the ServiceAccount, and nobody else, and returns where it is.
+// identity writes a kubeconfig with the identity of the ServiceAccount, and returns its path.
 func identity(ctx context.Context, g gomega.Gomega, s *stack.Stack, name, dir string) string {
 	account, request := &corev1.ServiceAccount{}, &authenticationv1.TokenRequest{}
 	account.Namespace, account.Name = Namespace, name
@@ -129,7 +129,7 @@ func identity(ctx context.Context, g gomega.Gomega, s *stack.Stack, name, dir st
 	return file
 }
 
-// valueOf returns what a kubelet makes of a variable.
+// valueOf returns the value of a variable as a kubelet resolves it.
 func valueOf(variable *corev1.EnvVar, container *corev1.Container) (string, error) {
 	source := variable.ValueFrom
 	switch {
@@ -146,7 +146,7 @@ func valueOf(variable *corev1.EnvVar, container *corev1.Container) (string, erro
 	}
 }
 
-// mounted writes the file that a Pod would have at a path, from a Secret, and returns where it is.
+// mounted writes the file that a Pod would have at a path, from a Secret, and returns its path.
 func mounted(ctx context.Context, g gomega.Gomega, s *stack.Stack, pod *corev1.PodSpec, path, dir string) string {
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		within, ok := strings.CutPrefix(path, mount.MountPath+"/")

@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// CheckRequests checks all requests of the operator: that they came from its ServiceAccount, and none was denied.
+// CheckRequests checks that all requests of the operator came from its ServiceAccount, and that none was denied.
 func CheckRequests(t *testing.T, s *stack.Stack, account string) {
 	t.Helper()
 	g := gomega.NewWithT(t)
@@ -34,7 +34,7 @@ func CheckRequests(t *testing.T, s *stack.Stack, account string) {
 		})
 		g.Expect(lo.Map(denied, func(e audit.Entry, _ int) string { return e.String() })).To(gomega.BeEmpty(), "%s: requests that were denied", name)
 		users := lo.CountValuesBy(asked, func(e audit.Entry) string { return e.User.Username })
-		g.Expect(users).To(gomega.And(gomega.HaveLen(1), gomega.HaveKey("system:serviceaccount:"+Namespace+":"+account)), "%s: who the operator was", name)
+		g.Expect(users).To(gomega.And(gomega.HaveLen(1), gomega.HaveKey("system:serviceaccount:"+Namespace+":"+account)), "%s: users of the operator's requests", name)
 		writes := audit.WritesBy(operator.Name, asked)
 		g.Expect(writes).NotTo(gomega.BeEmpty(), "%s has no write of the operator: nothing was tested", name)
 		t.Logf("%s: %d requests of the operator, none denied; writes: %v", name, len(asked), audit.Count(writes))

@@ -25,14 +25,14 @@ const (
 	// Namespace is where the guides install the operator.
 	Namespace = "karpenter-capi-system"
 
-	// Poll is how often the tests look.
+	// Poll is how often the tests check.
 	Poll = 500 * time.Millisecond
 )
 
 // TemplateCRD is the name of this project's CustomResourceDefinition.
 const TemplateCRD = "karpentermachinetemplates.karpenter.cluster.x-k8s.io"
 
-// CRDs are the names of the CustomResourceDefinitions that an installation brings: Karpenter's and this project's.
+// CRDs are the names of the CustomResourceDefinitions of an installation: Karpenter's and this project's.
 var CRDs = []string{
 	"capacitybuffers.autoscaling.x-k8s.io", TemplateCRD,
 	"nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh",
@@ -43,19 +43,19 @@ func NewStack(t *testing.T, separate bool) (context.Context, *stack.Stack) {
 	t.Helper()
 	g := gomega.NewWithT(t)
 	ctrl.SetLogger(logr.Discard())
-	// An interrupt ends the waiting, not the process, so that the stack is stopped in order.
+	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
 	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Separate: separate, WithoutOperator: true, WithoutCRDs: true, Progress: t.Output()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() {
-		// The test's own context has ended by now.
+		// The context of the test has ended by now.
 		g.Expect(s.Down(context.Background())).To(gomega.Succeed())
 	})
 	return ctx, s
 }
 
-// PresentCRDs returns those of CRDs that are there.
+// PresentCRDs returns those of CRDs that exist.
 func PresentCRDs(ctx context.Context, s *stack.Stack) ([]string, error) {
 	present := []string{}
 	for _, name := range CRDs {

@@ -29,15 +29,15 @@ const (
 	account    = "karpenter-capi-manager"
 	deployment = "karpenter-capi-controller-manager"
 
-	// Where the guide finds a release.
+	// Where the guide gets a release from.
 	published = "https://github.com/karpenter-capi/karpenter-capi/releases/download"
 
-	// What the demo's Deployments have, and a third of it.
+	// The replicas of the demo's Deployments, and a third of them.
 	manyPods, fewPods = 60, 20
 )
 
-// The life of an installation, with the commands of the guide: install, make Nodes and consolidate them, upgrade, remove,
-// install again, and remove everything. What nobody asked to go stays all the time.
+// The life of an installation, with the commands of the guide: install, create Nodes and consolidate them, upgrade,
+// remove, install again, and remove everything. Everything else stays all the time.
 func TestClusterctl(t *testing.T) {
 	ctx, s := install.NewStack(t, false)
 	g := NewWithT(t)
@@ -51,7 +51,7 @@ func TestClusterctl(t *testing.T) {
 	from := guide.Version(t, published+`/(v[0-9.]+)/`)
 	to := guide.Version(t, `upgrade apply --addon karpenter:(v[0-9.]+)`)
 	repository.release(t, previous, from)
-	// Fake kubelets would only pretend to run a Pod.
+	// Fake kubelets only pretend to run a Pod.
 	guide.Environment = []string{"GOPROXY=off", "XDG_CONFIG_HOME=" + repository.config(t), "KARPENTER_REPLICAS=0"}
 	run := func(command string) string {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestClusterctl(t *testing.T) {
 	start := func(of source) *install.Operator {
 		t.Helper()
 		installed := &install.Installed(ctx, g, s).Spec
-		// As the variable KARPENTER_REPLICAS says: this process is its only one.
+		// The variable KARPENTER_REPLICAS requests this: this process is its only one.
 		g.Expect(installed.Replicas).To(HaveValue(BeZero()))
 		g.Expect(installed.Template.Spec.Containers[0].Name).To(Equal("manager"))
 		return install.Start(ctx, t, s, of.binary)
@@ -77,7 +77,7 @@ func TestClusterctl(t *testing.T) {
 	installed := `addon-karpenter +` + install.Namespace + ` +AddonProvider +`
 	g.Expect(run("clusterctl upgrade plan")).To(MatchRegexp(installed + from + ` +Already up to date`))
 
-	// The API server must ask for roles, or the rest of this test shows little.
+	// The API server must check roles, because the rest of this test depends on it.
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: "system:serviceaccount:" + install.Namespace + ":" + account, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "delete", Resource: "namespaces"},
 	}}
@@ -131,7 +131,7 @@ func TestClusterctl(t *testing.T) {
 	for _, d := range deployments(ctx, g, s) {
 		g.Expect(s.Workload.Delete(ctx, &d, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
-	// Its NodeClaims go with it.
+	// Its NodeClaims are deleted with it.
 	g.Expect(s.Workload.DeleteAllOf(ctx, &karpv1.NodePool{})).To(Succeed())
 	await(ctx, t, s, "nothing to be left", 5*time.Minute, func(c counts) bool { return c == counts{} })
 	g.Expect(s.Workload.DeleteAllOf(ctx, &v1alpha1.KarpenterMachineTemplate{})).To(Succeed())
@@ -146,7 +146,7 @@ func TestClusterctl(t *testing.T) {
 
 	run("clusterctl delete --addon karpenter --include-crd --include-namespace")
 	g.Eventually(ctx, func() ([]string, error) { return install.PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(install.Poll).
-		Should(Equal(lo.Without(install.CRDs, install.TemplateCRD)), "this project's CRD goes, Karpenter's stay")
+		Should(Equal(lo.Without(install.CRDs, install.TemplateCRD)), "this project's CRD is deleted, Karpenter's stay")
 	g.Eventually(ctx, func(g Gomega) {
 		gone(ctx, g, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.Namespace}})
 	}).WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed())

@@ -24,10 +24,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// certManagerVersion is the one that clusterctl asks for; its stand-in is certManagerCRDs.
+// certManagerVersion is the version that clusterctl requests; certManagerCRD replaces it.
 const certManagerVersion = "v1.21.1"
 
-// certManagerCRD is what the test has of cert-manager, for each kind.
+// certManagerCRD is what the test has of cert-manager for each kind.
 const certManagerCRD = `---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -46,7 +46,7 @@ spec:
 // repositories is a folder with local repositories of clusterctl, and its configuration.
 type repositories string
 
-// release makes a version of the addon provider, as it is released.
+// release creates a version of the addon provider, as it is released.
 func (r repositories) release(t *testing.T, of source, version string) {
 	t.Helper()
 	out := filepath.Join(r.addon(), version)
@@ -59,7 +59,7 @@ func (r repositories) release(t *testing.T, of source, version string) {
 // addon is the repository of the addon provider.
 func (r repositories) addon() string { return filepath.Join(string(r), "addon-karpenter") }
 
-// config writes clusterctl's configuration, and returns the folder that is to be its XDG_CONFIG_HOME.
+// config writes clusterctl's configuration, and returns the folder for its XDG_CONFIG_HOME.
 func (r repositories) config(t *testing.T) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -75,15 +75,15 @@ CLUSTERCTL_DISABLE_VERSIONCHECK: "true"
 	return dir
 }
 
-// certManager makes the repository of cert-manager's stand-in.
+// certManager creates the repository of the substitute for cert-manager.
 func (r repositories) certManager(t *testing.T) {
 	t.Helper()
 	content := fmt.Sprintf(certManagerCRD, "issuer", "Issuer") + fmt.Sprintf(certManagerCRD, "certificate", "Certificate")
 	write(t, filepath.Join(string(r), "cert-manager", certManagerVersion, "cert-manager.yaml"), []byte(content))
 }
 
-// clusterAPI makes the repository of the core provider: Cluster API's own kustomization, with the changes that doc.go
-// tells of.
+// clusterAPI creates the repository of the core provider: Cluster API's own kustomization, with the changes that doc.go
+// describes.
 func (r repositories) clusterAPI(ctx context.Context, t *testing.T, s *stack.Stack) {
 	t.Helper()
 	g := NewWithT(t)
@@ -106,8 +106,8 @@ func (r repositories) clusterAPI(ctx context.Context, t *testing.T, s *stack.Sta
 	write(t, filepath.Join(dir, "metadata.yaml"), metadata)
 }
 
-// standIn changes a component of Cluster API so that the stack's process goes on to be Cluster API: where the stack has
-// webhooks and conversions, they stay.
+// standIn changes a component of Cluster API so that the stack's process remains Cluster API: the webhooks and
+// conversions of the stack stay.
 func standIn(ctx context.Context, s *stack.Stack, object *unstructured.Unstructured) error {
 	kept := map[string][]string{
 		"CustomResourceDefinition":       {"spec", "conversion"},

@@ -17,20 +17,20 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/install"
 )
 
-// source is what a version of the operator is made of.
+// source is the source of a version of the operator.
 type source struct {
-	// dir has the files of the repository.
+	// dir is the folder with the files of the repository.
 	dir string
-	// binary of the operator.
+	// binary is the binary of the operator.
 	binary string
 }
 
-// thisSource returns that of the version that is tested.
+// thisSource returns the source of the tested version.
 func thisSource() source {
 	return source{dir: charts.Root(), binary: filepath.Join(install.Binaries(), install.Binary)}
 }
 
-// previousSource returns that of the last version before this one that has a tag. There may be none; then an upgrade is one
+// previousSource returns the source of the last tagged version before this one. If there is none, the upgrade is one
 // from this source to itself.
 func previousSource(t *testing.T) source {
 	t.Helper()

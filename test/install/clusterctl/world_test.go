@@ -27,7 +27,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// counts is how much of everything there is.
+// counts is how many objects exist.
 type counts struct {
 	pods, running, claims, machines, nodes int
 }
@@ -36,7 +36,7 @@ func (c counts) String() string {
 	return fmt.Sprintf("pods %d/%d running, claims %d, machines %d, nodes %d", c.running, c.pods, c.claims, c.machines, c.nodes)
 }
 
-// await waits until the counts are as wanted.
+// await waits until the counts meet a condition.
 func await(ctx context.Context, t *testing.T, s *stack.Stack, what string, within time.Duration, wanted func(counts) bool) counts {
 	t.Helper()
 	var now counts
@@ -61,7 +61,7 @@ func await(ctx context.Context, t *testing.T, s *stack.Stack, what string, withi
 	return now
 }
 
-// settle makes Karpenter consolidate no more, and waits until what it has begun is done.
+// settle stops Karpenter's consolidation, and waits until what it has begun is done.
 func settle(ctx context.Context, t *testing.T, s *stack.Stack) {
 	t.Helper()
 	g := NewWithT(t)
@@ -71,7 +71,7 @@ func settle(ctx context.Context, t *testing.T, s *stack.Stack) {
 	frozen.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}}
 	g.Expect(s.Workload.Patch(ctx, frozen, client.MergeFrom(pool))).To(Succeed())
 	quiet := 0
-	g.Expect(s.Await(ctx, 3*time.Minute, "Karpenter to have nothing under way", func(ctx context.Context) (bool, string, error) {
+	g.Expect(s.Await(ctx, 3*time.Minute, "Karpenter to have nothing in progress", func(ctx context.Context) (bool, string, error) {
 		claims := &karpv1.NodeClaimList{}
 		if err := s.Workload.List(ctx, claims); err != nil {
 			return false, err.Error(), nil
@@ -80,9 +80,9 @@ func settle(ctx context.Context, t *testing.T, s *stack.Stack) {
 			return !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) ||
 				claim.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason)
 		})
-		// A decision that was made before the change may just be on its way.
+		// A decision from before the change can still be in progress.
 		quiet = lo.Ternary(busy == 0, quiet+1, 0)
-		return quiet > 50, fmt.Sprintf("%d claims come or go", busy), nil
+		return quiet > 50, fmt.Sprintf("%d claims are launched or deleted", busy), nil
 	})).To(Succeed())
 }
 
@@ -98,8 +98,8 @@ var kept = []schema.GroupVersionKind{
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1alpha1", Kind: "SimulatedMachine"},
 }
 
-// standing tells of all Nodes whether they are ready, and of all that they are made of what would change if anybody asked
-// for something else: the generation, and whether it is being deleted.
+// standing returns for all Nodes whether they are ready, and for all objects behind them what a change of their spec or
+// a deletion would change: the generation, and whether they are being deleted.
 func standing(ctx context.Context, g Gomega, s *stack.Stack) map[string]string {
 	all := map[string]string{}
 	nodes := &corev1.NodeList{}
@@ -124,7 +124,7 @@ func standing(ctx context.Context, g Gomega, s *stack.Stack) map[string]string {
 	return all
 }
 
-// stays checks for a while that everything stands as before.
+// stays checks for some time that nothing of this changes.
 func stays(ctx context.Context, t *testing.T, s *stack.Stack, before map[string]string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -132,7 +132,7 @@ func stays(ctx context.Context, t *testing.T, s *stack.Stack, before map[string]
 		WithTimeout(15 * time.Second).WithPolling(time.Second).Should(Succeed())
 }
 
-// apply creates what the demo's files have.
+// apply creates the objects in the demo's files.
 func apply(ctx context.Context, t *testing.T, s *stack.Stack, files ...string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -143,14 +143,14 @@ func apply(ctx context.Context, t *testing.T, s *stack.Stack, files ...string) {
 	}
 }
 
-// deployments returns those of the demo.
+// deployments returns the Deployments of the demo.
 func deployments(ctx context.Context, g *WithT, s *stack.Stack) []appsv1.Deployment {
 	list := &appsv1.DeploymentList{}
 	g.Expect(s.Workload.List(ctx, list, client.MatchingLabels{"demo": "true"})).To(Succeed())
 	return list.Items
 }
 
-// gone checks that an object is not there.
+// gone checks that an object does not exist.
 func gone(ctx context.Context, g Gomega, s *stack.Stack, object client.Object) {
 	err := s.Workload.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", object, object.GetName(), err)

@@ -23,8 +23,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// awaitServed waits until the API server tells its clients of the kinds that come with the chart, which is a moment after it
-// has established them.
+// awaitServed waits until discovery in the API server contains the kinds of the chart, shortly after they are
+// established.
 func awaitServed(ctx context.Context, g *WithT, s *stack.Stack) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -38,7 +38,7 @@ func awaitServed(ctx context.Context, g *WithT, s *stack.Stack) {
 	}
 }
 
-// createPrometheusCRDs makes the API server know what the charts have for the Prometheus operator.
+// createPrometheusCRDs creates the CRDs for the objects that the charts have for the Prometheus operator.
 func createPrometheusCRDs(ctx context.Context, t *testing.T, c client.Client) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(charts.Root(), "bin", "crds", "prometheus", "*.yaml"))

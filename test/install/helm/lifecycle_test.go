@@ -31,9 +31,9 @@ import (
 //go:embed testdata/general.yaml
 var general []byte
 
-// lifecycle does with both charts what the guide says: it installs, upgrades, rolls back and uninstalls them, while there are
-// nodes. The values are those of the user. The section of the guide tells how to install; the operator is installed a second
-// time by again.
+// lifecycle follows the guide with both charts: it installs, upgrades, rolls back and uninstalls them, while there are
+// nodes. The values are those of the user. The section of the guide describes the installation; again installs the
+// operator a second time.
 func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Guide, section string, values charts.Values, operator, again func() string) {
 	g := NewWithT(t)
 	plain := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
@@ -60,7 +60,7 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(install.Poll).Should(Equal(3), "Pods that run")
 	claims := claimUIDs(ctx, g, s)
 
-	// An upgrade changes the Deployment, and no node.
+	// An upgrade changes the Deployment and no node.
 	before := install.Installed(ctx, g, s)
 	changed := maps.Clone(values)
 	maps.Copy(changed, charts.Values{"logLevel": "debug", "replicas": 3})
@@ -76,14 +76,14 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	process = install.Start(ctx, t, s, binary)
 	g.Consistently(ctx, func(g Gomega) { g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims)) }).WithTimeout(5 * time.Second).WithPolling(install.Poll).Should(Succeed())
 
-	// A rollback changes it back.
+	// A rollback reverts that.
 	guided("Upgrade", "helm rollback karpenter-capi")
 	guided("Upgrade", "helm rollback karpenter-capi-crd")
 	back := install.Installed(ctx, g, s)
 	g.Expect(back.Spec.Template).To(Equal(before.Spec.Template))
 	g.Expect(back.Spec.Replicas).To(Equal(before.Spec.Replicas))
 
-	// Without the operator its nodes go on, and one that is installed again finds them.
+	// Without the operator its nodes stay, and one that is installed again finds them.
 	manifests := helm(nil, "get", "manifest", charts.Operator)
 	process.Stop()
 	guided("Uninstall", "helm uninstall karpenter-capi")
@@ -104,7 +104,7 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	process.Stop()
 	guided("Uninstall", "helm uninstall karpenter-capi")
 
-	// The CustomResourceDefinitions stay unless that is switched off.
+	// The CustomResourceDefinitions stay unless that is disabled.
 	guided("Uninstall", "helm uninstall karpenter-capi-crd")
 	g.Expect(install.PresentCRDs(ctx, s)).To(Equal(install.CRDs))
 	helm(charts.Values{"keep": false}, "install", charts.CRDs, charts.Chart(charts.CRDs))
@@ -122,7 +122,7 @@ func write(t *testing.T, d *install.Guide, values charts.Values) {
 	g.Expect(os.WriteFile(filepath.Join(d.Dir, "values.yaml"), text, 0o600)).To(Succeed())
 }
 
-// runningPods returns how many of the Pods of testdata run.
+// runningPods returns how many Pods of testdata run.
 func runningPods(ctx context.Context, s *stack.Stack) (int, error) {
 	pods := &corev1.PodList{}
 	err := s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": "general"})
@@ -135,7 +135,7 @@ func runningPods(ctx context.Context, s *stack.Stack) (int, error) {
 	return running, err
 }
 
-// claimUIDs returns which claims there are.
+// claimUIDs returns the UIDs of the existing claims.
 func claimUIDs(ctx context.Context, g Gomega, s *stack.Stack) []string {
 	claims := &karpv1.NodeClaimList{}
 	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
@@ -147,7 +147,7 @@ func claimUIDs(ctx context.Context, g Gomega, s *stack.Stack) []string {
 	return uids
 }
 
-// checkGone looks for objects that should have been deleted.
+// checkGone checks that objects were deleted.
 func checkGone(ctx context.Context, g *WithT, c client.Client, manifests string) {
 	objects, err := charts.Decode(manifests)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -27,7 +27,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// published is where the guide has the charts from. The test has them from this repository.
+// published is where the guide gets the charts from. The test gets them from this repository.
 var published = regexp.MustCompile(`oci://ghcr\.io/karpenter-capi/charts/(\S+) --version \S+`)
 
 func openGuide(t *testing.T) *install.Guide {
@@ -44,7 +44,7 @@ func local() charts.Values {
 	return charts.Values{"settings": charts.Values{"clusterName": stack.ClusterName, "clusterNamespace": stack.ClusterNamespace}}
 }
 
-// installOperator installs it as a section of the guide says, in the command that has all the parts.
+// installOperator installs the operator with the command of a section of the guide that contains all parts.
 func installOperator(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Guide, section string, parts ...string) string {
 	t.Helper()
 	return d.Run(ctx, t, s.Kubeconfig(), d.Command(t, section, "helm install karpenter-capi", append(parts, "--values values.yaml")...))
@@ -65,7 +65,7 @@ func TestOneCluster(t *testing.T) {
 	t.Run("every object is accepted", func(t *testing.T) { dryRun(ctx, t, s) })
 
 	helm := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
-	t.Run("wrong values are refused", func(t *testing.T) {
+	t.Run("wrong values are rejected", func(t *testing.T) {
 		for want, values := range map[string]charts.Values{
 			"additional properties 'replicaCount' not allowed":                  {"replicaCount": 1},
 			"at '/replicas': got string, want integer":                          {"replicas": "two"},
@@ -75,7 +75,7 @@ func TestOneCluster(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(want)))
 		}
 	})
-	t.Run("without CustomResourceDefinitions, the notes say so", func(t *testing.T) {
+	t.Run("the notes report missing CustomResourceDefinitions", func(t *testing.T) {
 		printed, err := helm.Run(ctx, nil, "install", charts.Operator, charts.Chart(charts.Operator), "--dry-run=server", "--namespace="+install.Namespace)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(printed).To(ContainSubstring("Install the chart karpenter-capi-crd"))
@@ -86,7 +86,7 @@ func TestOneCluster(t *testing.T) {
 	lifecycle(ctx, t, s, d, "One cluster", local(), operator, operator)
 }
 
-// dryRun lets the API server judge every object of every values, without storing it.
+// dryRun lets the API server check every object of every values file, without storing it.
 func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 	createPrometheusCRDs(ctx, t, s.Workload)
 	ofOperator := &corev1.Namespace{}
@@ -97,7 +97,7 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 		objects, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, chart, install.Namespace, chart, values)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {
-			// The kinds of the Prometheus operator are new, and known a moment later.
+			// The kinds of the Prometheus operator are new, and served only after some time.
 			g.Eventually(ctx, func() error {
 				return s.Workload.Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
 			}).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
@@ -109,8 +109,8 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 	}
 }
 
-// Cluster API in a cluster of its own. The operator is in the other one; with the identity that the chart makes in the
-// management cluster it reaches the namespace of its Cluster there, and no more.
+// Cluster API in a separate cluster. The operator is in the other one; with the identity that the chart creates in the
+// management cluster it can access the namespace of its Cluster there, and nothing else.
 func TestTwoClusters(t *testing.T) {
 	ctx, s := install.NewStack(t, true)
 	g := NewWithT(t)
@@ -124,7 +124,7 @@ func TestTwoClusters(t *testing.T) {
 	for _, key := range []string{"{{.data.token ", `{{index .data "ca.crt" `} {
 		managed(section, "kubectl", key)
 	}
-	// What helm prints says the same.
+	// The output of helm has the same command.
 	for line := range strings.Lines(notes) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "kubectl ") {
 			g.Expect(d.Text).To(ContainSubstring("\n" + line + "\n"))
@@ -144,7 +144,7 @@ func TestTwoClusters(t *testing.T) {
 	operator := func() string {
 		return installOperator(ctx, t, s, d, section, "--set-file managementCluster.token=token", "--set-file managementCluster.certificateAuthority=ca.crt")
 	}
-	// A user who has a kubeconfig already puts it in a Secret.
+	// A user who already has a kubeconfig puts it in a Secret.
 	again := func() string {
 		kubeconfig := api.NewConfig()
 		kubeconfig.Clusters["management"] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
