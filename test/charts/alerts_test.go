@@ -29,8 +29,8 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// conditions is the controller that exports the conditions of templates, as the operator
-// runs it. It registers its metrics when it is made, once in a process.
+// conditions is the controller that exports the conditions of templates, as the operator runs it.
+// It registers its metrics when it is created, once in a process.
 var conditions = sync.OnceValue(func() func(t *testing.T, templates ...client.Object) {
 	var reader client.Client
 	controller := status.NewController[*v1alpha1.KarpenterMachineTemplate](&latest{of: &reader}, record.NewFakeRecorder(100))
@@ -45,7 +45,7 @@ var conditions = sync.OnceValue(func() func(t *testing.T, templates ...client.Ob
 	}
 })
 
-// alertsOf returns the chart's alerts, with one of the user's own as the last one.
+// alertsOf returns the chart's alerts, with an alert of the user as the last one.
 func alertsOf(t *testing.T) []alert {
 	t.Helper()
 	rendered := render(t, Operator, Values{
@@ -59,7 +59,7 @@ func alertsOf(t *testing.T) []alert {
 	return rule.Spec.Groups[0].Rules
 }
 
-// Each condition of a template that is False, and has an alert, lets exactly that alert fire.
+// Each condition of a template that is False and has an alert makes exactly that alert fire.
 func TestAlertsOnConditions(t *testing.T) {
 	alerts := alertsOf(t)
 	firing := func(template string) []string {
@@ -104,13 +104,13 @@ func TestAlertsOnConditions(t *testing.T) {
 			}
 			conditions()(t, template(name, ""))
 			if got := firing(name); len(got) > 0 {
-				t.Errorf("%v still fire when all is well", got)
+				t.Errorf("%v still fire when all conditions are True", got)
 			}
 		})
 	}
 }
 
-// matches reports whether labels match a selector, apart from those of the scraped Pod.
+// matches reports whether labels match a selector, except for those of the scraped Pod.
 func matches(t *testing.T, labels map[string]string, selector string) bool {
 	t.Helper()
 	for _, matcher := range regexp.MustCompile(`([a-z_]+)(!?=)"([^"]*)"`).FindAllStringSubmatch(selector, -1) {
@@ -144,7 +144,7 @@ func series(t *testing.T, metric string) []map[string]string {
 	return found
 }
 
-// latest reads from a client that is replaced.
+// latest reads from a client that can be replaced.
 type latest struct {
 	client.Client
 	of *client.Client

@@ -21,7 +21,7 @@ const (
 
 var karpenters = []string{"nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh"}
 
-// Each part can be left out, for a cluster that has it.
+// Each part can be omitted, for a cluster that has it.
 func TestCRDParts(t *testing.T) {
 	off := Values{"enabled": false}
 	for name, tc := range map[string]struct {
@@ -43,7 +43,7 @@ func TestCRDParts(t *testing.T) {
 				got = append(got, object.GetName())
 				_, keeps := object.GetAnnotations()["helm.sh/resource-policy"]
 				if want := tc.values["keep"] == nil; keeps != want {
-					t.Errorf("%s is kept when the chart goes: %t, want %t", object.GetName(), keeps, want)
+					t.Errorf("%s is kept when the chart is uninstalled: %t, want %t", object.GetName(), keeps, want)
 				}
 			}
 			slices.Sort(got)
@@ -82,7 +82,7 @@ func TestCRDContent(t *testing.T) {
 	for _, crd := range decode[apiextensionsv1.CustomResourceDefinition](t, rendered, "CustomResourceDefinition") {
 		got[crd.Name] = crd.Spec
 		if crd.Labels["example.com/mine"] != "yes" || crd.Annotations["example.com/mine"] != "yes" {
-			t.Errorf("%s does not have the additional label and annotation", crd.Name)
+			t.Errorf("%s lacks the additional label and annotation", crd.Name)
 		}
 		if crd.Annotations["controller-gen.kubebuilder.io/version"] == "" {
 			t.Errorf("%s has lost its annotations", crd.Name)

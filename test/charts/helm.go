@@ -24,15 +24,15 @@ const (
 	CRDs     = "karpenter-capi-crd"
 )
 
-// Values are those of a chart, as in a values file.
+// Values are the values of a chart, as in a values file.
 type Values map[string]any
 
 // Helm is the helm that the Makefile builds.
 type Helm struct {
-	// Dir is where it keeps what it would else keep in the user's home.
+	// Dir is where it keeps what it would otherwise keep in the user's home directory.
 	Dir string
 
-	// Kubeconfig is the cluster that it asks; without one it asks none.
+	// Kubeconfig is for the cluster that it accesses; without one it accesses none.
 	Kubeconfig string
 }
 
@@ -50,12 +50,12 @@ func Root() string {
 	panic("the tests run outside of this repository: no folder above has a go.mod")
 }
 
-// Chart is the folder of a chart.
+// Chart returns the folder of a chart.
 func Chart(name string) string {
 	return filepath.Join(Root(), "charts", name)
 }
 
-// Binary is the path of helm, and an error that says how to get it if it is not there.
+// Binary returns the path of helm, or an error that describes how to get it.
 func Binary() (string, error) {
 	path := filepath.Join(Root(), "bin", "helm")
 	if _, err := os.Stat(path); err != nil {
@@ -64,7 +64,7 @@ func Binary() (string, error) {
 	return path, nil
 }
 
-// Run runs helm with values, if there are any, and returns what it prints. The error is what it complains about.
+// Run runs helm with values, if there are any, and returns what it prints. The error contains helm's message.
 func (h *Helm) Run(ctx context.Context, values Values, args ...string) (string, error) {
 	binary, err := Binary()
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// CertificateAuthority is one in PEM; nobody has its key.
+// CertificateAuthority is a certificate in PEM; its key does not exist.
 const CertificateAuthority = `-----BEGIN CERTIFICATE-----
 MIIBMzCB2qADAgECAgEBMAoGCCqGSM49BAMCMA0xCzAJBgNVBAMTAmNhMB4XDTI2
 -----END CERTIFICATE-----
 `
 
-// Matrix are values of the operator's chart that all must be right: each placement with nothing but what it needs, and with
-// all that can be set.
+// Matrix returns valid values of the operator's chart: each placement with only what it needs, and with everything that
+// can be set.
 func Matrix() map[string]Values {
 	existing := Values{"existingSecret": "management", "existingSecretKey": "value"}
 	generated := Values{"server": "https://management.example.com:8443", "certificateAuthority": CertificateAuthority, "token": "secret"}
@@ -126,7 +126,7 @@ func all(values Values) Values {
 	return values
 }
 
-// least takes away what can be taken away.
+// least removes everything that can be removed.
 func least() Values {
 	return Values{
 		"replicas": 1, "strategy": nil, "podSecurityContext": nil, "priorityClassName": "", "schedulerName": "", "dnsPolicy": nil,

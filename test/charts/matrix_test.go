@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What holds with all values that are right.
+// What holds with all valid values.
 func TestMatrix(t *testing.T) {
 	for name, values := range Matrix() {
 		t.Run(name, func(t *testing.T) {
@@ -18,7 +18,7 @@ func TestMatrix(t *testing.T) {
 			seen := map[string]bool{}
 			for i, name := range rendered.names() {
 				if seen[name] {
-					t.Errorf("%s is there twice", name)
+					t.Errorf("%s exists twice", name)
 				}
 				seen[name] = true
 				checkMetadata(t, rendered[i], values)
@@ -27,7 +27,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// checkMetadata tells whether an object has the labels and annotations of all objects.
+// checkMetadata checks that an object has the labels and annotations of all objects.
 func checkMetadata(t *testing.T, object *unstructured.Unstructured, values Values) {
 	t.Helper()
 	labels, annotations := object.GetLabels(), object.GetAnnotations()
@@ -40,7 +40,7 @@ func checkMetadata(t *testing.T, object *unstructured.Unstructured, values Value
 		}
 	}
 	if _, ok := values["additionalLabels"]; ok && (labels["example.com/mine"] != "yes" || annotations["example.com/mine"] != "yes") {
-		t.Errorf("%s %s does not have the additional label and annotation", object.GetKind(), object.GetName())
+		t.Errorf("%s %s lacks the additional label and annotation", object.GetKind(), object.GetName())
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	// Registers the metrics of the operator: Karpenter's, and those that come with its controllers.
+	// It registers the metrics of the operator: Karpenter's, and those of its controllers.
 	_ "github.com/karpenter-capi/karpenter-capi/internal/controller"
 )
 
-// The alerts ask for metrics that the operator has, from where the ServiceMonitor has them scraped.
+// The alerts query metrics that the operator has, with the labels that the ServiceMonitor gives them.
 func TestAlerts(t *testing.T) {
 	rendered := render(t, Operator, Values{"serviceMonitor": Values{"enabled": true}})
 	service := the[corev1.Service](t, rendered, "Service")
@@ -27,14 +27,14 @@ func TestAlerts(t *testing.T) {
 	for _, alert := range rules[:len(rules)-1] {
 		selectors := regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`).FindAllStringSubmatch(alert.Expr, -1)
 		if len(selectors) == 0 {
-			t.Errorf("%s asks for no metric: %s", alert.Alert, alert.Expr)
+			t.Errorf("%s queries no metric: %s", alert.Alert, alert.Expr)
 		}
 		for _, selector := range selectors {
 			if !slices.Contains(known, selector[1]) {
-				t.Errorf("%s asks for %s, which the operator does not have", alert.Alert, selector[1])
+				t.Errorf("%s queries %s, which the operator lacks", alert.Alert, selector[1])
 			}
 			if !strings.HasPrefix(strings.TrimSpace(selector[2]), from) {
-				t.Errorf("%s asks for {%s}, want %s", alert.Alert, selector[2], from)
+				t.Errorf("%s queries {%s}, want %s", alert.Alert, selector[2], from)
 			}
 		}
 		if alert.For == "" || alert.Labels["severity"] == "" || alert.Annotations["summary"] == "" || alert.Annotations["description"] == "" {
@@ -46,12 +46,12 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// registered returns the names of the operator's metrics, and of the one that Prometheus makes for each that it scrapes.
+// registered returns the names of the operator's metrics, and of the one that Prometheus adds for each target.
 func registered(t *testing.T) []string {
 	t.Helper()
 	registry, ok := metrics.Registry.(prometheus.Collector)
 	if !ok {
-		t.Fatalf("%T does not tell its metrics", metrics.Registry)
+		t.Fatalf("%T does not describe its metrics", metrics.Registry)
 	}
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -82,6 +82,6 @@ func TestServiceMonitor(t *testing.T) {
 		t.Errorf("got %+v", monitor.Spec)
 	}
 	if !slices.Equal(monitor.Spec.NamespaceSelector.MatchNames, []string{service.Namespace}) {
-		t.Errorf("it looks into %v, want %s", monitor.Spec.NamespaceSelector.MatchNames, service.Namespace)
+		t.Errorf("it selects the namespaces %v, want %s", monitor.Spec.NamespaceSelector.MatchNames, service.Namespace)
 	}
 }

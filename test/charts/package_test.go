@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// What a release packages renders what the folder does, with the image of that release.
+// The packaged chart of a release renders the same as the folder, with the image of that release.
 func TestPackage(t *testing.T) {
 	helm := newHelm(t)
 	dir := t.TempDir()

@@ -52,7 +52,7 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// The operator finds the kubeconfig of the management cluster where its setting says.
+// The operator finds the kubeconfig of the management cluster at the path in its setting.
 func TestManagementKubeconfig(t *testing.T) {
 	for name, want := range map[string]*corev1.SecretVolumeSource{
 		"one cluster":                 nil,
@@ -77,13 +77,13 @@ func TestManagementKubeconfig(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if wantPath := mounts[0].MountPath + "/" + want.Items[0].Path; path != wantPath {
-				t.Errorf("the operator looks for %s, want %s", path, wantPath)
+				t.Errorf("the operator reads %s, want %s", path, wantPath)
 			}
 		})
 	}
 }
 
-// A kubeconfig that the chart makes is one; the operator starts again when it changes.
+// A kubeconfig that the chart generates is valid; the operator restarts when it changes.
 func TestGeneratedKubeconfig(t *testing.T) {
 	generate := func(token string) (*clientcmdapi.Config, string) {
 		rendered := render(t, Operator, Values{"placement": "WorkloadCluster", "managementCluster": Values{
@@ -95,7 +95,7 @@ func TestGeneratedKubeconfig(t *testing.T) {
 		}
 		return config, the[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Annotations["checksum/management-kubeconfig"]
 	}
-	// The line's end is what a file with the token may have.
+	// A file with the token can end with a newline.
 	config, checksum := generate("secret\n")
 	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	if err != nil {
@@ -110,7 +110,7 @@ func TestGeneratedKubeconfig(t *testing.T) {
 	}
 }
 
-// The Secret in the management cluster gets the token of the ServiceAccount that has the rights there.
+// The Secret in the management cluster contains the token of the ServiceAccount that has the rights there.
 func TestManagementToken(t *testing.T) {
 	for _, name := range []string{"management cluster", "management cluster, existing"} {
 		rendered := render(t, Operator, Matrix()[name])

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The Pods are as safe as those of config/manager, are asked the same, may use the same, and run in the same places.
+// The Pods have the same security settings, probes, resources and placement as those of config/manager.
 func TestPodsAreThoseOfKustomize(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(Root(), "config", "manager", "manager.yaml"))
 	if err != nil {
@@ -50,7 +50,7 @@ func TestPodsAreThoseOfKustomize(t *testing.T) {
 	}
 }
 
-// What selects Pods selects the operator's, whatever labels they are given, and those of no other release.
+// Selectors match the operator's Pods, whatever labels they have, and no Pods of another release.
 func TestSelectors(t *testing.T) {
 	values := Matrix()["one cluster, all"]
 	values["podLabels"] = Values{"app.kubernetes.io/name": "another", "team": "platform"}
@@ -130,7 +130,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The operator reaches the API servers of both clusters.
+// The operator can access the API servers of both clusters.
 func TestNetworkPolicy(t *testing.T) {
 	for server, want := range map[string][]int{
 		"https://management.example.com":      {443, 6443},
@@ -154,7 +154,7 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
-// fill decodes the only object of a kind that has no type here into what is of interest of it.
+// fill decodes the only object of a kind without a type here into the fields that are checked.
 func fill(t *testing.T, from objects, kind string, into any) {
 	t.Helper()
 	text, err := yaml.Marshal(the[unstructured.Unstructured](t, from, kind).Object)

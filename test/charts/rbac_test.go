@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Who may do what, where, is the same as with kustomize, as config/rbac says it. With two clusters it is divided between
-// them.
+// The rights are the same as with kustomize, which are in config/rbac. With two clusters they are divided between them.
 func TestRights(t *testing.T) {
 	own, core, election, admin := kustomizeRules(t, "role.yaml"), kustomizeRules(t, "karpenter_core_role.yaml"),
 		kustomizeRules(t, "leader_election_role.yaml"), kustomizeRules(t, "admin_role.yaml")
@@ -71,7 +70,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// kustomizeRules are the rights of a role in config/rbac.
+// kustomizeRules returns the rights of a role in config/rbac.
 func kustomizeRules(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(), "config", "rbac", file))
@@ -85,7 +84,8 @@ func kustomizeRules(t *testing.T, file string) []string {
 	return rights(role.Rules)
 }
 
-// granted returns the rights that roles and bindings give to a subject, by namespace; those of no namespace are cluster-wide.
+// granted returns the rights that roles and bindings give to a subject, by namespace; those without a namespace are
+// cluster-wide.
 func granted(t *testing.T, from objects, subject rbacv1.Subject) map[string][]string {
 	t.Helper()
 	got := map[string][]string{}
@@ -126,7 +126,7 @@ func has(right, group string) bool {
 	return strings.HasPrefix(right, "["+group+"] ")
 }
 
-// rights takes rules apart, so that it does not matter how they are put together.
+// rights splits rules into single rights, so that it does not matter how they are combined.
 func rights(rules []rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -147,7 +147,7 @@ func rights(rules []rbacv1.PolicyRule) []string {
 	return union(all)
 }
 
-// union returns what is in any of some lists, in order.
+// union returns what is in any of the lists, in order.
 func union(lists ...[]string) []string {
 	all := slices.Concat(lists...)
 	slices.Sort(all)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Variables of whoever runs the tests must not be taken for those of the chart.
+	// Environment variables of the user must not be used as those of the chart.
 	for _, name := range []string{"CLUSTER_NAME", "CLUSTER_NAMESPACE", "CLUSTER_API_KUBECONFIG", "LOG_LEVEL", "FEATURE_GATES"} {
 		_ = os.Unsetenv(name)
 	}
@@ -29,7 +29,7 @@ const (
 	namespace = "karpenter"
 )
 
-// newHelm returns a helm that asks no cluster. Without the binary the test is skipped.
+// newHelm returns a helm that accesses no cluster. Without the binary the test is skipped.
 func newHelm(t *testing.T) *Helm {
 	t.Helper()
 	if _, err := Binary(); err != nil {
@@ -38,7 +38,7 @@ func newHelm(t *testing.T) *Helm {
 	return &Helm{Dir: t.TempDir()}
 }
 
-// objects are what a chart renders.
+// objects are the objects that a chart renders.
 type objects []*unstructured.Unstructured
 
 func render(t *testing.T, chart string, values Values) objects {
@@ -59,8 +59,8 @@ func (o objects) names() []string {
 	return names
 }
 
-// decode fills typed objects with those of a kind, and fails on fields that the type does not have, as an API server does
-// that validates strictly.
+// decode fills typed objects with those of a kind, and fails on fields that the type lacks, like an API server with
+// strict validation.
 func decode[T any](t *testing.T, from objects, kind string) []*T {
 	t.Helper()
 	var decoded []*T
@@ -102,7 +102,7 @@ func checkKinds(t *testing.T, from objects) {
 		"Secret":                   func() { decode[corev1.Secret](t, from, "Secret") },
 		"Service":                  func() { decode[corev1.Service](t, from, "Service") },
 		"ServiceAccount":           func() { decode[corev1.ServiceAccount](t, from, "ServiceAccount") },
-		// Of the Prometheus operator, whose types are not here.
+		// These are kinds of the Prometheus operator, whose types are not available here.
 		"PrometheusRule": func() {},
 		"ServiceMonitor": func() {},
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// unexported are the fields of Karpenter's options that hold the text of others.
+// unexported are the fields of Karpenter's options that contain the text of other fields.
 var unexported = cmpopts.IgnoreUnexported(coreoptions.Options{}, coreoptions.FeatureGates{})
 
-// Each setting comes to the operator as it is written in the values: the operator itself reads it, from the container that
-// is rendered.
+// Each setting reaches the operator as it is written in the values: the operator's own code reads it, from the rendered
+// container.
 func TestSettings(t *testing.T) {
 	newHelm(t)
 	setting := func(name string, value any) Values { return Values{"settings": Values{name: value}} }
@@ -54,7 +54,7 @@ func TestSettings(t *testing.T) {
 		"logErrorOutputPaths":       {Values{"logErrorOutputPaths": []string{"/log"}}, func(o *operator.Options) { o.Core.LogErrorOutputPaths = "/log" }},
 		"metrics port":              {Values{"controller": Values{"metrics": Values{"port": 9090}}}, func(o *operator.Options) { o.Core.MetricsPort = 9090 }},
 		"health probe port":         {Values{"controller": Values{"healthProbe": Values{"port": 9091}}}, func(o *operator.Options) { o.Core.HealthProbePort = 9091 }},
-		"a variable of the user's":  {Values{"controller": Values{"env": []Values{{"name": "KUBE_CLIENT_QPS", "value": "7"}}}}, func(o *operator.Options) { o.Core.KubeClientQPS = 7 }},
+		"a variable of the user":    {Values{"controller": Values{"env": []Values{{"name": "KUBE_CLIENT_QPS", "value": "7"}}}}, func(o *operator.Options) { o.Core.KubeClientQPS = 7 }},
 		"resources":                 {Values{"controller": Values{"resources": Values{"requests": Values{"cpu": "2500m"}, "limits": Values{"memory": "2Gi"}}}}, func(o *operator.Options) { o.Core.CPURequests, o.Core.MemoryLimit = 2500, 2<<30 }},
 		"nodeRepair":                {gate("nodeRepair", true), func(o *operator.Options) { o.Core.FeatureGates.NodeRepair = true }},
 		"reservedCapacity":          {gate("reservedCapacity", false), func(o *operator.Options) { o.Core.FeatureGates.ReservedCapacity = false }},
@@ -79,8 +79,8 @@ func TestSettings(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What the operator does without any setting, in a container with the chart's resources, is what the chart's
-			// defaults must say.
+			// The chart's defaults must be those of the operator without any setting, in a container with the chart's
+			// resources.
 			t.Setenv("SYSTEM_NAMESPACE", namespace)
 			want, err := operator.ParseOptions("--cpu-requests=1000", "--memory-limit=1073741824")
 			if err != nil {
@@ -122,7 +122,7 @@ func readSettings(t *testing.T, deployment *appsv1.Deployment) *operator.Options
 	return options
 }
 
-// resolve returns what the kubelet makes of a reference.
+// resolve returns the value of a reference, as the kubelet resolves it.
 func resolve(t *testing.T, container corev1.Container, from *corev1.EnvVarSource) string {
 	t.Helper()
 	switch {
@@ -136,11 +136,11 @@ func resolve(t *testing.T, container corev1.Container, from *corev1.EnvVarSource
 			return strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
 		}
 	}
-	t.Errorf("what is %v?", from)
+	t.Errorf("unknown reference %v", from)
 	return ""
 }
 
-// Karpenter's feature gates are values of the chart, and no others, with Karpenter's defaults.
+// The chart has values for exactly Karpenter's feature gates, with Karpenter's defaults.
 func TestFeatureGates(t *testing.T) {
 	want := map[string]any{}
 	for _, gate := range coreoptions.KarpenterFeatureGates {
@@ -151,7 +151,7 @@ func TestFeatureGates(t *testing.T) {
 	}
 }
 
-// Values that are taken away leave the operator its own defaults.
+// Without values, the operator uses its own defaults.
 func TestLeastSettings(t *testing.T) {
 	container := the[appsv1.Deployment](t, render(t, Operator, Matrix()["one cluster, least"]), "Deployment").Spec.Template.Spec.Containers[0]
 	var got []string
