@@ -20,10 +20,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
-// taint keeps Pods off a Node until Karpenter has registered it.
+// taint keeps Pods away from a Node until Karpenter has registered it.
 var taint = karpv1.UnregisteredNoExecuteTaint.ToString()
 
-// checkKubelet tells whether arguments of a kubelet make it what a template says.
+// checkKubelet checks that the arguments of a kubelet match the spec.kubelet of a template.
 func checkKubelet(t *testing.T, kubelet *v1alpha1.KubeletConfiguration, arguments map[string]string) {
 	t.Helper()
 	if kubelet == nil || kubelet.MaxPods == nil {
@@ -118,7 +118,7 @@ func TestRKE2(t *testing.T) {
 		}
 		checkKubelet(t, s.template.Spec.Kubelet, arguments(words))
 		if got := arguments(words)["cloud-provider"]; got != "external" {
-			t.Errorf("%s: what the base says of the cloud provider is now %q", m, got)
+			t.Errorf("%s: the cloud provider of the base is now %q", m, got)
 		}
 		checkSize(t, m)
 	}
@@ -147,19 +147,19 @@ func TestCloudInit(t *testing.T) {
 	counts.Print(t, "sample cloud-init: "+describe(number))
 }
 
-// kubeletCommand returns the words of the command with which systemd starts the
-// kubelet, out of cloud-init user data.
+// kubeletCommand returns the words of the command with which systemd starts the kubelet, from
+// cloud-init user data.
 func kubeletCommand(t *testing.T, userData string) []string {
 	t.Helper()
 	if !strings.HasPrefix(userData, "#cloud-config\n") {
-		t.Error("cloud-init takes for a cloud-config only what starts with #cloud-config")
+		t.Error("cloud-init accepts only a cloud-config that starts with #cloud-config")
 	}
 	var config struct {
 		WriteFiles []struct{ Path, Permissions, Content string } `json:"write_files"`
 		RunCmd     []string                                      `json:"runcmd"`
 	}
 	if err := yaml.UnmarshalStrict([]byte(userData), &config); err != nil {
-		t.Fatalf("the user data is no cloud-config: %v", err)
+		t.Fatalf("the user data is not a cloud-config: %v", err)
 	}
 	written := map[string]bool{}
 	var command []string
@@ -172,7 +172,7 @@ func kubeletCommand(t *testing.T, userData string) []string {
 	}
 	for _, name := range []string{"config", "bootstrap-kubeconfig"} {
 		if path := arguments(command)[name]; !written[path] {
-			t.Errorf("--%s is %q, which is none of the written files %v", name, path, slices.Sorted(maps.Keys(written)))
+			t.Errorf("--%s is %q, which is not one of the written files %v", name, path, slices.Sorted(maps.Keys(written)))
 		}
 	}
 	return command

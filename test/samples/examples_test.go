@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
-// The simplest sample comes without the templates that it refers to.
+// The simplest sample does not contain the templates that it refers to.
 func TestSimplest(t *testing.T) {
 	createAll(t, "")
 }
@@ -24,7 +24,7 @@ func TestSimplest(t *testing.T) {
 // yamlBlock is a block of YAML in Markdown, in a list or not.
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 
-// What a reader copies from README.md or a guide is accepted.
+// The API server accepts what a reader copies from README.md or a guide.
 func TestExamplesInDocuments(t *testing.T) {
 	root := filepath.Join("..", "..")
 	documents, err := filepath.Glob(filepath.Join(root, "docs", "guides", "*.md"))
@@ -52,14 +52,14 @@ func TestExamplesInDocuments(t *testing.T) {
 				}
 			}
 			if found == 0 {
-				t.Errorf("it has no block of YAML with a %s", v1alpha1.Kind)
+				t.Errorf("it has no YAML block with a %s", v1alpha1.Kind)
 			}
 		})
 	}
 }
 
-// generateExample makes what the operator makes of an example, with the base
-// templates of the sample for its provider.
+// generateExample generates what the operator generates for an example, with the base templates of
+// the sample for its provider.
 func generateExample(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
@@ -69,7 +69,7 @@ func generateExample(t *testing.T, object *unstructured.Unstructured) {
 	}
 	ref := template.Spec.Template.Spec.InfrastructureRef
 	if ref == nil {
-		return // it only has what it discovers
+		return // it has only what it discovers
 	}
 	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2", "AzureMachinePool": "azure-machinepool"}
 	t.Run(object.GetName(), func(t *testing.T) {

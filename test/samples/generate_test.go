@@ -24,11 +24,11 @@ var cluster = types.NamespacedName{Namespace: "default", Name: "example"}
 type made struct {
 	instanceType *catalog.Type
 	offering     *catalog.Offering
-	// failureDomain and machine are what the scalable resource says of its Machines.
+	// failureDomain and machine are those of the scalable resource's Machines.
 	failureDomain string
 	machine       clusterv1.MachineSpec
-	// infrastructure and bootstrap are the specs of what the scalable resource refers
-	// to, or what these are templates of; bootstrap is nil for a Secret.
+	// infrastructure and bootstrap are the specs of the objects that the scalable resource refers
+	// to, or the specs in these templates; bootstrap is nil for a Secret.
 	infrastructure, bootstrap map[string]any
 }
 
@@ -36,8 +36,8 @@ func (m made) String() string {
 	return m.instanceType.KeyOf(m.offering).String()
 }
 
-// generate makes what the operator makes for each offering, and creates it until the
-// test ends. It returns also how many objects there are of each kind.
+// generate generates what the operator generates for each offering, and creates it until the test
+// ends. It also returns how many objects of each kind there are.
 func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 	t.Helper()
 	settings := s.template.Spec.ScalableResource
@@ -58,7 +58,7 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 	}
 	offered, problems := catalog.Merge(s.template, nil)
 	if len(problems) > 0 {
-		t.Errorf("not all can be offered: %v", problems)
+		t.Errorf("not all offerings are valid: %v", problems)
 	}
 	for i := range offered {
 		instanceType := &offered[i]
@@ -70,7 +70,7 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 			}
 			for _, template := range generated.Objects {
 				key := template.GetKind() + "/" + template.GetName()
-				if objects[key] == nil { // offerings share templates of the same content
+				if objects[key] == nil { // offerings share templates with the same content
 					create(t, template)
 					objects[key] = template
 					counts[template.GetKind()]++
@@ -109,7 +109,7 @@ func referenced(t *testing.T, objects map[string]*unstructured.Unstructured, ref
 	return specOf(t, object)
 }
 
-// specOf returns the spec of an object, or what it is a template of.
+// specOf returns the spec of an object, or the spec in a template.
 func specOf(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	path := []string{"spec"}
@@ -131,7 +131,7 @@ func nested(t *testing.T, object map[string]any, path ...string) map[string]any 
 	return fields
 }
 
-// describe returns numbers of objects in words.
+// describe describes numbers of objects.
 func describe(counts map[string]int) string {
 	total := 0
 	var kinds []string

@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
-// sample is a folder of config/samples, as the API server has it.
+// sample is a folder of config/samples, as read from the API server.
 type sample struct {
 	template *v1alpha1.KarpenterMachineTemplate
 	bases    generate.Bases
@@ -67,7 +67,7 @@ func createAll(t *testing.T, folder string) []*unstructured.Unstructured {
 	return objects
 }
 
-// resources returns the files that the kustomization of a folder lists, which must be all.
+// resources returns the files in the kustomization of a folder, which must list all of them.
 func resources(t *testing.T, folder string) []string {
 	t.Helper()
 	folder = filepath.Join("..", "..", "config", "samples", folder)
@@ -119,7 +119,7 @@ func create(t *testing.T, object client.Object) {
 		t.Fatalf("%s %s: %v", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 	}
 	t.Cleanup(func() {
-		// The context of the test is done by then.
+		// The context of the test has ended by then.
 		if err := apiServer.Delete(context.Background(), object); err != nil {
 			t.Error(err)
 		}

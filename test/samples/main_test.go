@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package samples tests that config/samples and the examples in the guides are true:
-// a real API server, with the real CustomResourceDefinitions of Cluster API, of its
-// providers and of Karpenter, accepts them and everything that is generated from
-// them, and what is generated asks for the machines that the samples offer.
+// Package samples tests that config/samples and the examples in the guides are correct: a real API
+// server, with the real CustomResourceDefinitions of Cluster API, of its providers and of
+// Karpenter, accepts them and everything that is generated from them, and the generated objects
+// request the machines that the samples offer.
 package samples
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// apiServer refuses fields that it does not know.
+// apiServer rejects unknown fields.
 var apiServer client.Client
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	env, err := start()
-	if env != nil { // also if it did not start in full
+	if env != nil { // also if it did not start completely
 		defer func() {
 			if err := env.Stop(); err != nil {
 				fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
@@ -63,7 +63,7 @@ func start() (*envtest.Environment, error) {
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		return nil, err
 	}
-	// No provider runs that could convert.
+	// No provider runs that could convert objects.
 	for _, crd := range options.CRDs {
 		crd.Spec.Conversion = nil
 	}

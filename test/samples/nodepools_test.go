@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
-// Each offering of a sample is for one of its NodePools, and where there is a pool for
-// GPUs, it has nothing else.
+// Each offering of a sample is for one of its NodePools, and a pool for GPUs has no other
+// offerings.
 func TestNodePools(t *testing.T) {
 	for _, folder := range []string{"", "aws", "azure", "gcp", "vsphere", "rke2", "cloud-init", "aws-machinepool", "azure-machinepool"} {
 		t.Run(folder, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestNodePools(t *testing.T) {
 			offered, problems := catalog.Merge(template, nil)
 			built, more := catalog.Build(template, offered)
 			if problems = append(problems, more...); len(problems) > 0 {
-				t.Errorf("not all can be offered: %v", problems)
+				t.Errorf("not all offerings are valid: %v", problems)
 			}
 			pools := map[string]scheduling.Requirements{}
 			for _, object := range s.ofKind("NodePool") {
@@ -48,7 +48,7 @@ func TestNodePools(t *testing.T) {
 	}
 }
 
-// checkPool tells whether an offering is for one pool, and for the right one.
+// checkPool checks that an offering is for one pool, the correct one.
 func checkPool(t *testing.T, pools map[string]scheduling.Requirements, instanceType *cloudprovider.InstanceType, offering *cloudprovider.Offering) {
 	t.Helper()
 	var takes []string
@@ -67,7 +67,7 @@ func checkPool(t *testing.T, pools map[string]scheduling.Requirements, instanceT
 	}
 }
 
-// convert reads an object as the API server has it.
+// convert converts an object from the API server to its type.
 func convert(t *testing.T, from map[string]any, to any) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from, to); err != nil {

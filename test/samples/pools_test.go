@@ -11,8 +11,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
-// A pool that others are made of is paused, so that its provider makes nothing of it.
-// What is made of it is not.
+// A pool that others are generated from is paused, so that its provider creates nothing for it. The
+// generated pools are not paused.
 func TestPoolsArePaused(t *testing.T) {
 	for _, folder := range []string{"aws-machinepool", "azure-machinepool"} {
 		t.Run(folder, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPoolsArePaused(t *testing.T) {
 				}
 			}
 			if got := len(generated.Objects); got != 2 {
-				t.Errorf("%d objects are made, want a pool and a bootstrap configuration", got)
+				t.Errorf("%d objects are generated, want a pool and a bootstrap configuration", got)
 			}
 		})
 	}

@@ -17,20 +17,20 @@ import (
 
 const nvidiaGPU corev1.ResourceName = "nvidia.com/gpu"
 
-// provider is what a sample has of a provider.
+// provider is the fields of a provider that a sample uses.
 type provider struct {
-	// machine is where the spec of the infrastructure has the fields below.
+	// machine is the path of the fields below in the spec of the infrastructure.
 	machine []string
-	// instanceType is the field of the infrastructure template that names the type;
-	// empty if the provider has none.
+	// instanceType is the field of the infrastructure template with the type; empty if the provider
+	// has none.
 	instanceType string
-	// spot is the field that asks for spot, and its value; empty if the provider has none.
+	// spot is the field that requests spot, and its value; empty if the provider has none.
 	spot      string
 	spotValue any
-	// arm64 and gpu are fields that only machines of that kind have, or have with
-	// another value than the base; empty if they need none.
+	// arm64 and gpu are fields that only such machines have, or that differ from the base; empty if
+	// they need none.
 	arm64, gpu string
-	// noARM64 tells that the provider has no such machines.
+	// noARM64 is whether the provider has no such machines.
 	noARM64 bool
 }
 
@@ -59,7 +59,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// checkMachine tells whether what was generated asks for the machine that is offered.
+// checkMachine checks that the generated objects request the machine that is offered.
 func checkMachine(t *testing.T, s *sample, want provider, m made) {
 	t.Helper()
 	if m.failureDomain != m.offering.FailureDomain {
@@ -87,14 +87,13 @@ func checkMachine(t *testing.T, s *sample, want provider, m made) {
 		}
 	}
 	if _, named := m.instanceType.Labels[v1alpha1.InstanceGPUNameLabel]; named != isGPU {
-		t.Errorf("the label %s is there: %t", v1alpha1.InstanceGPUNameLabel, named)
+		t.Errorf("the label %s exists: %t", v1alpha1.InstanceGPUNameLabel, named)
 	}
 	checkKubelet(t, s.template.Spec.Kubelet, kubeadmArguments(t, m.bootstrap))
 }
 
-// checkSize tells whether a virtual machine on vSphere has the size that its type has
-// by its name, and whether what is declared fits: all CPUs, and all but 6 percent of
-// the memory at least.
+// checkSize checks that a virtual machine on vSphere has the size in the name of its type, and that
+// the declared capacity matches: all CPUs, and at least all but 6 percent of the memory.
 func checkSize(t *testing.T, m made) {
 	t.Helper()
 	var cpus, gib int64
@@ -112,7 +111,7 @@ func checkSize(t *testing.T, m made) {
 	}
 }
 
-// checkBreadth tells whether a sample offers what makes it worth reading.
+// checkBreadth checks that a sample offers enough to be a useful example.
 func checkBreadth(t *testing.T, want provider, all []made) {
 	t.Helper()
 	types, zones, capacityTypes, architectures := sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()
@@ -136,8 +135,8 @@ func checkBreadth(t *testing.T, want provider, all []made) {
 	}
 }
 
-// What a provider's CRD does not know is refused: the tests above would pass otherwise
-// whatever the patches do.
+// What a provider's CRD does not know is rejected: otherwise the tests above would pass with any
+// patches.
 func TestUnknownIsRefused(t *testing.T) {
 	s := apply(t, "gcp")
 	for name, change := range map[string]func(spec map[string]any){
