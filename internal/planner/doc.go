@@ -1,75 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package link decides which Machine serves which NodeClaim, how many replicas
-// a scalable resource has, and which of its Machines go. It is made of pure
-// functions over plain values; it knows no client, clock or cache.
+// Package planner decides which Machine serves which NodeClaim, how many replicas a scalable
+// resource has, and which of its Machines are removed. It consists of pure functions over plain
+// values, without a client, clock or cache. Package snapshot calls it for both reconcilers.
 //
 // All values are of one scalable resource, whose Machines are all alike.
 //
-//	live     Machines without deletion timestamp that were not chosen to go
-//	leaving  Machines with deletion timestamp, or chosen to go
+//	live     Machines that are neither being deleted nor marked for deletion
+//	leaving  Machines that are being deleted or marked for deletion
 //	waiting  claims that need a Machine and have none
-//	spare    live Machines that serve no claim
+//	spare    live Machines without a link
 //	new      max(0, waiting − spare)
 //
 //	replicas = live + new + (leaving if new > 0, else 0)
 //
-// A MachineSet compares its replicas with all its Machines, leaving ones
-// included (Cluster API: core/reconcilers/machineset/machineset_controller.go,
-// syncReplicas). Any value between live and live + leaving makes it do nothing,
-// a value above makes it create. So leaving counts only while something new is
-// needed: without it a slow termination would hold up every new node; with it
-// at all times every Machine that went would be replaced.
+// A MachineSet compares its replicas with all its Machines, leaving ones included (Cluster API:
+// core/reconcilers/machineset/machineset_controller.go, syncReplicas). Any value from live to
+// live + leaving makes it do nothing. A higher value makes it create Machines. So leaving Machines
+// count only while something new is needed. Without this term, a slow termination would block
+// every new Node. With this term at all times, the MachineSet would replace every Machine that is
+// deleted.
 //
-// Lowering has one more rule. While replicas are above the number of Machines
-// there are, the MachineSet may have made the missing ones a moment ago. Lowered
-// then, it could delete a booting Machine that serves a claim, for all Machines
-// without a Node have the same delete priority. So replicas stay until what was
-// asked for has appeared, and it then goes as a spare. That holds also when no
-// claim is left: the next one could be given such a Machine while the lower
-// number is still on its way.
+// Lowering has one more rule. While replicas exceed the number of existing Machines, the MachineSet
+// may have created the missing ones already. With lower replicas, it could delete a booting Machine
+// that serves a claim, because all Machines without a Node have the same delete priority. So
+// replicas stay until all requested Machines have appeared. Those that no claim needs are removed
+// as spare Machines. The rule also holds when no claim is left: the next claim could be linked to
+// such a Machine while the lower number is on its way.
 //
-// There is one exception. A MachineSet whose preflight checks fail certainly created none
-// of the Machines that it lacks, so replicas are lowered to live + new: leaving Machines
-// delay nothing while none can be created. It can be unblocked while the lower number is on
-// its way. Then it creates Machines and deletes them again, so that Machines are not linked
-// until it has acted on the lower number, and a number that leaves it a choice among Machines
-// without a Node is only written while there is none. With the lower number it may lack no
-// Machine any more, and then it does not report that it is blocked: a while after it has
-// acted on that number, replicas count leaving Machines again, to see.
+// There is one exception. A MachineSet that preflight checks or a missing template block has
+// certainly created none of the Machines that it lacks. Then replicas are lowered to live + new:
+// leaving Machines delay nothing while none can be created. The MachineSet can be unblocked while
+// the lower number is on its way. Then it creates Machines and deletes them again. So no Machine is
+// linked until it has acted on the lower number, and a number that leaves it a choice among
+// Machines without a Node is only written while there is no such Machine. With the lower number it
+// may lack no Machine, and then it does not report that it is blocked. So 15 seconds after the
+// lowering, if the MachineSet has acted on it, replicas count leaving Machines again.
 //
-// A Machine goes in steps: it is chosen, which is an annotation, and counts as
-// leaving; replicas follow; and only when the MachineSet has the lower number is it
-// deleted. So it is not replaced, however fast it vanishes, and the MachineSet picks
-// no other. A Machine that somebody else deletes is held up by its pre-drain hook
-// if it has a Node, and goes the same way. If it has none it may vanish at any
-// moment: should that be while a lower number is on its way, the MachineSet makes
-// another and then deletes one too many, which can be a booting Machine of a live
-// claim; that claim gets another.
+// A Machine is removed in steps. It is marked for deletion, and from then on counts as leaving.
+// Replicas follow. When the MachineSet has the lower number, the Machine is deletable. So the
+// MachineSet does not replace it, however fast it disappears, and deletes no other. A Machine with a
+// Node that a user or another controller deletes is blocked by its pre-drain hook, and removed in
+// the same way. One without a Node may disappear at any moment. If a lower number is on its way at
+// that moment, the MachineSet creates another Machine and then deletes one too many, which can be a
+// booting Machine of a live claim. That claim gets another one.
 //
-// A spare Machine is kept for a while, for the next claim. A Machine with a link is
-// no spare: if its claim is gone, the link is removed first.
+// A spare Machine stays for spareTTL, for the next claim. A Machine with a link is not spare: if
+// its claim no longer exists, the link is removed first.
 //
-// A MachinePool has another equation, for its infrastructure provider does not count
-// Machines that were let go, replaces those that go too early, and does not tell what
-// it has seen:
+// A MachinePool has another equation. Its infrastructure provider does not count Machines whose
+// hooks were removed, replaces those that disappear too early, and does not show what it has seen:
 //
 //	held    leaving Machines whose instance is kept by a hook
-//	kept    those of the held ones that were not chosen, or a moment ago
-//	unheld  Machines that others delete, and nothing holds
+//	kept    those of the held ones that are not marked, or were marked within the settle time
+//	unheld  Machines that others delete and that have no hook
 //
 //	replicas = live + unheld + new + (held if new > 0, else kept)
 //
-// Its rules for lowering and for letting go are in docs/design/machinepools.md.
+// docs/design/machinepools.md has its rules for lowering and deletion.
 //
-// Nothing is ever incremented. The same claims and Machines give the same
-// answer, so a crash between any two writes leaves behind only a state from
-// which the next reconcile computes what was still to be done:
+// Nothing is ever incremented. The same claims and Machines give the same plan, so after a crash
+// between any two writes the next reconcile computes what remains to be done:
 //
-//   - between raising replicas and linking: the Machines appear and are linked.
-//   - between two links: the rest is linked; what is linked stays.
-//   - between releasing a Machine and its claim's end: the claim has none, and ends.
-//   - between choosing a Machine and lowering replicas: they are lowered, and the
-//     MachineSet deletes the chosen one.
-//   - between lowering replicas and deleting it: a chosen Machine is deleted.
+//   - after replicas were raised, before a link: the Machines appear and are linked.
+//   - between two links: written links stay, and the others are written.
+//   - after a Machine was unlinked, before its claim ends: the claim has no Machine, and ends.
+//   - after a Machine was marked: replicas are lowered, and the MachineSet deletes the marked one.
+//   - after replicas were lowered: the marked Machine is deleted.
 package planner

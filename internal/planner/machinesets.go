@@ -2,15 +2,15 @@
 
 package planner
 
-// MachineSets is the Scaling of a MachineDeployment that has Machines in an older
-// MachineSet: a user has changed what Cluster API rolls out, and the strategy OnDelete
-// keeps the Machines where they are.
+// MachineSets is the Scaling of a MachineDeployment that has Machines in an older MachineSet: a user
+// has changed fields that Cluster API rolls out, and the strategy OnDelete keeps existing Machines in
+// their MachineSet.
 //
-// Lowering the replicas of such a MachineDeployment is not enough to remove a Machine.
-// Its controller takes what is too much from the oldest MachineSet, whichever Machine is
-// marked, and it creates a Machine in the current MachineSet when there are fewer than
-// replicas (Cluster API: core/reconcilers/machinedeployment/
-// machinedeployment_rollout_ondelete.go; mdutil/util.go, NewMSNewReplicas):
+// Lowering the replicas of such a MachineDeployment is not enough to remove a Machine. Its
+// controller takes the excess from the oldest MachineSet, whichever Machine is marked. It creates a
+// Machine in the current MachineSet when there are fewer than replicas (Cluster API:
+// core/reconcilers/machinedeployment/machinedeployment_rollout_ondelete.go;
+// mdutil/util.go, NewMSNewReplicas):
 //
 //	too many  Σ replicas of the MachineSets > replicas
 //	too few   Σ max(replicas, Machines) of the MachineSets < replicas
@@ -22,14 +22,14 @@ package planner
 //
 // A Machine is removed in this order, in which there are never too many or too few:
 //
-//  1. It is marked, and a hook holds it, so that it exists until the last step.
-//  2. The replicas of its MachineSet are lowered, which deletes the marked one.
-//  3. When that has been seen, the replicas of the MachineDeployment are lowered.
-//  4. When that has been seen, the hook is removed.
+//  1. It is marked and gets a hook, so that it exists until the last step.
+//  2. The replicas of its MachineSet are lowered. The MachineSet deletes the marked Machine.
+//  3. When the MachineSet has acted on that, the replicas of the MachineDeployment are lowered.
+//  4. When the MachineDeployment controller has acted on that, the hook is removed.
 //
-// Only the third step can cost another Machine, so it waits for every MachineSet and for
-// Machines that nothing holds. A Machine that disappears too early is replaced by one that
-// serves no claim, and nothing is lowered for it.
+// Only the third step can cost another Machine, so it waits for every MachineSet and for leaving
+// Machines without a hook. A Machine that disappears too early is replaced by one that serves no
+// claim, and nothing is lowered for it.
 type MachineSets struct {
 	// Sets are all MachineSets of the MachineDeployment.
 	Sets []Set
@@ -52,11 +52,11 @@ type Set struct {
 
 func (MachineSets) appeared(state State) bool { return MachineSet{}.appeared(state) }
 
-// lowering is false: what a blocked MachineSet lacks is never subtracted here.
+// lowering returns false: replicas are never lowered because a MachineSet is blocked.
 func (MachineSets) lowering(State) bool { return false }
 
-// replicas returns the sum of what the MachineSets should have. It is not lowered below what
-// they have: the MachineDeployment controller would choose which of them loses a Machine.
+// replicas returns the sum of what the MachineSets should have. It is never lower than what they
+// have, because the MachineDeployment controller would choose which of them loses a Machine.
 func (s MachineSets) replicas(state State, isNew int) (int32, Reason) {
 	want, has, hasCurrent := 0, 0, false
 	targets := s.targets(state, isNew)
@@ -94,8 +94,8 @@ func (s MachineSets) targets(state State, isNew int) map[string]int32 {
 			want += isNew + machines.leaving
 		}
 		if want < int(set.Replicas) && (!complete || machines.stable < int(set.Replicas)) {
-			// Machines that were asked for may have been created unseen, or are still to come,
-			// or one that leaves may disappear before replicas are lowered.
+			// The cache may lack requested Machines, or a leaving one may disappear before replicas
+			// are lowered.
 			want = int(set.Replicas)
 		}
 		if !set.Current {
@@ -106,8 +106,7 @@ func (s MachineSets) targets(state State, isNew int) map[string]int32 {
 	return targets
 }
 
-// complete reports whether the MachineDeployment controller does not find that there are
-// too few Machines.
+// complete reports whether the MachineDeployment controller finds that there are enough Machines.
 func (s MachineSets) complete(state State) bool {
 	sum := 0
 	for _, set := range s.Sets {
@@ -138,8 +137,8 @@ func (s MachineSets) keeps(marked Machine, state State, _ int) Reason {
 	return ""
 }
 
-// behind reports whether a MachineSet has not acted on its replicas, or is not known yet,
-// or not as it is now: no MachineSet has fewer replicas than live Machines for long.
+// behind reports whether a MachineSet has not acted on its replicas, or the cache lacks it or its
+// present replicas: a MachineSet has fewer replicas than live Machines only briefly.
 func (s MachineSets) behind(state State) bool {
 	known := map[string]bool{}
 	for _, set := range s.Sets {
@@ -156,8 +155,8 @@ func (s MachineSets) behind(state State) bool {
 	return false
 }
 
-// setMachines are the numbers of a MachineSet's Machines. Those that are stable exist for
-// as long as this operator wants, but for a live one that others delete.
+// setMachines are the numbers of a MachineSet's Machines. stable ones exist as long as this operator
+// wants, except for a live one that others delete.
 type setMachines struct{ live, leaving, stable int }
 
 func (s MachineSets) machinesOf(set Set, state State) (machines setMachines) {

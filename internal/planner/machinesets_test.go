@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// in returns a Machine with a Node that serves a claim of its own name, and holds returns
-// it marked for deletion, with a hook.
+// in returns a Machine with a Node that serves a claim of the same name.
 func in(name string) Machine {
 	return Machine{Name: name, Claim: types.UID(name), ProviderID: name, HasNode: true}
 }
@@ -38,31 +37,31 @@ func TestMachineSets(t *testing.T) {
 			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c")},
 			want: 3, wantSets: sets{"old": 2, "new": 1},
 		},
-		"marked in the newer one: nothing until it is held": {
+		"marked in the newer one, without a hook yet": {
 			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen()},
 			want: 3, wantSets: sets{"old": 2, "new": 1},
 		},
-		"held: its MachineSet first": {
+		"with a hook: the replicas of its MachineSet are lowered first": {
 			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
 			want: 3, wantSets: sets{"old": 2, "new": 0},
 		},
-		"lowered, and not acted on": {
+		"the MachineSet has not acted on that": {
 			replicas: 3, sets: []Set{old, behind(with(current, 0))}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
 			want: 3, wantSets: sets{"old": 2, "new": 0},
 		},
-		"acted on: replicas": {
+		"the MachineSet has acted on that: replicas are lowered": {
 			replicas: 3, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
 			want: 2, wantSets: sets{"old": 2, "new": 0},
 		},
-		"acted on, but the Machine is no longer there: one comes in its place": {
+		"the MachineSet has acted on that, but the Machine no longer exists: it is replaced": {
 			replicas: 3, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b")},
 			want: 3, wantSets: sets{"old": 2, "new": 0},
 		},
-		"replicas lowered, and not seen": {
+		"the MachineDeployment controller has not acted on lower replicas": {
 			replicas: 2, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()}, unseen: true,
 			want: 2, wantSets: sets{"old": 2, "new": 0},
 		},
-		"seen: it can go": {
+		"the MachineDeployment controller has acted on lower replicas: the Machine is deletable": {
 			replicas: 2, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
 			want: 2, wantSets: sets{"old": 2, "new": 0}, letGo: []string{"c"},
 		},
@@ -74,15 +73,15 @@ func TestMachineSets(t *testing.T) {
 			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()}, waiting: 1,
 			want: 4, wantSets: sets{"old": 2, "new": 2},
 		},
-		"a Machine of a MachineSet that is not known": {
+		"a Machine of an unknown MachineSet": {
 			replicas: 3, sets: []Set{old}, machines: []Machine{in("a"), in("b").chosen().held(), in("c")},
 			want: 3, wantSets: sets{"old": 2},
 		},
-		"the newer one is still to come": {
+		"the newer one does not exist yet": {
 			replicas: 2, sets: []Set{old}, machines: []Machine{in("a"), in("b")}, waiting: 1,
 			want: 3, wantSets: sets{"old": 2},
 		},
-		"somebody has lowered replicas": {
+		"a user has lowered replicas": {
 			replicas: 1, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c")},
 			want: 3, wantSets: sets{"old": 2, "new": 1},
 		},
@@ -105,7 +104,7 @@ func TestMachineSets(t *testing.T) {
 				t.Errorf("MachineSets (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.letGo, plan.Deletable); diff != "" {
-				t.Errorf("let go (-want +got):\n%s", diff)
+				t.Errorf("deletable (-want +got):\n%s", diff)
 			}
 		})
 	}

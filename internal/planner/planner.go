@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claim is what the decision needs to know of a NodeClaim.
+// Claim is what the planner needs to know of a NodeClaim.
 type Claim struct {
 	// UID and Name identify the claim.
 	UID  types.UID
@@ -20,14 +20,14 @@ type Claim struct {
 	Created time.Time
 	// ProviderID in the claim's status, provisional or real.
 	ProviderID string
-	// NeedsMachine tells whether the claim is to be given a Machine if it has none:
-	// it is launched, is not being deleted, and no Node has registered for it.
+	// NeedsMachine reports whether the claim should get a Machine if it has none: it is launched,
+	// is not being deleted, and no Node has registered for it.
 	NeedsMachine bool
-	// Leaving tells whether the claim is being deleted.
+	// Leaving reports whether the claim is being deleted.
 	Leaving bool
 }
 
-// Machine is what the decision needs to know of a Machine.
+// Machine is what the planner needs to know of a Machine.
 type Machine struct {
 	// Name identifies the Machine.
 	Name string
@@ -37,41 +37,41 @@ type Machine struct {
 	Claim types.UID
 	// ProviderID of the Machine; empty until the infrastructure has set it.
 	ProviderID string
-	// Leaving tells whether the Machine is being deleted or was chosen to be.
+	// Leaving reports whether the Machine is being deleted or marked for deletion.
 	Leaving bool
-	// HasNode tells whether the Machine has become a Node.
+	// HasNode reports whether the Machine has a Node on which Pods may run.
 	HasNode bool
-	// Unfit tells whether the Machine has failed, or has taken too long to become a
-	// Node, so that no claim is to be given it.
+	// Unfit reports whether the Machine has failed, or has taken too long to become a Node. It
+	// serves no other claim.
 	Unfit bool
-	// Expired tells whether the Machine has been spare for its grace period.
+	// Expired reports whether the Machine has been spare for spareTTL.
 	Expired bool
-	// WasLinked tells whether the Machine has served a claim before.
+	// WasLinked reports whether the Machine has served a claim before.
 	WasLinked bool
 
-	// Of a leaving Machine, Chosen tells whether it was chosen to go, Held whether a
-	// hook keeps its instance, Settled whether it was chosen so long ago that whoever
-	// acts on the replicas must have seen that, and Gone whether its instance is going
-	// or gone. A MachineSet takes no notice of these.
+	// Marked reports whether a leaving Machine is marked for deletion, Hooked whether a hook keeps
+	// its instance, MarkSeen whether the infrastructure provider must have seen the mark, and
+	// InstanceGone whether its instance is being deleted or no longer exists. Only Pool uses the
+	// last two.
 	Marked, Hooked, MarkSeen, InstanceGone bool
 }
 
-// State is one scalable resource as it was observed.
+// State is one scalable resource with its claims and Machines.
 type State struct {
-	// Replicas the resource has now.
+	// Replicas that the resource has now.
 	Replicas int32
-	// Claims that name this resource, those that are being deleted included.
+	// Claims that name this resource, including those that are being deleted.
 	Claims []Claim
-	// Machines of this resource, those that are being deleted included.
+	// Machines of this resource, including those that are being deleted.
 	Machines []Machine
-	// Unmanaged is how many Machines the resource has that are not for claims: those it had
-	// when it was adopted. A generated resource has none.
+	// Unmanaged is the number of unmanaged Machines, which the resource had when it was adopted and
+	// which serve no claims. A generated resource has none.
 	Unmanaged int32
-	// UnmanagedUntil is when the youngest Machine was made that the resource had when it was
-	// adopted. Those that are not younger are never touched. It is zero for a generated
+	// UnmanagedUntil is the creation time of the youngest Machine that the resource had when it was
+	// adopted. The operator never changes Machines that are not younger. It is zero for a generated
 	// resource.
 	UnmanagedUntil time.Time
-	// Scaling is how replicas become Machines; nil for a MachineSet.
+	// Scaling is how replicas become Machines; nil is the zero MachineSet.
 	Scaling Scaling
 }
 
@@ -81,39 +81,37 @@ type Link struct {
 	Claim   Claim
 }
 
-// Plan is what to do for one scalable resource.
+// Plan lists the writes for one scalable resource.
 type Plan struct {
-	// Links are to be written, in order, on Machines that have none.
+	// Links are written, in order, on Machines that have none.
 	Links []Link
-	// Unlinks are Machines whose link is to be removed, so that they are spare:
-	// their claim is gone or has another Machine.
+	// Unlinks are Machines whose link is removed, so that they are spare: their claim no longer
+	// exists or has another Machine.
 	Unlinks []string
-	// Marks are Machines to delete: they serve no claim, and none can use them.
+	// Marks are Machines that are marked for deletion: they serve no claim, and none can use them.
 	Marks []string
-	// Spares are Machines without a link that no claim waits for. They are kept for
-	// their grace period.
+	// Spares are Machines without a link that no claim waits for. They stay for spareTTL.
 	Spares []string
-	// Unmanaged are Machines that are not for claims, and stay as they are.
+	// Unmanaged are Machines that serve no claims, and stay as they are.
 	Unmanaged []string
-	// Replicas the resource is to have.
+	// Replicas that the resource should have.
 	Replicas int32
-	// Sets are the replicas that each MachineSet should have, of several.
+	// Sets are the replicas that each of several MachineSets should have.
 	Sets map[string]int32
-	// Deletable are Machines that were chosen, and can be deleted now.
+	// Deletable are marked Machines that can be deleted now.
 	Deletable []string
 	// Reasons are why replicas, Machines and claims stay as they are for now, by name: "replicas",
 	// "Machine NAME" or "NodeClaim NAME".
 	Reasons map[string]Reason
-	// Served maps each claim that has a live Machine, with Links done, to its name.
+	// Served maps each claim that has a live Machine, including Links, to the name of that Machine.
 	Served map[types.UID]string
 }
 
 // Decide returns the plan for one scalable resource.
 //
-// Claims that wait, oldest first, get the spare Machines, oldest first; ties are
-// broken by name since timestamps have whole seconds. If several live Machines
-// have a link to one claim, the one whose provider ID the claim has keeps it,
-// else the oldest.
+// Claims that wait, oldest first, get the spare Machines, oldest first. The name decides between
+// equal times, because timestamps have whole seconds. If several live Machines are linked to one
+// claim, the one whose provider ID the claim has stays linked, else the oldest.
 func Decide(state State) Plan {
 	claims, machines := byAge(state)
 	scaling := state.Scaling
@@ -144,8 +142,7 @@ func Decide(state State) Plan {
 		}
 		spare = slices.Delete(spare, next, next+1)
 	}
-	// While Machines that were asked for are still to come, a spare one that goes would
-	// only be replaced.
+	// While requested Machines have not appeared, a spare one that is removed would only be replaced.
 	appeared := scaling.appeared(state) && !hold
 	for _, machine := range spare {
 		switch {
@@ -159,11 +156,10 @@ func Decide(state State) Plan {
 		}
 	}
 
-	// A Machine to remove counts as live until it is seen to leave: the removal may
-	// fail, and replicas must not be lowered before.
-	// One that is to be released is as good as spare for a claim that still waits.
+	// A Machine in Marks counts as live until the cache shows that it is leaving, because the write
+	// may fail. One in Unlinks counts as spare for a claim that still waits.
 	waiting = max(0, waiting-len(plan.Unlinks))
-	// Unmanaged Machines that are gone or going come again, as for a claim that waits.
+	// Unmanaged Machines that are being deleted or no longer exist are replaced, as if claims waited.
 	waiting += max(0, int(state.Unmanaged)-len(unmanaged))
 	var why Reason
 	plan.Replicas, why = scaling.replicas(state, waiting)
@@ -185,7 +181,7 @@ func Decide(state State) Plan {
 	return plan
 }
 
-// because notes why something stays as it is; an empty reason means that it does not.
+// because records why something stays as it is. It ignores an empty reason.
 func (plan *Plan) because(subject string, why Reason) {
 	if why == "" {
 		return
@@ -196,10 +192,9 @@ func (plan *Plan) because(subject string, why Reason) {
 	plan.Reasons[subject] = why
 }
 
-// unmanagedOf returns, of an adopted resource, the Machines that are not for claims: all
-// that were there before the adoption and, should these be fewer than there were, the
-// oldest of those that have never served a claim. Machines that are leaving do not
-// count: others come in their place.
+// unmanagedOf returns the unmanaged Machines of an adopted resource: all that existed before the
+// adoption and, if fewer than Unmanaged are left of these, the oldest that have never served a
+// claim. Leaving Machines do not count, because they are replaced.
 func unmanagedOf(state State, claims []Claim, machines []Machine) []string {
 	if state.UnmanagedUntil.IsZero() {
 		return nil
@@ -233,11 +228,10 @@ func byAge(state State) ([]Claim, []Machine) {
 	return claims, machines
 }
 
-// classify tells, of the live Machines, which serve a claim already, which can
-// serve none any more (both in the plan), and which are spare. A Machine with a
-// link is never spare: the link is removed first, which takes a look at the API
-// server, and a cache that lags behind cannot give it to another claim. Others are
-// Machines that are not for claims.
+// classify returns which of the live Machines serve a claim already, which must be marked or unlinked
+// (all in the plan), and which are spare. A Machine with a link is never spare. Its link is removed
+// first, which includes a read from the API server, so a cache that is behind cannot give the
+// Machine to another claim. others are the unmanaged Machines.
 func classify(claims []Claim, machines []Machine, others []string) (plan Plan, spare []Machine) {
 	plan.Served = map[types.UID]string{}
 	own := plan.keepKnown(claims, machines)
@@ -251,7 +245,7 @@ func classify(claims []Claim, machines []Machine, others []string) (plan Plan, s
 		case exists[machine.Claim] && plan.Served[machine.Claim] == "":
 			plan.Served[machine.Claim] = machine.Name
 		case machine.Unfit || (machine.HasNode && machine.Claim != ""):
-			// It may hold Pods of the claim it served, so no other claim gets it.
+			// Pods of the claim that it served may run on it, so no other claim gets it.
 			plan.Marks = append(plan.Marks, machine.Name)
 		case machine.Claim != "":
 			plan.Unlinks = append(plan.Unlinks, machine.Name)
@@ -262,10 +256,10 @@ func classify(claims []Claim, machines []Machine, others []string) (plan Plan, s
 	return plan, spare
 }
 
-// keepKnown lets each claim keep the Machine that it knows by provider ID, whatever
-// older Machine was linked to it by mistake, and also if a user removed the link,
-// which is then restored. It returns these Machines. A claim that is being deleted
-// gets no link back: its Machine may have been released.
+// keepKnown lets each claim keep the Machine whose provider ID it has, also if an older Machine was
+// linked to it by mistake. If a user has removed the link, it is restored. keepKnown returns these
+// Machines. The link of a claim that is being deleted is not restored, because CloudProvider.Delete
+// may have unlinked its Machine.
 func (plan *Plan) keepKnown(claims []Claim, machines []Machine) map[string]bool {
 	byProviderID := map[string]Claim{}
 	for _, claim := range claims {

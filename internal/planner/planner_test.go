@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claim is a claim that waits, created the given number of seconds after start.
+// claim returns a waiting claim that was created the given number of seconds after start.
 func claim(name string, second int) Claim {
 	return Claim{UID: types.UID(name), Name: name, Created: start.Add(time.Duration(second) * time.Second), ProviderID: "provisional://" + name, NeedsMachine: true}
 }
@@ -25,7 +25,7 @@ func claim(name string, second int) Claim {
 func (c Claim) gone() Claim                { c.NeedsMachine, c.Leaving = false, true; return c }
 func (c Claim) registered(id string) Claim { c.NeedsMachine, c.ProviderID = false, id; return c }
 
-// machine is a live Machine without a link.
+// machine returns a live Machine without a link.
 func machine(name string, second int) Machine {
 	return Machine{Name: name, Created: start.Add(time.Duration(second) * time.Second)}
 }
@@ -47,11 +47,11 @@ func TestDecide(t *testing.T) {
 		wantReplicas int32
 	}{
 		"nothing": {},
-		"a claim asks for its Machine": {
+		"a claim needs a Machine": {
 			state:        State{Claims: []Claim{claim("a", 0)}},
 			wantReplicas: 1,
 		},
-		"a hundred claims ask at once": {
+		"a hundred claims need Machines": {
 			state: State{Claims: func() (claims []Claim) {
 				for i := range 100 {
 					claims = append(claims, claim(fmt.Sprint(i), 0))
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 			wantLinks:    links{"m": "a", "n": "b"},
 			wantReplicas: 2,
 		},
-		"a link is not made twice": {
+		"a link is not written twice": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a")}},
 			wantReplicas: 1,
 		},
@@ -82,37 +82,37 @@ func TestDecide(t *testing.T) {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0), claim("b", 0)}, Machines: []Machine{machine("m", 1).serves("a")}},
 			wantReplicas: 2,
 		},
-		"a deleted claim's place goes to the next": {
+		"the next claim gets the Machine of a deleted claim": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).serves("a")}},
 			wantUnlinks:  []string{"m"}, // and then it is spare
 			wantReplicas: 1,
 		},
-		"a released Machine goes to the next, expired or not": {
+		"the next claim gets an unlinked Machine, expired or not": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).expired()}},
 			wantLinks:    links{"m": "b"},
 			wantReplicas: 1,
 		},
-		"a Machine that has failed is given to nobody": {
+		"a failed Machine serves no claim": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).unfit()}},
 			wantMarks:    []string{"m"},
-			wantReplicas: 2, // live 1, until it is seen to leave, + new 1
+			wantReplicas: 2, // live 1, until the cache shows that it is leaving, + new 1
 		},
-		"a Machine that has failed stays as long as its claim does": {
+		"a failed Machine stays as long as its claim": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
 			wantReplicas: 1,
 		},
-		"a Machine that has failed and whose claim is gone goes": {
+		"a failed Machine whose claim no longer exists is marked": {
 			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
 			wantMarks:    []string{"m"},
-			wantReplicas: 1, // until m is seen to leave
+			wantReplicas: 1, // until the cache shows that m is leaving
 		},
-		"a Node that nobody knows is given to nobody, and goes in the end": {
+		"a Node without a claim serves no claim, and is marked after spareTTL": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).node("real://m"), machine("n", 1).node("real://n").expired()}},
 			wantSpares:   []string{"m"},
 			wantMarks:    []string{"n"},
 			wantReplicas: 3, // live 2 + new 1
 		},
-		"a Machine that was released by a claim that is going is not linked to it again": {
+		"an unlinked Machine is not linked again to its claim, which is being deleted": {
 			state: State{Replicas: 1, Claims: []Claim{{UID: "a", Name: "a", ProviderID: "real://m", Leaving: true}},
 				Machines: []Machine{{Name: "m", ProviderID: "real://m"}}},
 			wantSpares:   []string{"m"},
@@ -121,24 +121,24 @@ func TestDecide(t *testing.T) {
 		"a Machine that was a Node serves no second claim": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).serves("a").node("real://m")}},
 			wantMarks:    []string{"m"},
-			wantReplicas: 2, // live 1, until it is seen to leave, + new 1
+			wantReplicas: 2, // live 1, until the cache shows that it is leaving, + new 1
 		},
-		"a Machine nobody waits for is spare": {
+		"a Machine that no claim waits for is spare": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 2)}},
 			wantSpares:   []string{"n"},
 			wantReplicas: 2,
 		},
-		"a Machine nobody has waited for goes": {
+		"a Machine that no claim has waited for is marked": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 2).expired()}},
 			wantMarks:    []string{"n"},
-			wantReplicas: 2, // until n is seen to leave
+			wantReplicas: 2, // until the cache shows that n is leaving
 		},
-		"of two Machines for one claim the older stays": {
+		"of two Machines of one claim, the older stays linked": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("n", 2).serves("a"), machine("m", 1).serves("a")}},
 			wantUnlinks:  []string{"n"},
 			wantReplicas: 2,
 		},
-		"of two Machines for one claim the one it knows stays": {
+		"of two Machines of one claim, the one whose provider ID it has stays linked": {
 			state: State{Replicas: 2, Claims: []Claim{claim("a", 0).registered("real://n")},
 				Machines: []Machine{machine("n", 2).serves("a").node("real://n"), machine("m", 1).serves("a")}},
 			wantUnlinks:  []string{"m"},
@@ -158,15 +158,15 @@ func TestDecide(t *testing.T) {
 			wantSpares:   []string{"m"},
 			wantReplicas: 1,
 		},
-		"a registered claim whose Machine is gone waits for none": {
+		"a registered claim whose Machine no longer exists waits for none": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0).registered("real://m")}},
-			wantReplicas: 1, // the MachineSet may be making one: it comes as a spare
+			wantReplicas: 1, // the MachineSet may be creating one, which is then spare
 		},
-		"a Machine that goes is not replaced": {
+		"leaving Machines are not replaced": {
 			state:        State{Replicas: 5, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 1).leaving(), machine("o", 1).leaving(), machine("p", 1).leaving(), machine("q", 1).leaving()}},
 			wantReplicas: 1,
 		},
-		"slow terminations hold up no new claim": {
+		"slow terminations do not delay a new claim": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0), claim("b", 9)}, Machines: []Machine{machine("m", 1).serves("a"), machine("n", 1).leaving(), machine("o", 1).leaving()}},
 			wantReplicas: 4, // live 1 + new 1 + leaving 2
 		},
@@ -174,19 +174,19 @@ func TestDecide(t *testing.T) {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a").leaving()}},
 			wantReplicas: 2,
 		},
-		"replicas stay while Machines that were asked for may be on their way": {
+		"replicas stay while requested Machines have not appeared": {
 			state:        State{Replicas: 3, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a")}},
 			wantReplicas: 3,
 		},
-		"also when no claim is left, for the next one may be given them": {
+		"replicas stay also when no claim is left": {
 			state:        State{Replicas: 3},
 			wantReplicas: 3,
 		},
-		"they are lowered when all have appeared, and left": {
+		"replicas are lowered when all Machines have appeared and leave": {
 			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).leaving()}},
 			wantReplicas: 0,
 		},
-		"a young spare goes before an old one": {
+		"a claim gets the oldest of several spare Machines": {
 			state:        State{Replicas: 3, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("p", 3), machine("n", 2), machine("m", 1)}},
 			wantLinks:    links{"m": "a"},
 			wantSpares:   []string{"n", "p"},
@@ -203,13 +203,13 @@ func TestDecide(t *testing.T) {
 				t.Errorf("links (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.wantUnlinks, plan.Unlinks, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("releases (-want +got):\n%s", diff)
+				t.Errorf("unlinks (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.wantSpares, plan.Spares, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("spares (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.wantMarks, plan.Marks, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("removals (-want +got):\n%s", diff)
+				t.Errorf("marks (-want +got):\n%s", diff)
 			}
 			if plan.Replicas != tc.wantReplicas {
 				t.Errorf("replicas: got %d, want %d", plan.Replicas, tc.wantReplicas)
@@ -218,7 +218,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// randomState has links to claims that exist, to claims that are gone, and double ones.
+// randomState returns a state with links to claims that exist and to claims that do not, and with
+// several links to one claim.
 func randomState(random *rand.Rand) State {
 	var state State
 	for i := range random.Intn(8) {
@@ -247,7 +248,7 @@ func randomState(random *rand.Rand) State {
 	return state
 }
 
-// apply does what a plan says, all but what the MachineSet does.
+// apply writes what a plan lists. The MachineSet does nothing.
 func apply(state State, plan Plan) State {
 	next := State{Replicas: plan.Replicas, Claims: state.Claims}
 	linked := map[string]types.UID{}
@@ -299,7 +300,7 @@ func TestProperties(t *testing.T) {
 		}
 		for _, name := range slices.Concat(plan.Marks, plan.Unlinks, plan.Spares) {
 			if uid, serves := usedBy[name]; serves {
-				t.Logf("Machine %s is removed, released or spare and serves %s", name, uid)
+				t.Logf("Machine %s is marked, unlinked or spare, and serves %s", name, uid)
 				return false
 			}
 		}
@@ -313,31 +314,31 @@ func TestProperties(t *testing.T) {
 			if plan.Served[c.UID] == "" && c.NeedsMachine && len(plan.Marks) > 0 {
 				for _, name := range plan.Marks {
 					if m := machines[name]; !m.HasNode && !m.Unfit {
-						t.Logf("Machine %s is removed while %s waits", name, c.Name)
+						t.Logf("Machine %s is marked while %s waits", name, c.Name)
 						return false
 					}
 				}
 			}
 		}
-		// Never so low that a MachineSet would delete a Machine that is to stay.
+		// Replicas are never so low that a MachineSet would delete a live Machine.
 		if int(plan.Replicas) < live {
 			t.Logf("replicas %d, live %d", plan.Replicas, live)
 			return false
 		}
 
-		// Done a few times, as what is released may then be linked or go, there is
-		// nothing to do any more, and replicas stay.
+		// After a few plans, nothing is left to do and replicas stay. One plan is not enough, because
+		// Machines that it unlinks may then be linked or marked.
 		next := apply(state, plan)
 		for range 3 {
 			next = apply(next, Decide(next))
 		}
 		again := Decide(next)
 		if len(again.Links)+len(again.Marks)+len(again.Unlinks) != 0 {
-			t.Logf("a second time: %+v", again)
+			t.Logf("after four plans: %+v", again)
 			return false
 		}
 		if third := Decide(apply(next, again)); third.Replicas != again.Replicas {
-			t.Logf("replicas a third time: %d, second %d", third.Replicas, again.Replicas)
+			t.Logf("replicas change again, from %d to %d", again.Replicas, third.Replicas)
 			return false
 		}
 

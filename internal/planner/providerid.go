@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// provisionalScheme is no infrastructure's, so that no provisional ID is ever
-// equal to the provider ID of a Machine or a Node.
+// provisionalScheme is used by no infrastructure, so a provisional ID is never equal to the provider
+// ID of a Machine or a Node.
 const provisionalScheme = "nodeclaim://"
 
-// ProvisionalID returns the provider ID of a claim until its Machine has one. It
-// makes Karpenter's cluster state complete at once, instead of the whole cluster
-// waiting for the slowest machine (karpenter: pkg/controllers/state/cluster.go,
-// Synced), and it is unique, since two claims with one ID make Karpenter fail.
+// ProvisionalID returns the provider ID that a claim has until its Machine has one. It completes
+// Karpenter's cluster state at once. Without it, the whole cluster would wait for the slowest
+// machine (karpenter: pkg/controllers/state/cluster.go, Synced). It is unique, because Karpenter
+// fails if two claims have one ID.
 func ProvisionalID(claim types.UID) string {
 	return provisionalScheme + string(claim)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A plan gives the reason of everything that it does not do yet.
+// A plan has a reason for everything that it puts off.
 func TestReasons(t *testing.T) {
 	marked := func(m Machine) Machine { m.Leaving, m.Marked = true, true; return m }
 	hooked := func(m Machine) Machine { m.Hooked = true; return m }
@@ -38,9 +38,9 @@ func TestReasons(t *testing.T) {
 			want: map[string]Reason{"Machine m": DeploymentBehind}},
 		"the infrastructure is not ready": {state: State{Claims: []Claim{claim("c", 0)}, Scaling: Pool{Unready: true}},
 			want: map[string]Reason{"replicas": InfrastructureNotReady, "NodeClaim c": NoSpareMachine}},
-		"the provider may not know the mark": {state: State{Replicas: 1, Machines: []Machine{marked(hooked(machine("m", 0)))}, Scaling: Pool{ReplicasSeen: true}},
+		"the provider may not have seen the mark": {state: State{Replicas: 1, Machines: []Machine{marked(hooked(machine("m", 0)))}, Scaling: Pool{ReplicasSeen: true}},
 			want: map[string]Reason{"Machine m": MarkNotSeen}},
-		"the provider may not know replicas": {state: State{Machines: []Machine{seen(marked(hooked(machine("m", 0))))}, Scaling: Pool{}},
+		"the provider may not have seen replicas": {state: State{Machines: []Machine{seen(marked(hooked(machine("m", 0))))}, Scaling: Pool{}},
 			want: map[string]Reason{"Machine m": ReplicasNotSeen}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,19 +4,19 @@ package planner
 
 import "slices"
 
-// Scaling is how a kind of scalable resource gets from its replicas to its Machines.
-// It is MachineSet, which is also what no Scaling at all stands for, MachineSets or Pool.
+// Scaling is how the replicas of a scalable resource become Machines. Its implementations are
+// MachineSet, MachineSets and Pool. In a State, nil stands for the zero MachineSet.
 type Scaling interface {
-	// appeared tells whether all Machines that were asked for are there.
+	// appeared reports whether all requested Machines exist.
 	appeared(State) bool
-	// replicas returns what replicas are to be, for a number of Machines that are new.
-	// If others are wanted, it also returns why they are not set yet.
+	// replicas returns the replicas for isNew new Machines. If the equation gives other replicas,
+	// it also returns why these are not set yet.
 	replicas(state State, isNew int) (int32, Reason)
-	// keeps returns why a marked Machine must exist for now. It is empty if whoever acts on the
-	// replicas can do no harm any more when the Machine is deleted.
+	// keeps returns why a marked Machine must exist for now. It is empty if nothing replaces the
+	// Machine when it is deleted, and no other Machine is deleted.
 	keeps(marked Machine, state State, isNew int) Reason
-	// lowering reports whether a lower number is on its way that can make the resource
-	// delete Machines that this operator did not mark. No Machine is linked then.
+	// lowering reports whether a lower number is on its way that can make the resource delete
+	// Machines that are not marked. No Machine is linked then.
 	lowering(State) bool
 }
 
@@ -24,23 +24,23 @@ type Scaling interface {
 type MachineSet struct {
 	// Replicas that the MachineSets have.
 	Replicas int32
-	// Behind tells whether a MachineSet has not acted on its replicas yet.
+	// Behind reports whether a MachineSet has not acted on its replicas yet.
 	Behind bool
-	// Blocked reports whether the MachineSet certainly did not create the Machines that it
-	// lacks: it has the MachineDeployment's replicas, has observed them, counts no more
-	// Machines than exist, and reports that its preflight checks keep it from creating any.
+	// Blocked reports whether the MachineSet has certainly not created the Machines that it lacks:
+	// it has the MachineDeployment's replicas, has observed them, counts no more Machines than
+	// exist, and reports that preflight checks or a missing template prevent it from creating any.
 	Blocked bool
 	// Lowered reports whether the MachineDeployment's replicas were lowered because of that.
 	// A MachineSet that lacks no Machine does not report that it is blocked.
 	Lowered bool
-	// Probe reports whether that was so long ago that replicas may count leaving Machines
-	// again, to see whether the MachineSet still is blocked. It has acted on the lower number.
+	// Probe reports whether replicas may count leaving Machines again, to find out whether the
+	// MachineSet is still blocked: it has acted on the lower number, and 15 seconds have passed.
 	Probe bool
 }
 
 func (MachineSet) appeared(state State) bool { return int(state.Replicas) <= len(state.Machines) }
 
-// replicas is the equation of the package's document, with its rules for lowering. While the
+// replicas is the equation of the package documentation, with its rules for lowering. While the
 // MachineSet is blocked, leaving Machines delay nothing, so they do not count.
 func (s MachineSet) replicas(state State, isNew int) (int32, Reason) {
 	if s.lowering(state) && onlySpare(state) {
@@ -58,11 +58,11 @@ func (s MachineSet) replicas(state State, isNew int) (int32, Reason) {
 	return int32(want), ""
 }
 
-// cannotLower returns why lower replicas could delete a Machine that is not leaving. Those that
-// were asked for have appeared, or were certainly never created. A blocked MachineSet can
-// be unblocked before the lower number reaches it. Then it creates what it lacks, and
-// deletes as many Machines as the number was lowered by: first the leaving ones, and then
-// Machines without a Node, whether they serve a claim or not.
+// cannotLower returns why lower replicas could delete a Machine that is not leaving. It is empty if
+// all requested Machines have appeared, or those that lack were certainly never created. A blocked
+// MachineSet can be unblocked before the lower number reaches it. Then it creates what it lacks,
+// and deletes as many Machines as the number was lowered by: leaving ones first, then Machines
+// without a Node, whether they serve a claim or not.
 func (s MachineSet) cannotLower(state State, want int) Reason {
 	switch {
 	case s.appeared(state):
@@ -78,9 +78,9 @@ func (s MachineSet) cannotLower(state State, want int) Reason {
 	return ""
 }
 
-// keeps returns a reason unless neither the MachineSets have, nor the MachineDeployment has or
-// will get, more replicas than there are live Machines and claims that wait. What a MachineSet
-// creates when a leaving Machine is deleted is then what a claim waits for.
+// keeps returns a reason if a MachineSet has not acted on its replicas, or if the MachineSets have, or
+// the MachineDeployment has or will get, more replicas than there are live Machines and new ones.
+// Otherwise, what a MachineSet creates when the Machine is deleted is what a claim waits for.
 func (s MachineSet) keeps(_ Machine, state State, isNew int) Reason {
 	needed := countLive(state.Machines) + isNew
 	planned, _ := s.replicas(state, isNew)
@@ -93,17 +93,16 @@ func (s MachineSet) keeps(_ Machine, state State, isNew int) Reason {
 	return ""
 }
 
-// lowering reports whether the MachineSet still has to act on replicas that were lowered
-// because it was blocked. If it was unblocked meanwhile, it has created Machines for the
-// higher number, and deletes them again. One that has a lower number and has acted on it
-// deletes none: the MachineDeployment controller gives it a higher one later, when fewer
-// Machines leave.
+// lowering reports whether the MachineSet has not acted on replicas that were lowered because it was
+// blocked. If it was unblocked meanwhile, it has created Machines for the higher number, and
+// deletes them again. A MachineSet that has acted on a lower number than the MachineDeployment's
+// deletes none: it gets the higher number later, when fewer Machines leave.
 func (s MachineSet) lowering(state State) bool {
 	return s.Lowered && (s.Behind || s.Replicas > state.Replicas)
 }
 
-// onlySpare reports whether lower replicas delete Machines that nothing needs: those that
-// serve a claim have a Node, so that Machines without one are deleted before them.
+// onlySpare reports whether lower replicas delete only Machines that nothing needs: all that serve a
+// claim have a Node, so Machines without a Node are deleted before them.
 func onlySpare(state State) bool {
 	kept := 0
 	for _, machine := range state.Machines {
@@ -128,29 +127,28 @@ func countLive(machines []Machine) int {
 	return live
 }
 
-// Pool is the Scaling of a MachinePool, on whose replicas its infrastructure provider
-// acts. Nothing tells what that has seen, so there are waits; why each is needed is in
-// docs/design/machinepools.md.
+// Pool is the Scaling of a MachinePool, on whose replicas its infrastructure provider acts. Nothing
+// shows what the provider has seen, so there are waits. docs/design/machinepools.md has the reason
+// of each.
 type Pool struct {
-	// Unready tells whether the infrastructure cannot be asked for Machines yet.
+	// Unready reports whether the infrastructure cannot create Machines yet.
 	Unready bool
-	// ReplicasSeen tells whether the provider must have seen the replicas as they are.
+	// ReplicasSeen reports whether the provider must have seen the present replicas.
 	ReplicasSeen bool
 }
 
-// terms are the numbers of a pool's Machines. Those that were let go, or whose
-// instances are going by themselves, are in none: an instance that goes does not count
-// for a provider either.
+// terms are the numbers of a pool's Machines. Marked Machines without a hook, and Machines whose
+// instance is being deleted or no longer exists, are in none: the provider does not count such
+// instances either.
 type terms struct {
-	// live Machines stay.
+	// live Machines are not leaving.
 	live int
-	// held Machines are leaving, and their instances are kept by a hook.
+	// held Machines are leaving, and a hook keeps their instances.
 	held int
-	// kept are those of the held ones that replicas must still count: they were not
-	// chosen, or not for long enough that the provider must know which they are.
+	// kept are those of the held ones that replicas must still count: they are not marked, or the
+	// provider may not have seen the mark.
 	kept int
-	// unheld Machines are deleted by others and have no hook: the provider makes
-	// others in their place.
+	// unheld Machines are deleted by others and have no hook. The provider replaces them.
 	unheld int
 }
 
@@ -172,8 +170,8 @@ func termsOf(machines []Machine) (t terms) {
 	return t
 }
 
-// lowering returns false: replicas of a pool are never lowered before all Machines that
-// were asked for have appeared.
+// lowering returns false: replicas of a pool are never lowered before all requested Machines have
+// appeared.
 func (Pool) lowering(State) bool { return false }
 
 func (Pool) appeared(state State) bool {
@@ -183,7 +181,7 @@ func (Pool) appeared(state State) bool {
 
 func (p Pool) replicas(state State, isNew int) (int32, Reason) {
 	want := p.wanted(state, isNew)
-	// Machines that become deletable at the same time would be created again.
+	// The provider would replace Machines that become deletable at the same time.
 	if t := termsOf(state.Machines); isNew > 0 && !p.seesWanted(state, isNew) {
 		want += t.held - t.kept
 	}
@@ -200,14 +198,14 @@ func (p Pool) replicas(state State, isNew int) (int32, Reason) {
 	}
 }
 
-// wanted returns the replicas with which those Machines can go that need not be kept.
+// wanted returns the replicas with which Machines can be deleted that are held and not kept.
 func (Pool) wanted(state State, isNew int) int {
 	t := termsOf(state.Machines)
 	return t.live + t.unheld + t.kept + isNew
 }
 
-// keeps returns a reason until the provider must have seen the replicas without the marked
-// Machine, or can do nothing about it any more.
+// keeps returns a reason until the provider must have seen replicas without the marked Machine, or
+// no longer counts the Machine.
 func (p Pool) keeps(marked Machine, state State, isNew int) Reason {
 	switch {
 	case marked.InstanceGone || !marked.Hooked:
@@ -222,8 +220,8 @@ func (p Pool) keeps(marked Machine, state State, isNew int) Reason {
 	return ""
 }
 
-// seesWanted reports whether the provider must have seen replicas without the Machines that
-// need not be kept.
+// seesWanted reports whether the provider must have seen replicas without the Machines that are held
+// and not kept.
 func (p Pool) seesWanted(state State, isNew int) bool {
 	return p.ReplicasSeen && int(state.Replicas) <= p.wanted(state, isNew)
 }

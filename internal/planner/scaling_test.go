@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A claim that comes when Machines are let go of a pool asks for one, and not for those
-// once more.
+// If a claim comes while Machines of a pool are deletable, one new Machine is requested. The
+// deletable ones are not replaced.
 func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
 	leaving := Machine{Leaving: true, HasNode: true, Marked: true, Hooked: true, MarkSeen: true}
 	first, second := leaving, leaving
@@ -18,8 +18,8 @@ func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
 		replicas int32
 		letGo    []string
 	}{
-		"the provider knows the replicas":     {settled: true, replicas: 2, letGo: []string{"first", "second"}},
-		"the provider may not know them, yet": {settled: false, replicas: 4},
+		"the provider has seen the replicas":      {settled: true, replicas: 2, letGo: []string{"first", "second"}},
+		"the provider may not have seen them yet": {settled: false, replicas: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Decide(State{
@@ -29,15 +29,15 @@ func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
 				Scaling:  Pool{ReplicasSeen: tc.settled},
 			})
 			if plan.Replicas != tc.replicas || !slices.Equal(plan.Deletable, tc.letGo) {
-				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.Deletable, tc.replicas, tc.letGo)
+				t.Errorf("got %d replicas, and %v deletable; want %d and %v", plan.Replicas, plan.Deletable, tc.replicas, tc.letGo)
 			}
 		})
 	}
 }
 
-// A Machine is deleted only when no other is created in its place: its MachineSet has acted on
-// the lower number, and its MachineDeployment has it, too, and keeps it. A cache of MachineSets
-// that is behind may not show what the MachineSet has been given since.
+// A Machine is deletable only when it is not replaced: its MachineSet has acted on the lower number,
+// and its MachineDeployment also has it and keeps it. A cache that is behind may lack replicas that
+// the MachineSet has got since.
 func TestMachineSetMayReplace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		replicas, want int32
@@ -59,22 +59,22 @@ func TestMachineSetMayReplace(t *testing.T) {
 				Scaling:  tc.set,
 			})
 			if plan.Replicas != tc.want || !slices.Equal(plan.Deletable, tc.letGo) {
-				t.Errorf("got %d replicas, and lets go %v; want %d and %v", plan.Replicas, plan.Deletable, tc.want, tc.letGo)
+				t.Errorf("got %d replicas, and %v deletable; want %d and %v", plan.Replicas, plan.Deletable, tc.want, tc.letGo)
 			}
 		})
 	}
 }
 
-// A MachineSet that has acted on the lower number is not given a higher one while Machines leave
-// that it still counts: to wait for that would keep them.
+// If a MachineSet has acted on the lower number, replicas are lowered further. Waiting until it gets a
+// higher number would keep the leaving Machines that it still counts.
 func TestLowerNumberIsActedOn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set      MachineSet
 		replicas int32
 	}{
-		"it is still on its way": {set: MachineSet{Replicas: 2, Lowered: true}, replicas: 1},
-		"it is not acted on":     {set: MachineSet{Replicas: 0, Behind: true, Lowered: true}, replicas: 1},
-		"it is acted on":         {set: MachineSet{Replicas: 0, Lowered: true}},
+		"the number is on its way": {set: MachineSet{Replicas: 2, Lowered: true}, replicas: 1},
+		"it has not acted on it":   {set: MachineSet{Replicas: 0, Behind: true, Lowered: true}, replicas: 1},
+		"it has acted on it":       {set: MachineSet{Replicas: 0, Lowered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Decide(State{Replicas: 1, Machines: []Machine{in("a").chosen()}, Scaling: tc.set})
@@ -85,18 +85,18 @@ func TestLowerNumberIsActedOn(t *testing.T) {
 	}
 }
 
-// Lower replicas for a blocked MachineSet are raised again before it has acted on them, if
-// it could delete a Machine that serves a claim for them.
+// Lower replicas of a blocked MachineSet are raised again before it has acted on them, if it could
+// delete a Machine that serves a claim because of them.
 func TestLowerNumberIsTakenBack(t *testing.T) {
 	served := machine("served", 0).serves("served")
 	for name, tc := range map[string]struct {
 		machines []Machine
 		want     int32
 	}{
-		"a spare one can be deleted":      {machines: []Machine{machine("spare", 0)}},
-		"one that serves a claim":         {machines: []Machine{served}, want: 1},
-		"one with a Node":                 {machines: []Machine{served.node("id")}, want: 1},
-		"one that leaves is marked first": {machines: []Machine{in("leaving").chosen()}},
+		"a spare Machine":               {machines: []Machine{machine("spare", 0)}},
+		"a Machine that serves a claim": {machines: []Machine{served}, want: 1},
+		"a Machine with a Node":         {machines: []Machine{served.node("id")}, want: 1},
+		"a leaving Machine":             {machines: []Machine{in("leaving").chosen()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Decide(State{Claims: []Claim{{UID: "served", Name: "served"}}, Machines: tc.machines, Scaling: MachineSet{Replicas: 1, Lowered: true}})

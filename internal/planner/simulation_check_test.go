@@ -25,7 +25,7 @@ func (w *simulation) serves(m simMachine) bool {
 	return true
 }
 
-// isOwn reports whether a Machine was there before the resource was adopted.
+// isOwn reports whether a Machine is unmanaged: it existed when the resource was adopted.
 func isOwn(m simMachine) bool { return !m.Created.After(adopted) }
 
 // check checks what must hold at every moment.
@@ -51,7 +51,7 @@ func (w *simulation) check() {
 	}
 }
 
-// checkSettled checks what must hold when all has settled: nothing is missing or left over.
+// checkSettled checks what must hold when nothing is left to do: nothing is missing or left over.
 func (w *simulation) checkSettled() {
 	for _, c := range w.now.claims {
 		m := find(w.now.machines, func(m simMachine) bool { return m.Claim == c.UID })
@@ -61,7 +61,7 @@ func (w *simulation) checkSettled() {
 	}
 	for _, m := range w.now.machines {
 		if m.Claim == "" && m.WasLinked {
-			w.fail("in the end: Machine %+v has served a claim, and stays", m)
+			w.fail("in the end: Machine %+v serves no claim and stays", m)
 		}
 	}
 	want, made := len(w.now.claims)+w.own, len(w.instances)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSimulationInOrder lets all act in turn on caches that are up to date. A claim costs one
+// TestSimulationInOrder lets all actors act in turn on up-to-date caches. Each claim costs one
 // Machine, and nothing else is created.
 func TestSimulationInOrder(t *testing.T) {
 	w := newWorld(0, options{})
@@ -18,13 +18,13 @@ func TestSimulationInOrder(t *testing.T) {
 		w.wrote()
 		w.settle()
 		if got := w.made - before; got != made || w.failure != "" || w.victims > 0 {
-			t.Fatalf("%s: %d objects made, want %d; %d serving Machines deleted; %s\n%s", name, got, made, w.victims, w.failure, strings.Join(w.log, "\n"))
+			t.Fatalf("%s: %d objects created, want %d; %d serving Machines deleted; %s\n%s", name, got, made, w.victims, w.failure, strings.Join(w.log, "\n"))
 		}
 	}
 	scale("10 claims come", 20, func() { w.createClaims(10) })
-	scale("3 of 10 go while 2 arrive", 4, func() { w.deleteClaims(3); w.createClaims(2) })
+	scale("3 of 10 are deleted while 2 come", 4, func() { w.deleteClaims(3); w.createClaims(2) })
 	scale("a user deletes a Machine", 0, func() { w.now.machines[4].deleting = true })
-	scale("all go", 0, func() { w.deleteClaims(9) })
+	scale("all are deleted", 0, func() { w.deleteClaims(9) })
 }
 
 func (w *simulation) createClaims(count int) {
@@ -39,10 +39,10 @@ func (w *simulation) deleteClaims(count int) {
 	}
 }
 
-// TestSimulationBlockedInOrder removes Machines while a claim waits for one that preflight
-// checks keep from being created. Whenever that ends, one Machine is created.
+// TestSimulationBlockedInOrder removes Machines while a claim waits for one that failing preflight
+// checks prevent. Whenever the checks succeed again, one Machine is created.
 func TestSimulationBlockedInOrder(t *testing.T) {
-	for name, rounds := range map[string]int{"at once": 0, "while replicas are lowered": 1, "while Machines leave": 3, "when all is settled": 100} {
+	for name, rounds := range map[string]int{"at once": 0, "while replicas are lowered": 1, "while Machines leave": 3, "when nothing is left to do": 100} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(0, options{blocks: true})
 			w.trace = true
@@ -63,7 +63,7 @@ func TestSimulationBlockedInOrder(t *testing.T) {
 			}
 			w.settle()
 			if got := w.made - made; got != 1 || w.failure != "" || w.victims > 0 {
-				t.Errorf("%d Machines made, want 1; %d serving Machines deleted; %s", got, w.victims, w.failure)
+				t.Errorf("%d Machines created, want 1; %d serving Machines deleted; %s", got, w.victims, w.failure)
 			}
 			if t.Failed() {
 				t.Log(strings.Join(w.log, "\n"))

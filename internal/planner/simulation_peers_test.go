@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
-// createClaim creates a claim. Names are used again, UIDs are not.
+// createClaim creates a claim. Names are reused, UIDs are not.
 func (w *simulation) createClaim() {
 	name := ""
 	for i := 0; name == "" || slices.ContainsFunc(w.now.claims, func(c simClaim) bool { return c.Name == name }); i++ {
@@ -22,8 +22,8 @@ func (w *simulation) createClaim() {
 	w.now.claims = append(w.now.claims, simClaim{Claim: Claim{UID: uid, Name: name, Created: w.time(), ProviderID: ProvisionalID(uid)}})
 }
 
-// liveClaims is what becomes of claims: they register when their Node joins, end without it,
-// and part with their Machine before they disappear.
+// liveClaims is Karpenter core. It registers claims whose Node has joined, deletes claims that fail or
+// lose their Node, and marks or unlinks the Machine of a claim before the claim ends.
 func (w *simulation) liveClaims() {
 	for _, c := range slices.Clone(w.now.claims) {
 		now, linked := w.claim(c.UID), func(m simMachine) bool { return m.Claim == c.UID }
@@ -83,7 +83,7 @@ func (w *simulation) deploy() {
 	w.now.md.observed = max(w.now.md.observed, v.md.generation)
 }
 
-// scaleSets is the MachineSet controller. It waits until its caches have what it has done.
+// scaleSets is the MachineSet controller. It waits until its caches have its own writes.
 func (w *simulation) scaleSets() {
 	for _, s := range w.view(w.provider).sets {
 		if !w.laggingMachineSet {
@@ -130,11 +130,11 @@ func (w *simulation) create(name, set string, drain bool) {
 	w.now.machines = append(w.now.machines, m)
 }
 
-// remove deletes a Machine since there are more than replicas. Of several MachineSets, the
+// remove deletes a Machine because more Machines than replicas exist. With several MachineSets, the
 // MachineDeployment controller can lower the one with a booting Machine.
 //
-// One loss is known: when a Machine that leaves disappears while a lower number is on its way, the
-// MachineSet creates another in its place, and deletes one too many.
+// One loss is known: if a leaving Machine disappears while a lower number is on its way, the
+// MachineSet replaces it, and then deletes one too many.
 func (w *simulation) remove(name string, replicas int32, countedFrom int) {
 	m := w.machine(name)
 	if m == nil || m.deleting {
@@ -144,9 +144,9 @@ func (w *simulation) remove(name string, replicas int32, countedFrom int) {
 		now := w.machine(seen.Name)
 		return w.lost[seen.Name] && !seen.InstanceGone && (now == nil || now.InstanceGone)
 	})
-	w.lost[name] = w.lost[name] || known // it can be a marked one, that others count
+	w.lost[name] = w.lost[name] || known // it can be a marked one that replicas count
 	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.HasNode) {
-		text := fmt.Sprintf("Machine %s, deleted for replicas %d, serves a live claim or was there before", name, replicas)
+		text := fmt.Sprintf("Machine %s, deleted because of replicas %d, serves a live claim or is unmanaged", name, replicas)
 		w.tracef("HARM: %s", text)
 		if w.victims++; !known && w.isKind() {
 			w.fail("%s", text)
@@ -155,8 +155,7 @@ func (w *simulation) remove(name string, replicas int32, countedFrom int) {
 	m.deleting = true
 }
 
-// provide is the provider of a pool, and makeMachines the MachinePool controller, which creates
-// a Machine for each instance.
+// provide is the provider of a pool.
 func (w *simulation) provide() {
 	v := w.view(w.provider)
 	var instances []model.Instance
@@ -173,6 +172,7 @@ func (w *simulation) provide() {
 	}
 }
 
+// makeMachines is the MachinePool controller, which creates a Machine for each instance.
 func (w *simulation) makeMachines() {
 	for i := range w.instances {
 		if instance := &w.instances[i]; !instance.machine && !instance.going {
@@ -183,7 +183,7 @@ func (w *simulation) makeMachines() {
 }
 
 // boot brings a Machine one step closer to its Node, also one that is being deleted. With several
-// MachineSets, the caches of Cluster API are never as old as that takes.
+// MachineSets, it waits until the caches of Cluster API are newer than the Machine.
 func (w *simulation) boot(m *simMachine) {
 	switch {
 	case m.Unfit || w.templates && m.created > min(w.provider.md, w.provider.sets):

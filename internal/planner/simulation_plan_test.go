@@ -4,7 +4,7 @@ package planner
 
 import "slices"
 
-// reconciler is one of the two that act on plans: at the same time, each with its own.
+// reconciler is one of the two reconcilers. They run at the same time, each with its own plan.
 type reconciler int
 
 const (
@@ -12,23 +12,23 @@ const (
 	scaler
 )
 
-// decision is one of those in a plan.
+// decision is one write of a plan.
 type decision struct {
 	by   reconciler
 	text string
-	// apply does what was decided, and reports whether what it depends on still is as it was.
+	// apply writes the decision. It returns false if an object that it depends on has changed.
 	apply func() bool
-	// version is the one that the plan was made from; negative if the caches had older ones.
+	// version is the version that the plan was made from; negative if the caches were behind.
 	version int
 }
 
-// decide makes a plan from what the operator's caches have. The decisions for the reconciler
-// are pending until they are applied, in any order. It is done with those of its last plan.
+// decide computes a plan from the operator's caches. The decisions for the reconciler are pending
+// until they are applied, in any order. Those of its last plan are dropped.
 func (w *simulation) decide(by reconciler) {
 	w.actor = "plan"
 	w.pending = slices.DeleteFunc(w.pending, func(d decision) bool { return d.by == by })
 	if w.blocks && !w.laggingLinks {
-		// Links are made with replicas that are up to date.
+		// Links are decided with up-to-date replicas.
 		w.operator.md, w.operator.sets = w.latest(), w.latest()
 	}
 	c, v, version := w.operator, w.view(w.operator), -1
@@ -63,7 +63,7 @@ func (w *simulation) addLinks(plan Plan, v snapshot, add func(text, name string,
 
 func (w *simulation) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
 	for _, name := range plan.Unlinks {
-		add("release", name, func() bool { return w.release(name, v) })
+		add("unlink", name, func() bool { return w.release(name, v) })
 	}
 	for _, name := range plan.Marks {
 		add("mark", name, func() bool { return w.mark(name, v) })
@@ -80,16 +80,16 @@ func (w *simulation) addScaling(plan Plan, c caches, v snapshot, add func(text, 
 		}
 	}
 	for _, seen := range v.machines {
-		// Not in the plan: a Machine that somebody else deletes is marked, too, and of several
-		// MachineSets a hook blocks the deletion of Machines that leave.
+		// Not in the plan: a Machine that a user deletes is also marked, and with several MachineSets
+		// leaving Machines get a hook.
 		if seen.leaving() && (!seen.Marked || w.templates && !seen.Hooked && (!seen.deleting || seen.drain)) {
 			add("hold", seen.Name, func() bool { return w.hold(seen) })
 		}
 	}
 }
 
-// applyOne applies a pending decision. A plan that was made from what there is contains
-// nothing that must not be done.
+// applyOne applies a pending decision. A decision of a plan that was made from the latest version
+// must be possible.
 func (w *simulation) applyOne(i int) {
 	d := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
@@ -100,7 +100,7 @@ func (w *simulation) applyOne(i int) {
 	w.wrote()
 }
 
-// checkOrder checks that claims get Machines in the order of their creation, both oldest first.
+// checkOrder checks that the oldest claims get the oldest Machines.
 func (w *simulation) checkOrder(state State, plan Plan) {
 	var last Claim
 	var lastMachine Machine
@@ -121,7 +121,7 @@ func (w *simulation) checkOrder(state State, plan Plan) {
 	}
 }
 
-// asSeen returns a Machine if it is as it was seen, and nil if it is not.
+// asSeen returns a Machine if it has not changed since it was seen, and nil if it has.
 func (w *simulation) asSeen(name string, v snapshot) *simMachine {
 	seen := find(v.machines, func(m simMachine) bool { return m.Name == name })
 	if m := w.machine(name); m != nil && *m == *seen {
@@ -149,7 +149,7 @@ func (w *simulation) release(name string, v snapshot) bool {
 		return false
 	}
 	if m.HasNode || m.Unfit {
-		w.fail("Machine %+v is released", *m)
+		w.fail("Machine %+v is unlinked", *m)
 	}
 	m.Claim, m.WasLinked, m.spareSince = "", true, w.step
 	return true
@@ -162,7 +162,7 @@ func (w *simulation) mark(name string, v snapshot) bool {
 		return false
 	}
 	if isOwn(*m) {
-		w.fail("Machine %s was there before", name)
+		w.fail("Machine %s is unmanaged", name)
 	}
 	m.Marked, m.Hooked = true, m.Hooked || w.pool != nil
 	return true
@@ -178,7 +178,7 @@ func (w *simulation) hold(seen simMachine) bool {
 	return true
 }
 
-// letGo deletes a marked Machine, and removes its hooks.
+// letGo deletes a marked Machine and removes its hooks.
 func (w *simulation) letGo(name string, v snapshot) bool {
 	if w.now.md.replicas != v.md.replicas || w.now.md.since != v.md.since {
 		return false
@@ -195,8 +195,7 @@ func (w *simulation) letGo(name string, v snapshot) bool {
 	return true
 }
 
-// isUncounted reports whether replicas count no Machine that leaves, so that nothing is created
-// in the place of one that disappears.
+// isUncounted reports whether replicas count no leaving Machine, so that none is replaced.
 func (w *simulation) isUncounted() bool {
 	needed, sets := w.own, int32(0)
 	for _, m := range w.now.machines {
@@ -241,7 +240,7 @@ func (w *simulation) scale(replicas int32, c caches, v snapshot) bool {
 	return true
 }
 
-// isPassedOn reports whether those who act on replicas have them.
+// isPassedOn reports whether the MachineSets, or the provider of the pool, have the replicas.
 func (w *simulation) isPassedOn() bool {
 	sum := int32(0)
 	for _, s := range w.now.sets {
@@ -250,9 +249,9 @@ func (w *simulation) isPassedOn() bool {
 	return w.pool != nil && w.history[w.provider.md].md == w.now.md || w.pool == nil && sum == w.now.md.replicas
 }
 
-// scaleSet sets the replicas of one of several MachineSets, when Cluster API does not set them
-// itself. A higher number comes after those of the MachineDeployment, of which all together never
-// get more by that.
+// scaleSet sets the replicas of one of several MachineSets, while Cluster API does not set them
+// itself. They are raised only after those of the MachineDeployment, which their sum never exceeds
+// because of that.
 func (w *simulation) scaleSet(seen simSet, target, replicas int32) bool {
 	set, sum := w.set(seen.name), int32(0)
 	for _, s := range w.now.sets {
@@ -265,8 +264,8 @@ func (w *simulation) scaleSet(seen simSet, target, replicas int32) bool {
 	return true
 }
 
-// identify gives a claim the provider ID of the Machine that serves it, as soon as the link is
-// written if that is new.
+// identify gives a claim the provider ID of the Machine that serves it. If the link is new, it must be
+// written first.
 func (w *simulation) identify(seen simClaim, serves string, isNew bool, v snapshot) bool {
 	c, m := w.claim(seen.UID), find(v.machines, func(m simMachine) bool { return m.Name == serves })
 	id := ProvisionalID(seen.UID)

@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
-// simClaim is a NodeClaim. It is launched when it is created, and Leaving while it is being
-// deleted. NeedsMachine is computed.
+// simClaim is a NodeClaim. It is launched from its creation on, and Leaving while it is being deleted.
+// NeedsMachine is computed.
 type simClaim struct {
 	Claim
 	registered bool
@@ -25,15 +25,15 @@ func (c simClaim) String() string {
 	return fmt.Sprintf("NodeClaim %s id=%s registered=%t leaving=%t", c.UID, c.ProviderID, c.registered, c.Leaving)
 }
 
-// simMachine is a Machine. Its Leaving, Expired and Settled are computed.
+// simMachine is a Machine. Its Leaving, Expired and MarkSeen are computed.
 type simMachine struct {
 	Machine
 	set      string // its MachineSet
 	deleting bool
-	// drain is the hook that blocks the deletion of a Machine with a Node, Held the one that
+	// drain is the hook that blocks the deletion of a Machine with a Node. Hooked is the one that
 	// blocks any deletion.
 	drain bool
-	// joined reports whether the Machine has a Node, which the Machine does not show yet.
+	// joined reports whether the Node has joined. HasNode follows later.
 	joined bool
 	// spareSince is the step since which the Machine serves no claim.
 	spareSince int
@@ -50,8 +50,8 @@ func (m simMachine) String() string {
 		name string
 		is   bool
 	}{
-		{"joined", m.joined}, {"used", m.HasNode}, {"unfit", m.Unfit}, {"released", m.WasLinked}, {"marked", m.Marked},
-		{"deleting", m.deleting}, {"held", m.Hooked}, {"drain", m.drain}, {"gone", m.InstanceGone},
+		{"joined", m.joined}, {"has-node", m.HasNode}, {"unfit", m.Unfit}, {"unlinked", m.WasLinked}, {"marked", m.Marked},
+		{"deleting", m.deleting}, {"hooked", m.Hooked}, {"drain", m.drain}, {"instance-gone", m.InstanceGone},
 	} {
 		if flag.is {
 			text += " " + flag.name
@@ -66,15 +66,15 @@ type simDeployment struct {
 	template             int // users raise it when they change the template
 	generation, observed int
 	// lowered reports whether replicas were lowered because the MachineSet was blocked, in the
-	// step loweredAt. They have been what they are since the step since.
+	// step loweredAt. since is the step in which replicas were last set.
 	lowered          bool
 	loweredAt, since int
-	// decidedFrom is the version of the Machines that replicas were decided from.
-	// countedFrom is older, if the replicas of before had not been passed on.
+	// decidedFrom is the version of the Machines that replicas were computed from. countedFrom is
+	// older if the previous replicas had not been passed on.
 	decidedFrom, countedFrom int
 }
 
-// simSet is a MachineSet. Machines and blocked are in its status.
+// simSet is a MachineSet. machines and blocked are in its status.
 type simSet struct {
 	name                 string
 	template             int
@@ -108,45 +108,45 @@ func (s snapshot) equal(other snapshot) bool {
 		s.md == other.md && slices.Equal(s.sets, other.sets)
 }
 
-// caches have a version of each kind of object.
+// caches have one version of each kind of object.
 type caches struct{ claims, machines, md, sets int }
 
 // options of a simulation.
 type options struct {
 	// pool is how the provider of a MachinePool behaves; nil for a MachineDeployment.
 	pool *model.PoolProvider
-	// own is how many Machines the resource has when it is adopted.
+	// own is the number of unmanaged Machines, which the resource has when it is adopted.
 	own int
-	// blocks lets the preflight checks of the MachineSet fail now and then.
+	// blocks lets the preflight checks of the MachineSet fail at times.
 	blocks bool
 	// templates lets users change the template, so that there are several MachineSets.
 	templates bool
-	// forgets lets the operator link a second Machine to a claim, as a new process can whose
+	// forgets lets the operator link a second Machine to a claim. A new process can do that if its
 	// caches lack the first link.
 	forgets bool
 
-	// The rest makes a simulation in which a Machine of a live claim can be deleted. That is counted.
+	// With the following options, a Machine of a live claim can be deleted. Tests count these losses.
 
-	// laggingMachineSet lets the MachineSet see Machines that are older than those which its
-	// replicas were decided from.
+	// laggingMachineSet lets the MachineSet see older Machines than those from which its replicas
+	// were computed.
 	laggingMachineSet bool
-	// laggingLinks lets links be written while replicas are about to be lowered for a blocked
-	// MachineSet: the two reconcilers do not know of each other.
+	// laggingLinks lets the operator write links while it is about to lower replicas of a blocked
+	// MachineSet. The two reconcilers do not know of each other.
 	laggingLinks bool
 }
 
 func (o options) isKind() bool { return !o.laggingMachineSet && !o.laggingLinks }
 
-// adopted is when a resource with Machines of its own was adopted.
+// adopted is when a resource with unmanaged Machines was adopted.
 var adopted = start.Add(-time.Minute)
 
-// Of how many steps the times of the operator are.
+// The durations of the operator, in steps.
 const (
-	spareSteps = 20 // the grace period of spare Machines
+	spareSteps = 20 // spareTTL
 	probeSteps = 30 // until replicas count leaving Machines again
 )
 
-// simulation is everything there is in one simulation.
+// simulation is the state of one simulation.
 type simulation struct {
 	options
 	random *rand.Rand
@@ -154,7 +154,7 @@ type simulation struct {
 	now       snapshot
 	history   []snapshot
 	operator  caches
-	provider  caches // of Cluster API's controllers, which are one process, or of the pool's provider
+	provider  caches // those of Cluster API's controllers, which are one process, or of the pool's provider
 	ownWrites int    // the version with all Machines that the MachineSets have created or deleted
 	blocked   bool
 	instances []simInstance
@@ -164,8 +164,8 @@ type simulation struct {
 	step, made int
 	actor      string
 	failure    string
-	victims    int      // how many serving Machines were deleted
-	trace      bool     // whether there is a log
+	victims    int      // number of serving Machines that were deleted
+	trace      bool     // whether a log is written
 	log        []string // what happened
 }
 
@@ -187,7 +187,7 @@ func newWorld(seed int64, opts options) *simulation {
 func (w *simulation) time() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
 func (w *simulation) latest() int     { return len(w.history) - 1 }
 
-// wrote ends the step of an actor. What it has changed is a new version.
+// wrote ends the step of an actor. Its changes are a new version.
 func (w *simulation) wrote() {
 	before := w.history[w.latest()]
 	if w.now.equal(before) {
@@ -202,7 +202,7 @@ func (w *simulation) wrote() {
 	}
 }
 
-// logChanges writes into the log which objects have changed.
+// logChanges logs which objects have changed.
 func logChanges[T comparable](w *simulation, before, after []T) {
 	for _, object := range before {
 		if !slices.Contains(after, object) {
@@ -235,7 +235,7 @@ func (w *simulation) view(c caches) snapshot {
 	return snapshot{w.history[c.claims].claims, w.history[c.machines].machines, w.history[c.md].md, w.history[c.sets].sets}
 }
 
-// catchUp lets caches of one kind of object become newer, or not.
+// catchUp moves the cache of one kind of object to a random version that is not older.
 func (w *simulation) catchUp(c *caches) {
 	at := []*int{&c.claims, &c.machines, &c.md, &c.sets}[w.random.Intn(4)]
 	*at += w.random.Intn(len(w.history) - *at)

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/rotation"
 )
 
-// actors are those that act on what their caches have.
+// actors act on what their caches have.
 var actors = []struct {
 	name string
 	act  func(*simulation)
@@ -53,7 +53,7 @@ func (w *simulation) operate() {
 	}
 }
 
-// round lets all act once on caches that are up to date.
+// round lets each actor act once on up-to-date caches.
 func (w *simulation) round() {
 	for _, actor := range actors {
 		w.refresh(&w.operator)
@@ -66,7 +66,7 @@ func (w *simulation) round() {
 	}
 }
 
-// settle runs rounds until for a while nothing is written.
+// settle runs rounds until nothing was written in 10 of them.
 func (w *simulation) settle() {
 	const long = 10 // more than spareSteps and probeSteps
 	w.blocked = false
@@ -86,7 +86,7 @@ func (w *simulation) settle() {
 	w.fail("it does not settle")
 }
 
-// chaos lets all act in random order, on caches that are more or less old.
+// chaos lets the actors act in random order, on caches of any age.
 func (w *simulation) chaos() {
 	steps, maxClaims, fresh := w.step+40+w.random.Intn(200), 1+w.random.Intn(5+len(w.now.claims)), w.random.Intn(100)
 	for w.step < steps && w.failure == "" {
@@ -97,7 +97,7 @@ func (w *simulation) chaos() {
 	}
 }
 
-// randomStep is one step, and fresh is in how many percent of them caches are up to date.
+// randomStep runs one step. fresh is the percentage of steps with up-to-date caches.
 func (w *simulation) randomStep(maxClaims, fresh int) {
 	update := func(c *caches) {
 		if w.random.Intn(100) < fresh {
@@ -113,9 +113,9 @@ func (w *simulation) randomStep(maxClaims, fresh int) {
 	case choice < 50 && len(w.pending) > 0:
 		w.applyOne(w.random.Intn(len(w.pending)))
 	case choice < 52:
-		w.pending = nil // the process ends
+		w.pending = nil // the process crashes
 	case choice < 76:
-		some := []int{0, 2, 3} // each of the others has a step of its own
+		some := []int{0, 2, 3} // the others have their own steps
 		if w.templates {
 			some = []int{0, 2, 3, 4}
 		}
@@ -128,7 +128,7 @@ func (w *simulation) randomStep(maxClaims, fresh int) {
 	}
 }
 
-// disturb is what users and the infrastructure do to one object.
+// disturb lets a user or the infrastructure change one object.
 func (w *simulation) disturb(choice, maxClaims int) {
 	w.actor = "user"
 	switch {
@@ -165,9 +165,9 @@ func (w *simulation) disturb(choice, maxClaims int) {
 	}
 }
 
-// isComplete reports whether Cluster API knows of all Machines that were asked for. Users change
-// the template only then: while a MachineSet lacks Machines, Cluster API lowers its replicas to
-// the number in its status, which may be old, and deletes what it has just created.
+// isComplete reports whether the caches of Cluster API have all requested Machines. Users change the
+// template only then: while a MachineSet lacks Machines, Cluster API lowers its replicas to the
+// number in its status, which may be old, and deletes what it has just created.
 func (w *simulation) isComplete() bool {
 	sets := w.view(w.provider).sets
 	for _, s := range sets {
@@ -184,11 +184,11 @@ func (w *simulation) isComplete() bool {
 	return len(sets) == len(w.now.sets) && w.now.md.observed == w.now.md.generation
 }
 
-// simulate runs one interleaving, then lets everything settle.
+// simulate runs one interleaving, and then rounds until nothing is left to do.
 func simulate(seed int64, opts options, trace bool) *simulation {
 	w := newWorld(seed, opts)
 	w.trace = trace
-	if opts.templates { // it begins with Machines in two MachineSets
+	if opts.templates { // it starts with Machines in two MachineSets
 		for range 2 {
 			w.now.md.template, w.now.md.generation = w.now.md.template+1, w.now.md.generation+1
 			w.createClaims(1 + w.random.Intn(3))
@@ -201,7 +201,7 @@ func simulate(seed int64, opts options, trace bool) *simulation {
 	}
 	if own := find(w.now.machines, isOwn); own != nil && w.failure == "" {
 		own.deleting = true
-		w.settle() // with another one in its place
+		w.settle() // it is replaced
 	}
 	return w
 }
@@ -211,11 +211,11 @@ func traceOf(seed int64, opts options) string {
 	return strings.Join(simulate(seed, opts, true).log, "\n")
 }
 
-// TestSimulation runs random interleavings of plans that were made from caches of any age with
-// what others do. Nothing may delete a Machine that serves a claim, or one that an adopted
-// resource had before. In the end each claim has one Machine, and nothing is left over.
+// TestSimulation runs random interleavings of plans, which were made from caches of any age, with the
+// writes of the other actors. Nothing may delete a Machine that serves a claim, or an unmanaged one.
+// In the end, each claim has one Machine and nothing else exists.
 func TestSimulation(t *testing.T) {
-	const parts = 10 // and as many runs as there are seeds, with ROTATION=all
+	const parts = 10 // ROTATION=all runs every seed
 	rotation.Tell(t)
 	strict, likeAzure := &model.PoolProvider{}, &model.PoolProvider{RemovesAnnotated: true}
 	for name, test := range map[string]struct {
@@ -246,8 +246,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestSimulationCounts counts the serving Machines that a MachineSet or a provider deletes in a
-// simulation that is less kind. All else that must hold holds.
+// TestSimulationCounts counts the serving Machines that a MachineSet deletes in simulations of the
+// known races. All other invariants hold.
 func TestSimulationCounts(t *testing.T) {
 	rotation.Tell(t)
 	for name, opts := range map[string]options{
@@ -267,7 +267,7 @@ func TestSimulationCounts(t *testing.T) {
 				}
 			}
 			if t.Logf("%d serving Machines were deleted in %d runs", machines, runs); machines == 0 && rotation.All() {
-				t.Error("nothing is lost: then this is no reason to lose a Machine, and docs/design/README.md says too much")
+				t.Error("no Machine is lost, so this is no race: correct docs/design")
 			}
 		})
 	}

@@ -4,7 +4,7 @@ package planner
 
 import "slices"
 
-// state returns what is decided from.
+// state returns the input of the planner.
 func (w *simulation) state(v snapshot) State {
 	state := State{Replicas: v.md.replicas, Unmanaged: int32(w.own), Scaling: w.scaling(v)}
 	if w.own > 0 {
@@ -22,8 +22,8 @@ func (w *simulation) state(v snapshot) State {
 	return state
 }
 
-// scaling returns how replicas become Machines. A wait of a pool is over when the provider has
-// seen what it is for: replicas here, and in providerKnows that a Machine is marked.
+// scaling returns how replicas become Machines. A settle time of a pool ends when the provider has
+// seen the write: that of replicas here, that of a mark in providerKnows.
 func (w *simulation) scaling(v snapshot) Scaling {
 	if w.pool != nil {
 		return Pool{ReplicasSeen: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
@@ -41,7 +41,7 @@ func (w *simulation) scaling(v snapshot) Scaling {
 	}
 	one.Probe = v.md.lowered && !one.lowering(State{Replicas: v.md.replicas}) && w.step-v.md.loweredAt >= probeSteps
 	for i := range several.Sets {
-		if current > 1 { // the MachineDeployment controller is about to set which one is current
+		if current > 1 { // the MachineDeployment controller has not marked the older ones yet
 			several.Sets[i].Current, several.Sets[i].Behind = false, true
 		}
 	}
