@@ -13,54 +13,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 
-// counts is how many objects exist. Resources and templates are those of all kinds, and templates include the
-// infrastructure pools of MachinePools.
+// counts is how many objects exist. Templates are those of all kinds, and what a MachinePool has instead
+// of one.
 type counts struct {
-	kind                                                    kinds.Kind
-	pods, running                                           int
-	claims, resources, templates, replicas, machines, nodes int
+	census.Census
+	kind      kinds.Kind
+	templates int
 }
 
 func (c counts) String() string {
 	return fmt.Sprintf("pods %d/%d running  claims %d  %s %d (replicas %d, templates %d)  machines %d  nodes %d",
-		c.running, c.pods, c.claims, c.kind.Plural(), c.resources, c.replicas, c.templates, c.machines, c.nodes)
+		c.Running, c.Pods, c.Claims, c.kind.Plural(), c.Resources, c.Replicas, c.templates, c.Machines, c.Nodes)
 }
 
-// count lists the objects in both clusters.
+// count lists the objects of both clusters.
 func (s *story) count(ctx context.Context) (counts, error) {
-	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
-	machines := &clusterv1.MachineList{}
-	resources, resourcesErr := kinds.Resources(ctx, s.Management)
+	now, err := census.Of(ctx, s.Workload, s.Management, client.MatchingLabels{"demo": "true"})
 	templates, templatesErr := kinds.Infrastructures(ctx, s.Management)
-	err := errors.Join(
-		resourcesErr,
-		templatesErr,
-		s.Workload.List(ctx, pods, client.MatchingLabels{"demo": "true"}),
-		s.Workload.List(ctx, claims),
-		s.Workload.List(ctx, nodes),
-		s.Management.List(ctx, machines),
-	)
-	isRunning := func(pod corev1.Pod) bool {
-		return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
-	}
-	return counts{
-		kind:      s.kind,
-		pods:      len(pods.Items),
-		running:   lo.CountBy(pods.Items, isRunning),
-		claims:    len(claims.Items),
-		resources: len(resources),
-		templates: len(templates),
-		replicas:  lo.SumBy(resources, func(r kinds.Resource) int { return r.Replicas }),
-		machines:  len(machines.Items),
-		nodes:     len(nodes.Items),
-	}, err
+	return counts{Census: now, kind: s.kind, templates: len(templates)}, errors.Join(err, templatesErr)
 }
 
 // atLeast returns the maximum of nodes, resources and templates of both counts.
 func (c counts) atLeast(other counts) counts {
-	c.nodes, c.resources, c.templates = max(c.nodes, other.nodes), max(c.resources, other.resources), max(c.templates, other.templates)
+	c.Nodes, c.Resources, c.templates = max(c.Nodes, other.Nodes), max(c.Resources, other.Resources), max(c.templates, other.templates)
 	return c
 }

@@ -71,7 +71,7 @@ func run(ctx context.Context, kind kinds.Kind) error {
 		return err
 	}
 	fmt.Printf("demo: ok pods=%d nodes=%d %s=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
-		manyPods, story.most.nodes, kind.Plural(), story.most.resources, story.most.templates, story.now.machines, story.now.templates, time.Since(began).Seconds())
+		manyPods, story.most.Nodes, kind.Plural(), story.most.Resources, story.most.templates, story.now.Machines, story.now.templates, time.Since(began).Seconds())
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (s *story) scaleOut(ctx context.Context) error {
 		return err
 	}
 	if err := s.until(ctx, fmt.Sprintf("%d Pods to run", manyPods), runWithin, func(context.Context) (bool, error) {
-		return s.now.running == manyPods && s.now.pods == manyPods, nil
+		return s.now.Running == manyPods && s.now.Pods == manyPods, nil
 	}); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *story) scaleOut(ctx context.Context) error {
 }
 
 func (s *story) scaleIn(ctx context.Context) error {
-	before := s.now.nodes
+	before := s.now.Nodes
 	deployments, err := s.deployments(ctx)
 	if err != nil {
 		return err
@@ -104,18 +104,18 @@ func (s *story) scaleIn(ctx context.Context) error {
 	}
 	// A third of the pods fits on half of the nodes, whichever nodes Karpenter launches.
 	if err := s.until(ctx, fmt.Sprintf("%d Pods to run on half of the %d Nodes or fewer", fewPods, before), consolidateWithin, func(context.Context) (bool, error) {
-		return s.now.running == fewPods && s.now.pods == fewPods && s.now.nodes <= before/2 && s.now.machines == s.now.nodes && s.now.claims == s.now.nodes, nil
+		return s.now.Running == fewPods && s.now.Pods == fewPods && s.now.Nodes <= before/2 && s.now.Machines == s.now.Nodes && s.now.Claims == s.now.Nodes, nil
 	}); err != nil {
 		return err
 	}
 	if err := s.showResources(ctx); err != nil {
 		return err
 	}
-	if s.most.resources < 3 || s.most.resources >= s.most.nodes {
-		return fmt.Errorf("expected at least 3 %s objects and fewer than Nodes, because each one serves many NodeClaims; found %d for %d Nodes", s.kind, s.most.resources, s.most.nodes)
+	if s.most.Resources < 3 || s.most.Resources >= s.most.Nodes {
+		return fmt.Errorf("expected at least 3 %s objects and fewer than Nodes, because each one serves many NodeClaims; found %d for %d Nodes", s.kind, s.most.Resources, s.most.Nodes)
 	}
-	if s.most.templates == 0 || s.most.templates > s.most.resources {
-		return fmt.Errorf("each %s should have a generated template, which it can share; found %d templates for %d", s.kind, s.most.templates, s.most.resources)
+	if s.most.templates == 0 || s.most.templates > s.most.Resources {
+		return fmt.Errorf("each %s should have a generated template, which it can share; found %d templates for %d", s.kind, s.most.templates, s.most.Resources)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (s *story) deleteAll(ctx context.Context) error {
 			return err
 		}
 	}
-	nothing := func() bool { return s.now.claims+s.now.nodes+s.now.machines+s.now.replicas+s.now.pods == 0 }
+	nothing := func() bool { return s.now.Claims+s.now.Nodes+s.now.Machines+s.now.Replicas+s.now.Pods == 0 }
 	if err := s.until(ctx, "no Pod, NodeClaim, Node, Machine or replica to be left", goneWithin, func(context.Context) (bool, error) {
 		return nothing(), nil
 	}); err != nil {
@@ -145,7 +145,7 @@ func (s *story) deleteAll(ctx context.Context) error {
 	// The empty resources were kept for reuse; without their template they are deleted with what was generated for
 	// them.
 	return s.until(ctx, fmt.Sprintf("no %s and no generated template to be left", s.kind), goneWithin, func(context.Context) (bool, error) {
-		return s.now.resources+s.now.templates == 0 && nothing(), nil
+		return s.now.Resources+s.now.templates == 0 && nothing(), nil
 	})
 }
 

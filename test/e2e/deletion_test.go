@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 )
 
 // The operator does not block the deletion of its Cluster: from the deletion on it creates nothing in it, raises no
@@ -48,15 +49,15 @@ func TestClusterDeletion(t *testing.T) {
 	g.Eventually(ctx, func() bool {
 		return apierrors.IsNotFound(s.Management.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 	}).WithTimeout(3*time.Minute).WithPolling(poll).Should(BeTrue(), "the Cluster is deleted")
-	g.Eventually(ctx, func() (left, error) {
+	g.Eventually(ctx, func() (census.Census, error) {
 		found, err := whatIsLeft(ctx, s)
-		found.Pods = 0 // They wait.
+		found.Pods, found.Running = 0, 0 // They wait.
 		// Cluster API deletes no Nodes of a Cluster that is being deleted, and Karpenter only those that have registered.
 		registered := &corev1.NodeList{}
 		err = errors.Join(err, s.Workload.List(ctx, registered, client.MatchingLabels{karpv1.NodeRegisteredLabelKey: "true"}))
 		found.Nodes = len(registered.Items)
 		return found, err
-	}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
+	}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(census.Census{}), "what is left")
 
 	g.Eventually(ctx, func() ([]kinds.Infrastructure, error) { return kinds.Infrastructures(ctx, s.Management) }).
 		WithTimeout(time.Minute).WithPolling(poll).Should(BeEmpty(), "generated templates and machine pools")

@@ -101,9 +101,9 @@ func (r *handover) expectSettled(ctx context.Context, g *WithT, pods int) {
 		running, err := runningPods(ctx, r.s, handoverApp)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(running).To(Equal(pods), "Pods that run")
-		found, err := whatIsLeft(ctx, r.s)
+		found, err := whatExists(ctx, r.s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found).To(Equal(left{Pods: pods, Claims: pods, Nodes: pods, Machines: pods, Instances: pods, Replicas: pods}), "the existing objects")
+		g.Expect(found.Settled(pods)).To(BeTrue(), "the existing objects: %s", found)
 	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
 }
 

@@ -6,17 +6,14 @@ package e2e
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 )
 
 // runningPods returns how many Pods of an app run.
@@ -39,30 +36,15 @@ func machinesOf(ctx context.Context, s *stack.Stack, instanceType string) ([]clu
 	return machines.Items, err
 }
 
-// left is what an unused cluster must not have: all of it costs money, or represents what does.
-type left struct {
-	Pods, Claims, Nodes, Machines, Instances, Replicas int
+// whatExists counts the objects of both clusters.
+func whatExists(ctx context.Context, s *stack.Stack) (census.Census, error) {
+	return census.Of(ctx, s.Workload, s.Management, client.InNamespace(corev1.NamespaceDefault))
 }
 
-// whatIsLeft counts these objects.
-func whatIsLeft(ctx context.Context, s *stack.Stack) (left, error) {
-	pods, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
-	machines, instances := &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}
-	resources, err := kinds.Resources(ctx, s.Management)
-	err = errors.Join(
-		err,
-		s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault)),
-		s.Workload.List(ctx, claims),
-		s.Workload.List(ctx, nodes),
-		s.Management.List(ctx, machines),
-		s.Management.List(ctx, instances),
-	)
-	found := left{
-		Pods: len(pods.Items), Claims: len(claims.Items), Nodes: len(nodes.Items),
-		Machines: len(machines.Items), Instances: len(instances.Items),
-	}
-	for _, resource := range resources {
-		found.Replicas += resource.Replicas
-	}
-	return found, err
+// whatIsLeft counts the objects that an unused cluster must not have, because each of them costs
+// money or represents what does. Scalable resources without replicas cost nothing.
+func whatIsLeft(ctx context.Context, s *stack.Stack) (census.Census, error) {
+	left, err := whatExists(ctx, s)
+	left.Resources = 0
+	return left, err
 }

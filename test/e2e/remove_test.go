@@ -19,6 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 )
 
 // removeAll deletes the Pods, the NodePools and then the templates, and checks that nothing is left.
@@ -29,8 +30,8 @@ func removeAll(ctx context.Context, g *WithT, s *stack.Stack) {
 		s.Workload.DeleteAllOf(ctx, &corev1.Pod{}, inDefault),
 		s.Workload.DeleteAllOf(ctx, &karpv1.NodePool{}),
 	)).To(Succeed())
-	g.Eventually(ctx, func() (left, error) { return whatIsLeft(ctx, s) }).
-		WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
+	g.Eventually(ctx, func() (census.Census, error) { return whatIsLeft(ctx, s) }).
+		WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(census.Census{}), "what is left")
 
 	g.Expect(s.Workload.DeleteAllOf(ctx, &v1alpha1.KarpenterMachineTemplate{})).To(Succeed())
 	g.Eventually(ctx, func() (int, error) { return offersLeft(ctx, s) }).

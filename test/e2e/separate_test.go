@@ -20,6 +20,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 )
 
 // The complete path with Karpenter on one control plane and Cluster API on the other: Pods, claims, Machines, Nodes,
@@ -41,8 +42,8 @@ func TestSeparateControlPlanes(t *testing.T) {
 
 		pods := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: "general"}}
 		g.Expect(s.Workload.Delete(ctx, pods, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		g.Eventually(ctx, func() (left, error) { return whatIsLeft(ctx, s) }).
-			WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(left{}), "what is left")
+		g.Eventually(ctx, func() (census.Census, error) { return whatIsLeft(ctx, s) }).
+			WithTimeout(3*time.Minute).WithPolling(poll).Should(Equal(census.Census{}), "what is left")
 	})
 }
 

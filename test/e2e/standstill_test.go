@@ -194,20 +194,16 @@ func (r *standstill) expectNoFailure(g *WithT) {
 
 // expectSettled waits until all Pods run, each on its own Node, and checks how many Machines were created for them.
 func (r *standstill) expectSettled(ctx context.Context, g *WithT, machinesEver int) {
-	want := left{}
-	for _, count := range r.pods {
-		want.Pods, want.Claims, want.Nodes = want.Pods+count, want.Claims+count, want.Nodes+count
-	}
-	want.Machines, want.Instances, want.Replicas = want.Pods, want.Pods, want.Pods
+	pods := lo.Sum(lo.Values(r.pods))
 	g.Eventually(ctx, func(g Gomega) {
 		for app, count := range r.pods {
 			running, err := runningPods(ctx, r.s, app)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(running).To(Equal(count), "Pods of %s that run", app)
 		}
-		found, err := whatIsLeft(ctx, r.s)
+		found, err := whatExists(ctx, r.s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found).To(Equal(want), "the existing objects")
+		g.Expect(found.Settled(pods)).To(BeTrue(), "the existing objects: %s", found)
 	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
 	g.Expect(r.w.machinesEver()).To(Equal(machinesEver), "Machines that were ever created")
 }

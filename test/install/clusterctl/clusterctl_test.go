@@ -22,6 +22,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
 )
 
@@ -90,16 +91,16 @@ func TestClusterctl(t *testing.T) {
 		WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed(), "the lease is in the operator's namespace")
 
 	apply(ctx, t, s, "1-machines.yaml", "2-template.yaml", "3-nodepool.yaml", "4-deployments.yaml")
-	most := await(ctx, t, s, "all Pods to run", 5*time.Minute, func(c counts) bool {
-		return c.running == manyPods && c.pods == manyPods
+	most := await(ctx, t, s, "all Pods to run", 5*time.Minute, func(c census.Census) bool {
+		return c.Running == manyPods && c.Pods == manyPods
 	})
 	for _, d := range deployments(ctx, g, s) {
 		fewer := d.DeepCopy()
 		fewer.Spec.Replicas = new(*d.Spec.Replicas * fewPods / manyPods)
 		g.Expect(s.Workload.Patch(ctx, fewer, client.MergeFrom(&d))).To(Succeed())
 	}
-	await(ctx, t, s, "fewer Pods to run on half of the Nodes", 5*time.Minute, func(c counts) bool {
-		return c.running == fewPods && c.pods == fewPods && c.nodes <= most.nodes/2 && c.claims == c.nodes && c.machines == c.nodes
+	await(ctx, t, s, "fewer Pods to run on half of the Nodes", 5*time.Minute, func(c census.Census) bool {
+		return c.Running == fewPods && c.Pods == fewPods && c.Nodes <= most.nodes/2 && c.Claims == c.Nodes && c.Machines == c.Nodes
 	})
 	settle(ctx, t, s)
 	operator.Stop()
@@ -133,7 +134,7 @@ func TestClusterctl(t *testing.T) {
 	}
 	// Its NodeClaims are deleted with it.
 	g.Expect(s.Workload.DeleteAllOf(ctx, &karpv1.NodePool{})).To(Succeed())
-	await(ctx, t, s, "nothing to be left", 5*time.Minute, func(c counts) bool { return c == counts{} })
+	await(ctx, t, s, "nothing to be left", 5*time.Minute, func(c census.Census) bool { c.Resources = 0; return c == census.Census{} })
 	g.Expect(s.Workload.DeleteAllOf(ctx, &v1alpha1.KarpenterMachineTemplate{})).To(Succeed())
 	g.Eventually(ctx, func(g Gomega) {
 		for _, list := range []client.ObjectList{&karpv1.NodePoolList{}, &v1alpha1.KarpenterMachineTemplateList{}, &clusterv1.MachineDeploymentList{}} {

@@ -23,37 +23,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// counts is how many objects exist.
-type counts struct {
-	pods, running, claims, machines, nodes int
-}
-
-func (c counts) String() string {
-	return fmt.Sprintf("pods %d/%d running, claims %d, machines %d, nodes %d", c.running, c.pods, c.claims, c.machines, c.nodes)
-}
-
 // await waits until the counts meet a condition.
-func await(ctx context.Context, t *testing.T, s *stack.Stack, what string, within time.Duration, wanted func(counts) bool) counts {
+func await(ctx context.Context, t *testing.T, s *stack.Stack, what string, within time.Duration, wanted func(census.Census) bool) census.Census {
 	t.Helper()
-	var now counts
+	var now census.Census
 	err := s.Await(ctx, within, what, func(ctx context.Context) (bool, string, error) {
-		pods, claims := &corev1.PodList{}, &karpv1.NodeClaimList{}
-		machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
-		for list, options := range map[client.ObjectList][]client.ListOption{
-			pods: {client.MatchingLabels{"demo": "true"}}, claims: nil, machines: nil, nodes: nil,
-		} {
-			if err := s.Workload.List(ctx, list, options...); err != nil {
-				return false, err.Error(), nil
-			}
+		var err error
+		if now, err = census.Of(ctx, s.Workload, s.Workload, client.MatchingLabels{"demo": "true"}); err != nil {
+			return false, err.Error(), nil
 		}
-		now = counts{pods: len(pods.Items), claims: len(claims.Items), machines: len(machines.Items), nodes: len(nodes.Items)}
-		now.running = lo.CountBy(pods.Items, func(pod corev1.Pod) bool {
-			return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
-		})
 		return wanted(now), now.String(), nil
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
