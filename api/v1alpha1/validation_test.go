@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	env := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	// Also if it does not start in full: it runs when a CRD is refused.
+	// This also stops an API server that has started but rejects a CRD.
 	defer func() {
 		if err := env.Stop(); err != nil {
 			fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)

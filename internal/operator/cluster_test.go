@@ -54,7 +54,7 @@ func TestParseOptions(t *testing.T) {
 		args      []string
 		wantError string
 	}{
-		"all of ours":      {args: []string{"--cluster-name=x", "--cluster-namespace=y", "--cluster-api-kubeconfig=/z", "--bind-address=127.0.0.1"}},
+		"the operator's":   {args: []string{"--cluster-name=x", "--cluster-namespace=y", "--cluster-api-kubeconfig=/z", "--bind-address=127.0.0.1"}},
 		"core's":           {args: []string{"--metrics-port=0", "--feature-gates=NodeOverlay=true", "--log-level=debug"}},
 		"an unknown flag":  {args: []string{"--bogus"}, wantError: "flag provided but not defined: -bogus"},
 		"an argument":      {args: []string{"run"}, wantError: `unexpected argument "run"`},

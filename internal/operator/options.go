@@ -49,7 +49,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
 	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, under the name from Cluster API's contract for clusterctl.")
 	fs.BoolVar(&o.PrintVersion, "version", false, "Print the versions of the operator, Karpenter, Cluster API and Go, and exit.")
-	// Core exits on -h and otherwise parses and checks its own flags with ours.
+	// Core exits on -h. Otherwise it parses its own flags together with these, and checks its own.
 	if err := o.Core.Parse(fs, args...); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestReplicasSetBy(t *testing.T) {
 		cluster  *clusterv1.Cluster
 		want     string // part of the error; empty for none
 	}{
-		"nobody": {},
+		"none": {},
 		"a manifest in a repository": {
 			managers: []metav1.ManagedFieldsEntry{managed("kubectl", metav1.ManagedFieldsOperationUpdate, others), managed("kustomize-controller", metav1.ManagedFieldsOperationApply, replicas)},
 			want:     "field manager kustomize-controller applies its spec.replicas: remove replicas from",

@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Karpenter core looks types up in client-go's scheme, so ours are there too.
+// Karpenter core uses client-go's scheme, so the types of this operator are added to it.
 func init() {
 	lo.Must0(v1alpha1.AddToScheme(scheme.Scheme))
 	lo.Must0(clusterv1.AddToScheme(scheme.Scheme))

@@ -28,12 +28,12 @@ func TestGet(t *testing.T) {
 		objects []client.Object
 		want    string // empty for none
 	}{
-		"none":                            {},
-		"a MachineDeployment":             {[]client.Object{deployment(ours)}, "MachineDeployment clusters/x"},
-		"a MachinePool":                   {[]client.Object{pool(ours)}, "MachinePool clusters/x"},
-		"two, the MachineDeployment ours": {[]client.Object{deployment(ours), pool(nil)}, "MachineDeployment clusters/x"},
-		"two, the MachinePool ours":       {[]client.Object{deployment(nil), pool(ours)}, "MachinePool clusters/x"},
-		"a user's MachinePool":            {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
+		"none":                              {},
+		"a MachineDeployment":               {[]client.Object{deployment(ours)}, "MachineDeployment clusters/x"},
+		"a MachinePool":                     {[]client.Object{pool(ours)}, "MachinePool clusters/x"},
+		"two, one a used MachineDeployment": {[]client.Object{deployment(ours), pool(nil)}, "MachineDeployment clusters/x"},
+		"two, one a used MachinePool":       {[]client.Object{deployment(nil), pool(ours)}, "MachinePool clusters/x"},
+		"a user's MachinePool":              {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := fixture.Clusters(tc.objects...)

@@ -23,7 +23,7 @@ import (
 // CapacityBuffers per provider ID after each scheduling pass (karpenter: pkg/
 // controllers/provisioning/buffers.go, bufferPodCountsFromResults), and deletes no
 // Node as empty that has some (pkg/controllers/disruption/emptiness.go). A count by a
-// provisional ID protects nothing once the NodeClaim has its Machine's.
+// provisional ID protects nothing after the NodeClaim has its Machine's.
 //
 // Core's provisioner is the only writer of the counts and replaces all of them. To lose no
 // newer pass, the counts are corrected in its goroutine after each round. A round takes a
