@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package counts lets tests that search say how much they have searched: go test
-// shows the output of a package that passes only with -v, so `make test` prints the
-// lines itself.
+// Package counts lets tests report the size of their searches: go test shows the output of a
+// passing package only with -v, so `make test` prints the lines itself.
 package counts
 
 import (
@@ -11,8 +10,8 @@ import (
 	"testing"
 )
 
-// Print adds a line to the file that COUNTS_FILE names, if it does. The name is
-// another one each time, so that go test does not take a result from its cache.
+// Print adds a line to the file in COUNTS_FILE, if that is set. The name is different each time, so
+// that go test does not use a cached result.
 func Print(t testing.TB, line string) {
 	t.Helper()
 	name := os.Getenv("COUNTS_FILE")

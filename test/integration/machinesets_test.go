@@ -87,7 +87,7 @@ var _ = Describe("A generated MachineDeployment with two MachineSets", long, fun
 	)
 })
 
-// replicasOf returns the replicas of MachineSets.
+// setReplicas returns the replicas of MachineSets.
 func setReplicas(sets []clusterv1.MachineSet) []int32 {
 	return lo.Map(sets, func(set clusterv1.MachineSet, _ int) int32 { return lo.FromPtr(set.Spec.Replicas) })
 }

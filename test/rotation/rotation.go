@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rotation chooses which part of a search one run of the tests does. The searches
-// are too long for every run: each day has another part, and `make test-nightly` does all.
+// Package rotation selects the part of a search for one run of the tests. The searches are too long
+// for every run: each day has another part, and `make test-nightly` does all parts.
 package rotation
 
 import (
@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Variable is the environment variable with the part: "all", or a number, which is else
-// that of the day (UTC).
+// Variable is the environment variable with the part: "all", or a number. The default is the number
+// of the day (UTC).
 const Variable = "ROTATION"
 
-// All reports whether everything is done.
+// All reports whether all parts are done.
 func All() bool { return os.Getenv(Variable) == "all" }
 
-// Takes reports whether run number i of a search belongs to the part that is done, if the
-// search is divided into that many parts.
+// Takes reports whether run number i of a search belongs to the current part, if the search is
+// divided into the given number of parts.
 func Takes(t testing.TB, parts, i int) bool {
 	t.Helper()
 	if All() {
@@ -30,14 +30,14 @@ func Takes(t testing.TB, parts, i int) bool {
 	return i%parts == number%parts
 }
 
-// Turn reports whether number i of several has its turn, if each of the parts has its own. Other
-// than a search, what is not told its part by the environment does all.
+// Turn reports whether number i is in the current part, if each part has its own number. Unlike for
+// a search, all numbers are done if the environment does not set the part.
 func Turn(parts, i int) bool {
 	number, err := strconv.Atoi(os.Getenv(Variable))
 	return err != nil || i%parts == number%parts
 }
 
-// Part returns which part of a search is done, if the search is divided into that many
+// Part returns the current part of a search, if the search is divided into the given number of
 // parts.
 func Part(t testing.TB, parts int) string {
 	t.Helper()
@@ -48,7 +48,7 @@ func Part(t testing.TB, parts int) string {
 	return fmt.Sprintf("part %d of %d (%s=%d)", number%parts+1, parts, Variable, number)
 }
 
-// Tell lets a test say, if it fails, how to do the same part again.
+// Tell makes a failed test print how to do the same part again.
 func Tell(t testing.TB) {
 	t.Helper()
 	if All() {
