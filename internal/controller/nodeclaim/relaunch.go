@@ -53,7 +53,7 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 		err = r.replaceMachine(ctx, claim, snap)
 	}
 	if requeue.IsChanged(err) {
-		return true, nil // its event brings the next reconcile
+		return true, nil // its event triggers the next reconcile
 	}
 	if err != nil {
 		return true, fmt.Errorf("changing the offering of NodeClaim %s from %s to %s: %w", claim.Name, from, to, err)
