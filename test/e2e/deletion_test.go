@@ -22,9 +22,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/census"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
-	"github.com/karpenter-capi/karpenter-capi/test/census"
 )
 
 // The operator does not block the deletion of its Cluster: from the deletion on it creates nothing in it, raises no

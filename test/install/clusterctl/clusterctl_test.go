@@ -100,7 +100,7 @@ func TestClusterctl(t *testing.T) {
 		g.Expect(s.Workload.Patch(ctx, fewer, client.MergeFrom(&d))).To(Succeed())
 	}
 	await(ctx, t, s, "fewer Pods to run on half of the Nodes", 5*time.Minute, func(c census.Census) bool {
-		return c.Running == fewPods && c.Pods == fewPods && c.Nodes <= most.nodes/2 && c.Claims == c.Nodes && c.Machines == c.Nodes
+		return c.Running == fewPods && c.Pods == fewPods && c.Nodes <= most.Nodes/2 && c.Claims == c.Nodes && c.Machines == c.Nodes
 	})
 	settle(ctx, t, s)
 	operator.Stop()
