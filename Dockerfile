@@ -19,7 +19,7 @@ COPY internal/ internal/
 
 ARG TARGETOS
 ARG TARGETARCH
-# As late as possible: what follows is done anew when they change.
+# As late as possible: all later steps run again when they change.
 ARG LDFLAGS
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \

@@ -215,7 +215,7 @@ stack-down: bin/stack ## Stop it.
 	@bin/stack down
 
 .PHONY: stack-status
-stack-status: bin/stack ## Tell what of it runs.
+stack-status: bin/stack ## Describe what of it runs.
 	@bin/stack status
 
 .PHONY: demo

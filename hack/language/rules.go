@@ -52,7 +52,7 @@ const (
 	// aMachine is the object of a verb.
 	aMachine = ` ((a|an|the|its|their|all|each|this|that|these|those) )?Machines?\b`
 	// end is where a clause ends.
-	end = `([.,;:)!?]|$)`
+	end = `([.,;:)!?]+(\s|$)|$)`
 )
 
 // The phrases. A phrase belongs here if nearly every use of it is wrong: rather miss a bad

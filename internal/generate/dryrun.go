@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	// askers is how many dry runs go on at once.
+	// askers is the number of concurrent dry runs.
 	askers = 10
-	// askAgainAfter is for how long a refusal holds: what the API server accepts can
-	// change with webhooks and roles, of which no event tells.
+	// askAgainAfter is for how long a rejection is not tried again. Webhooks and roles can change
+	// it, which no event shows.
 	askAgainAfter = 5 * time.Minute
-	// askTimeout ends asking about one template, for the rest of its status is to be
-	// written, too; askAgainSoon is when that goes on.
+	// askTimeout limits the dry runs of one template, because the rest of its status must be
+	// written, too. They continue after askAgainSoon.
 	askTimeout   = 40 * time.Second
 	askAgainSoon = 10 * time.Second
 )
@@ -56,39 +56,38 @@ func NewExaminer(clusters *operator.Clusters, catalog *catalog.Catalog, clock cl
 // Forget drops what is known of a template that no longer exists.
 func (e *Examiner) Forget(template string) { e.examined.Delete(template) }
 
-// answer is what the API server said of one generated template.
+// answer is the result of the dry run of one generated object.
 type answer struct {
-	refused error // nil if it accepts it
-	at      time.Time
+	rejected error // nil if the API server accepts it
+	at       time.Time
 }
 
-// examined is what came out of a template of one revision with certain types.
+// examined is the examination of one revision of a template with its instance types.
 type examined struct {
 	revision string
 	types    []catalog.Type
 	until    time.Time // zero: for as long as the revision is the same
 	result   Result
-	// answers are remembered by content. What was accepted is in the template's status,
-	// too, so that a restart asks nothing again.
+	// answers are by content. The template's status has what was accepted, too, so that a restart
+	// repeats no dry run.
 	answers map[string]answer
 }
 
-// Result is which offerings of a template can be made.
+// Result is which offerings of a template can be created.
 type Result struct {
-	// accepted are the offerings that can be made, adopted ones included.
+	// accepted are the offerings that can be created, adopted ones included.
 	accepted sets.Set[catalog.Key]
 	// Invalid are the others, as the status shows them.
 	Invalid []v1alpha1.InvalidOfferings
-	// All is why no offering can be made.
+	// All is why no offering can be created.
 	All error
 	// Hash identifies what was accepted; empty if something was not.
 	Hash string
 }
 
-// Examine returns which offerings cannot be made: a patch cannot be applied, or
-// the API server of the management cluster refuses the result. The API server is asked
-// by a dry run, before any NodeClaim depends on the answer. The result of the last time
-// is kept until something changes. It also returns after what time to ask again.
+// Examine returns which offerings cannot be created, because a patch cannot be applied or the API
+// server of the management cluster rejects a dry run of the result. The result is kept until
+// something changes. Examine also returns after what time to examine again.
 func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type) (Result, time.Duration, error) {
 	bases, err := ReadBases(ctx, e.clusters, template)
 	if err != nil {
@@ -111,7 +110,7 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 		case err != nil:
 			// What was answered is kept, so that a template with very many offerings
 			// gets there in several reconciles.
-			log.FromContext(ctx).Error(err, "cannot ask about all generated templates")
+			log.FromContext(ctx).Error(err, "cannot send all dry runs of generated objects")
 			known.result, known.until = Result{All: err}, now.Add(askAgainSoon)
 		case known.result.Hash == "":
 			known.until = now.Add(askAgainAfter)
@@ -124,8 +123,8 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 	return known.result, max(0, known.until.Sub(now)), nil
 }
 
-// identical tells whether types are the same values: the catalogue returns others
-// when something has changed.
+// identical reports whether types are the same values. The catalog returns other values when
+// something has changed.
 func identical(a, b []catalog.Type) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -180,10 +179,10 @@ func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMach
 	}
 	// In order, so that an offering with several problems always shows the same.
 	for _, content := range slices.Sorted(maps.Keys(answers)) {
-		if refused := answers[content].refused; refused != nil {
+		if rejected := answers[content].rejected; rejected != nil {
 			for _, offering := range uses[content] {
 				if problems[offering] == nil {
-					problems[offering] = refused
+					problems[offering] = rejected
 				}
 			}
 		}
@@ -191,24 +190,23 @@ func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMach
 	return summarize(offerings, problems, accepted.Difference(sets.KeySet(problems)), hash), answers, nil
 }
 
-// refusedError says that the API server does not accept an object, and
-// unansweredError that it does not say whether it does.
+// rejectedError is the error of an object that the API server rejects, and unansweredError that of
+// dry runs without an answer.
 type (
-	refusedError    struct{ error }
+	rejectedError   struct{ error }
 	unansweredError struct{ error }
 )
 
 // ReasonOf returns the reason of a condition for why an offering cannot be created.
 func ReasonOf(problem error) string {
-	if errors.As(problem, &refusedError{}) || errors.As(problem, &unansweredError{}) {
+	if errors.As(problem, &rejectedError{}) || errors.As(problem, &unansweredError{}) {
 		return v1alpha1.ReasonTemplatesRejected
 	}
 	return v1alpha1.ReasonPatchesFailed
 }
 
-// ask asks the API server about generated objects, given by content, unless it has
-// answered before and that still holds. An error says that some could not be asked
-// about; the others' answers are returned all the same.
+// ask sends dry runs of generated objects, given by content, unless an earlier answer is still valid.
+// It returns an error if some were not answered, together with the answers of the others.
 func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -216,13 +214,13 @@ func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Uns
 	answers, errs := make([]answer, len(contents)), make([]error, len(contents))
 	workqueue.ParallelizeUntil(ctx, askers, len(contents), func(i int) {
 		known, answered := before[contents[i]]
-		if answered && (known.refused == nil || e.clock.Since(known.at) < askAgainAfter) {
+		if answered && (known.rejected == nil || e.clock.Since(known.at) < askAgainAfter) {
 			answers[i] = known
 			return
 		}
-		refused, err := e.dryRun(ctx, objects[contents[i]])
+		rejected, err := e.dryRun(ctx, objects[contents[i]])
 		if errs[i] = err; err == nil {
-			answers[i] = answer{refused: refused, at: e.clock.Now()}
+			answers[i] = answer{rejected: rejected, at: e.clock.Now()}
 		}
 	})
 	said := map[string]answer{}
@@ -232,23 +230,23 @@ func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Uns
 		}
 	}
 	if errs = lo.Compact(append(errs, ctx.Err())); len(errs) > 0 {
-		return said, unansweredError{fmt.Errorf("the management cluster did not say of %d of %d generated objects whether it accepts them: %w", len(contents)-len(said), len(contents), errs[0])}
+		return said, unansweredError{fmt.Errorf("the management cluster did not answer dry runs of %d of %d generated objects: %w", len(contents)-len(said), len(contents), errs[0])}
 	}
 	return said, nil
 }
 
-// dryRun asks whether an object could be created: refused says why not, err that this
-// could not be found out.
-func (e *Examiner) dryRun(ctx context.Context, object *unstructured.Unstructured) (refused, err error) {
+// dryRun sends a dry run of the creation of an object. It returns why the API server rejects it, or an
+// error if the API server did not answer.
+func (e *Examiner) dryRun(ctx context.Context, object *unstructured.Unstructured) (rejected, err error) {
 	err = e.clusters.Management.GetClient().Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil, nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
-		// Without the name: nobody knows it, and each content has another.
+		// Without the name, because users do not know it, and each content has another.
 		said := strings.ReplaceAll(err.Error(), fmt.Sprintf(" %q", object.GetName()), "")
-		return refusedError{fmt.Errorf("the management cluster refuses %s: %s", object.GetKind(), said)}, nil
+		return rejectedError{fmt.Errorf("the management cluster rejects %s: %s", object.GetKind(), said)}, nil
 	default:
-		return nil, fmt.Errorf("asking about %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+		return nil, fmt.Errorf("dry run of %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 	}
 }

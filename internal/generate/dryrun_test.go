@@ -109,7 +109,7 @@ func TestExamine(t *testing.T) {
 	a.answer = in("b", refused)
 	got, answers, err := a.examine(t, answers)
 	if err != nil || len(a.asked) != 1 || a.asked[0] != "b" {
-		t.Fatalf("got %v, asked about %v, want zone b only: of the others it is known", err, a.asked)
+		t.Fatalf("got %v, asked about %v, want zone b only: the others have answers", err, a.asked)
 	}
 	if len(got.Invalid) != 1 || got.Invalid[0].Count != 1 || got.Invalid[0].Examples[0] != "m5/b/on-demand" || got.Invalid[0].Reason != v1alpha1.ReasonTemplatesRejected || got.Hash != "" || got.All != nil {
 		t.Fatalf("got %+v", got)
@@ -119,7 +119,7 @@ func TestExamine(t *testing.T) {
 	}
 
 	if _, _, err = a.examine(t, answers); err != nil || len(a.asked) != 0 {
-		t.Fatalf("got %v, asked about %v, want nothing: a refusal holds for a while", err, a.asked)
+		t.Fatalf("got %v, asked about %v, want nothing: a rejection is not tried again for 5 minutes", err, a.asked)
 	}
 
 	a.clock.Step(askAgainAfter)
@@ -131,7 +131,7 @@ func TestExamine(t *testing.T) {
 
 	a.template.Status.AcceptedHash = got.Hash
 	if _, _, err = a.examine(t, nil); err != nil || len(a.asked) != 0 {
-		t.Fatalf("got %v, asked about %v, want nothing: the status says that all was accepted", err, a.asked)
+		t.Fatalf("got %v, asked about %v, want nothing: the status has the hash of what was accepted", err, a.asked)
 	}
 
 	a.template.Status.AcceptedHash = ""

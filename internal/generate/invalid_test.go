@@ -102,7 +102,7 @@ func TestRefusalsAreGroupedWithoutNames(t *testing.T) {
 	if err != nil || len(got.Invalid) != 1 || got.Invalid[0].Count != 2 {
 		t.Fatalf("got %+v and %v, want one group of two", got.Invalid, err)
 	}
-	if want := "the management cluster refuses TestMachineTemplate: TestMachineTemplate is invalid"; got.Invalid[0].Message != want {
+	if want := "the management cluster rejects TestMachineTemplate: TestMachineTemplate is invalid"; got.Invalid[0].Message != want {
 		t.Errorf("got %q, want %q", got.Invalid[0].Message, want)
 	}
 }

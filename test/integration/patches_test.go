@@ -111,9 +111,9 @@ var _ = forEachKind("Patches", func(k kind) {
 		Entry("no Go template", "unparsable", []v1alpha1.Patch{patch("add", "instanceType", "{{ end }}")}, v1alpha1.ReasonPatchesFailed,
 			"spec.patches[0].jsonPatches[0]: valueFrom.template", "is not a Go template"),
 		Entry("a value of the wrong type", "wrongtype", []v1alpha1.Patch{patch("add", "instanceType", "{a: 1}")}, v1alpha1.ReasonTemplatesRejected,
-			"the management cluster refuses "+k.madeOf(), k.field("instanceType")),
+			"the management cluster rejects "+k.madeOf(), k.field("instanceType")),
 		Entry("a field that the provider does not have", "nofield", []v1alpha1.Patch{patch("add", "instanceTyp", "x")}, v1alpha1.ReasonTemplatesRejected,
-			"the management cluster refuses "+k.madeOf(), `unknown field "`+k.field("instanceTyp")+`"`),
+			"the management cluster rejects "+k.madeOf(), `unknown field "`+k.field("instanceTyp")+`"`),
 	)
 
 	It("that are wrong for some offerings leave the others", func(ctx SpecContext) {

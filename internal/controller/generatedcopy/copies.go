@@ -28,25 +28,25 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// unusedFor is how old a copy must be to be deleted when no scalable resource refers
-// to it: one that was made a moment ago has its resource still to come.
+// unusedFor is how old a copy must be to be deleted while no scalable resource refers to it. The
+// controller scalableresource creates copies before the resource that refers to them.
 const unusedFor = 5 * time.Minute
 
-// unusedForGone is the same once the KarpenterMachineTemplate is gone: nothing new is
-// generated then, and what is being generated at that moment is there soon.
-const unusedForGone = 30 * time.Second
+// unusedForDeleted is the same once the KarpenterMachineTemplate no longer exists. Nothing new is
+// generated then, so the resource of a new copy appears within seconds.
+const unusedForDeleted = 30 * time.Second
 
-// keepCopies lets what was made of base templates for a template be owned by the
-// scalable resources that refer to it, makes that again what somebody has
-// deleted, and deletes what nothing refers to any more. Cluster API itself makes
-// the Cluster an owner (core/reconcilers/machineset, reconcileExternalTemplateReference),
-// so garbage collection alone would keep copies for as long as that exists.
+// keepCopies maintains what was generated from base templates for a template: the scalable
+// resources that refer to an object become its owners, a deleted object that a resource refers to
+// is created again, and an object that nothing refers to is deleted. Cluster API itself makes the
+// Cluster an owner (core/reconcilers/machineset, reconcileExternalTemplateReference), so garbage
+// collection alone would keep copies for as long as the Cluster exists.
 //
-// The copies of other Clusters in the namespace are their operators' own, whatever
-// template they are of: this operator neither counts nor writes them.
+// The copies of other Clusters in the namespace belong to their operators, whatever template they
+// are of: this operator neither counts nor writes them.
 //
-// The template may be gone; its copies are in use until its scalable resources are
-// empty. It returns after what time a copy is to be looked at again.
+// The template is nil if it no longer exists. Its copies are in use until its scalable resources are
+// deleted. keepCopies returns after what time to look at a copy again.
 func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	management := r.clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
@@ -58,7 +58,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		return 0, fmt.Errorf("KarpenterMachineTemplate %s: %w", name, err)
 	}
 	users := usersOf(resources)
-	grace := lo.Ternary(template == nil, unusedForGone, unusedFor)
+	grace := lo.Ternary(template == nil, unusedForDeleted, unusedFor)
 	var next time.Duration
 	var errs []error
 	for _, kind := range r.kinds.List() {
@@ -87,8 +87,8 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 	return next, errors.Join(errs...)
 }
 
-// isOfMachine tells whether Cluster API or a provider has made an object for a Machine, as
-// a KubeadmConfig: these have the labels of their Machine, and so that of the template.
+// isOfMachine reports whether Cluster API or a provider has created an object for a Machine, such
+// as a KubeadmConfig. It has the labels of its Machine, and so that of the template.
 func isOfMachine(object *unstructured.Unstructured) bool {
 	return operator.ResourceOf(object) != "" || object.GetLabels()[clusterv1.MachineSetNameLabel] != ""
 }
@@ -111,8 +111,8 @@ func usersOf(resources []*scalable.Resource) map[copyKey][]*scalable.Resource {
 	return users
 }
 
-// keepCopy sets the owners of one copy, or deletes it if it has no user and is as old
-// as grace says.
+// keepCopy sets the owners of one copy, or deletes it if nothing refers to it and it is as old as
+// grace.
 func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*scalable.Resource, grace time.Duration) (time.Duration, error) {
 	if object.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -120,7 +120,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 	management := r.clusters.Management.GetClient()
 	if len(users) == 0 {
 		if metav1.GetControllerOf(object) != nil {
-			return 0, nil // it is somebody's own, and goes with that
+			return 0, nil // its controller owns it, and it is deleted with that
 		}
 		if left := grace - r.clock.Since(object.GetCreationTimestamp().Time); left > 0 {
 			return left, nil
@@ -166,9 +166,9 @@ func (r *Reconciler) annotationsOf(ctx context.Context, object *unstructured.Uns
 	return generate.CopiedAnnotations(object.GetAnnotations(), base.GetAnnotations()), nil
 }
 
-// ownersOf returns the owners that an object is to have: those that are no scalable
-// resources, and the scalable resources that refer to it, oldest first. What only one
-// resource refers to, Cluster API itself lets be owned by that.
+// ownersOf returns the owners that an object should have: its other owners, and the scalable
+// resources that refer to it, oldest first. If only one resource can refer to an object, Cluster API
+// itself makes that resource the owner.
 func ownersOf(object *unstructured.Unstructured, users []*scalable.Resource) []metav1.OwnerReference {
 	slices.SortFunc(users, func(a, b *scalable.Resource) int {
 		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
@@ -183,8 +183,8 @@ func ownersOf(object *unstructured.Unstructured, users []*scalable.Resource) []m
 	return append(owners, references...)
 }
 
-// recreate makes objects again that scalable resources refer to and that are missing,
-// as far as the template still generates them.
+// recreate creates missing objects that scalable resources refer to, as far as the template still
+// generates them.
 func (r *Reconciler) recreate(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*scalable.Resource) error {
 	missing = lo.PickBy(missing, func(_ copyKey, users []*scalable.Resource) bool {
 		return lo.SomeBy(users, func(user *scalable.Resource) bool { return user.GetDeletionTimestamp().IsZero() })

@@ -26,8 +26,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// What nothing refers to goes, but never what was made for a Machine, which has the
-// labels of its Machine and so that of the template.
+// An object that nothing refers to is deleted, but never one that was created for a Machine, which
+// has the labels of its Machine and so that of the template.
 func TestKeepCopies(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "bootstrap.test", Version: "v1", Kind: "TestConfig"}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -38,8 +38,8 @@ func TestKeepCopies(t *testing.T) {
 		gone   bool
 	}{
 		"unused":                        {age: time.Hour, gone: true},
-		"unused, and made a moment ago": {age: time.Minute},
-		"somebody else's own":           {age: time.Hour, owner: true},
+		"unused, and one minute old":    {age: time.Minute},
+		"with another controller":       {age: time.Hour, owner: true},
 		"of a Machine of a MachineSet":  {age: time.Hour, labels: map[string]string{clusterv1.MachineSetNameLabel: "x"}},
 		"of one of a MachineDeployment": {age: time.Hour, labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "x"}},
 		"of one of a MachinePool":       {age: time.Hour, labels: map[string]string{clusterv1.MachinePoolNameLabel: "x"}},
@@ -67,7 +67,7 @@ func TestKeepCopies(t *testing.T) {
 			after.SetGroupVersionKind(kind)
 			err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after)
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) != tc.gone {
-				t.Errorf("got %v, want it gone: %t", err, tc.gone)
+				t.Errorf("got %v, want it deleted: %t", err, tc.gone)
 			}
 		})
 	}
