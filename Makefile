@@ -84,7 +84,7 @@ lint: bin/golangci-lint ## Run golangci-lint.
 .PHONY: verify
 verify: ## Regenerate, check everything, and fail on any difference in generated files.
 	@$(MAKE) generate manifests
-	@$(MAKE) vet lint verify-format verify-tidy verify-headers verify-leftovers
+	@$(MAKE) vet lint verify-format verify-tidy verify-headers verify-leftovers verify-language
 	@$(MAKE) verify-generated
 
 # Not part of verify: it needs the network, and a vulnerability that is published must not fail an unrelated change.
