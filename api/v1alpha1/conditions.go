@@ -45,7 +45,7 @@ const ConditionCapacityAccurate = "CapacityAccurate"
 // has set their labels and taints.
 const ConditionNodesTainted = "NodesTainted"
 
-// ReasonOfferingsUnavailable: status.unavailableOfferings lists offerings that Karpenter
+// ReasonOfferingsUnavailable means that status.unavailableOfferings lists offerings that Karpenter
 // does not choose at the moment.
 const ReasonOfferingsUnavailable = "OfferingsUnavailable"
 

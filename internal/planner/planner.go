@@ -121,27 +121,8 @@ func Decide(state State) Plan {
 	unmanaged := unmanagedOf(state, claims, machines)
 	plan, spare := classify(claims, machines, unmanaged)
 
-	waiting, hold := 0, scaling.lowering(state)
-	for _, claim := range claims {
-		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
-			continue
-		}
-		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.HasNode })
-		if next < 0 {
-			waiting++
-			plan.because("NodeClaim "+claim.Name, NoSpareMachine)
-			continue
-		}
-		if hold {
-			plan.because("NodeClaim "+claim.Name, LoweringInProgress)
-			// The claim keeps its place: no Machine is created for it meanwhile.
-			plan.Spares = append(plan.Spares, spare[next].Name)
-		} else {
-			plan.Links = append(plan.Links, Link{Machine: spare[next].Name, Claim: claim})
-			plan.Served[claim.UID] = spare[next].Name
-		}
-		spare = slices.Delete(spare, next, next+1)
-	}
+	hold := scaling.lowering(state)
+	waiting, spare := plan.serve(claims, spare, hold)
 	// While requested Machines have not appeared, a spare one that is removed would only be replaced.
 	appeared := scaling.appeared(state) && !hold
 	for _, machine := range spare {
@@ -179,6 +160,32 @@ func Decide(state State) Plan {
 	}
 	plan.Unmanaged = unmanaged
 	return plan
+}
+
+// serve links the oldest spare Machines to the claims that wait. It returns how many claims still
+// wait, and the spare Machines that are left. With hold, nothing is linked.
+func (plan *Plan) serve(claims []Claim, spare []Machine, hold bool) (waiting int, left []Machine) {
+	for _, claim := range claims {
+		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
+			continue
+		}
+		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.HasNode })
+		if next < 0 {
+			waiting++
+			plan.because("NodeClaim "+claim.Name, NoSpareMachine)
+			continue
+		}
+		if hold {
+			plan.because("NodeClaim "+claim.Name, LoweringInProgress)
+			// The claim keeps its place: no Machine is created for it meanwhile.
+			plan.Spares = append(plan.Spares, spare[next].Name)
+		} else {
+			plan.Links = append(plan.Links, Link{Machine: spare[next].Name, Claim: claim})
+			plan.Served[claim.UID] = spare[next].Name
+		}
+		spare = slices.Delete(spare, next, next+1)
+	}
+	return waiting, spare
 }
 
 // because records why something stays as it is. It ignores an empty reason.
