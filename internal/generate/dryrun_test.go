@@ -102,7 +102,7 @@ func TestExamine(t *testing.T) {
 
 	a.answer = in("b", apierrors.NewInternalError(errors.New("the webhook is not there")))
 	_, answers, err := a.examine(t, nil)
-	if err == nil || !strings.Contains(err.Error(), "did not say of 1 of 3 generated objects") || !strings.Contains(err.Error(), "the webhook is not there") || ReasonOf(err) != v1alpha1.ReasonTemplatesRejected {
+	if err == nil || !strings.Contains(err.Error(), "did not answer dry runs of 1 of 3 generated objects") || !strings.Contains(err.Error(), "the webhook is not there") || ReasonOf(err) != v1alpha1.ReasonTemplatesRejected {
 		t.Fatalf("got %v", err)
 	}
 
