@@ -113,7 +113,7 @@ var _ = Describe("A template", Ordered, func() {
 		},
 		Entry("because of an unknown kind of infrastructure", "nokind", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.Template.Spec.InfrastructureRef.Kind = "NoSuchMachineTemplate"
-		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "NoSuchMachineTemplate", "install the provider"),
+		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "NoSuchMachineTemplate", "install its provider"),
 		Entry("because of a kind that is no template", "notemplate", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.Template.Spec.InfrastructureRef.Kind, spec.Template.Spec.InfrastructureRef.Name = "SimulatedCluster", served.Name
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "SimulatedCluster fleet/served is not a template"),
