@@ -139,7 +139,7 @@ ROTATION ?= $(shell echo $$(($$(date +%s) / 86400)))
 
 # After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
 .PHONY: test
-test: ## Run the unit and integration tests (TEST=./internal/link/... TEST_FLAGS='-run X').
+test: ## Run the unit and integration tests (TEST=./internal/planner/... TEST_FLAGS='-run X').
 	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; \
 	$(if $(TEST_FLAGS),,export ROTATION='$(ROTATION)';) \
 	$(run_tests) sort "$$counts"; echo "make test: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS),, with ROTATION=$(ROTATION))"; exit $$code
@@ -165,7 +165,7 @@ coverage: ## Print which part of internal/ the tests run.
 FOCUS ?= .
 
 .PHONY: deflake
-deflake: ## Repeat tests until one of them fails (FOCUS='spare Machine', TEST=./internal/link FOCUS=TestX).
+deflake: ## Repeat tests until one of them fails (FOCUS='spare Machine', TEST=./internal/planner FOCUS=TestX).
 ifeq ($(TEST),./...)
 	@go tool ginkgo -procs=$(PROCS) --trimpath --no-color --succinct --until-it-fails --focus='$(FOCUS)' $(INTEGRATION)
 else

@@ -7,4 +7,7 @@
 // a changed template leads to another resource. The operator only ever changes replicas and
 // annotations of a generated resource, and never a field that Cluster API would roll out
 // (core/reconcilers/machinedeployment/mdutil/util.go).
+//
+// LaunchOf is the one answer to what a NodeClaim gets with an offering. Examiner sends dry runs of
+// all that a template generates, before any NodeClaim depends on it.
 package generate

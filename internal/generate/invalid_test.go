@@ -90,7 +90,7 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 }
 
 // If several copies are rejected for one reason, they are one group: their names do not matter.
-func TestRefusalsAreGroupedWithoutNames(t *testing.T) {
+func TestRejectionsAreGroupedWithoutNames(t *testing.T) {
 	a := newAsking()
 	a.answer = func(zone string) error {
 		if zone == "a" {

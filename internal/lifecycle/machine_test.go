@@ -80,7 +80,7 @@ func fresh(t *testing.T, management client.Client, machine *clusterv1.Machine) *
 
 // A Machine is marked once, and the time from which its waits count stays. A Machine that has changed
 // since it was read is not marked.
-func TestChooseOnce(t *testing.T) {
+func TestMarkOnce(t *testing.T) {
 	machine := fixture.OfPool(fixture.Machine(time.Minute))
 	management := fixture.Clusters(machine).Management.GetClient()
 	stale := fresh(t, management, machine)
@@ -90,8 +90,8 @@ func TestChooseOnce(t *testing.T) {
 	if err := lifecycle.Mark(t.Context(), management, stale, fixture.Noon.Add(time.Minute), true); !apierrors.IsConflict(err) {
 		t.Errorf("a Machine that has changed: got %v, want a conflict", err)
 	}
-	chosen := fresh(t, management, stale)
-	if err := lifecycle.Mark(t.Context(), management, chosen, fixture.Noon.Add(time.Minute), true); err != nil {
+	marked := fresh(t, management, stale)
+	if err := lifecycle.Mark(t.Context(), management, marked, fixture.Noon.Add(time.Minute), true); err != nil {
 		t.Fatal(err)
 	}
 	if got := lifecycle.LeavingSince(fresh(t, management, stale), fixture.Noon.Add(time.Hour)); !got.Equal(fixture.Noon) {
@@ -99,20 +99,20 @@ func TestChooseOnce(t *testing.T) {
 	}
 }
 
-func TestHeldUpAndFree(t *testing.T) {
+func TestHooks(t *testing.T) {
 	const drain, terminate = v1alpha1.DrainHookAnnotation, v1alpha1.TerminateHookAnnotation
 	for name, tc := range map[string]struct {
-		hooks  []string
-		node   bool
-		heldUp bool
+		hooks []string
+		node  bool
+		waits bool
 	}{
 		"nothing":                              {},
 		"a Node without hooks":                 {node: true},
-		"a Node with the drain hook":           {hooks: []string{drain}, node: true, heldUp: true},
+		"a Node with the drain hook":           {hooks: []string{drain}, node: true, waits: true},
 		"no Node, with the drain hook":         {hooks: []string{drain}},
-		"a Node with the terminate hook":       {hooks: []string{terminate}, node: true, heldUp: true},
-		"no Node, with the terminate hook":     {hooks: []string{terminate}, heldUp: true},
-		"no Node, with both, as one of a pool": {hooks: []string{drain, terminate}, heldUp: true},
+		"a Node with the terminate hook":       {hooks: []string{terminate}, node: true, waits: true},
+		"no Node, with the terminate hook":     {hooks: []string{terminate}, waits: true},
+		"no Node, with both, as one of a pool": {hooks: []string{drain, terminate}, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := fixture.OfPool(fixture.Machine(time.Minute))
@@ -123,7 +123,7 @@ func TestHeldUpAndFree(t *testing.T) {
 			if tc.node {
 				machine.Status.NodeRef.Name = "n"
 			}
-			if got := lifecycle.WaitsForHook(machine); got != tc.heldUp {
+			if got := lifecycle.WaitsForHook(machine); got != tc.waits {
 				t.Errorf("blocked by a hook: got %t", got)
 			}
 			management := fixture.Clusters(machine).Management.GetClient()
@@ -143,7 +143,7 @@ func TestHeldUpAndFree(t *testing.T) {
 }
 
 // A leaving Machine has the pre-terminate hook until its hooks are removed, and never again.
-func TestHoldLeaving(t *testing.T) {
+func TestHoldInstance(t *testing.T) {
 	leaving := map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.DrainHookAnnotation: ""}
 	for name, tc := range map[string]struct {
 		annotations map[string]string

@@ -19,10 +19,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// TestObserveWithCluster loads a resource with two claims. One has a Machine. The other has waited for
+// TestLoadWithCluster loads a resource with two claims. One has a Machine. The other has waited for
 // longer than launchTimeout for replicas that were rejected. When the resource was adopted, it had
 // one more unmanaged Machine, which no longer exists.
-func TestObserveWithCluster(t *testing.T) {
+func TestLoadWithCluster(t *testing.T) {
 	type decision struct {
 		Observed, Waits, Fails, EndsWithout bool
 		Replicas                            int32

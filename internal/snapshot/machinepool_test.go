@@ -29,7 +29,7 @@ func TestFailureOfUnusablePool(t *testing.T) {
 	}
 }
 
-func TestObservePool(t *testing.T) {
+func TestLoadPool(t *testing.T) {
 	const makesMachines = `{infrastructureMachineKind: AzureMachinePoolMachine}`
 	ago := func(seconds int) map[string]string {
 		return map[string]string{v1alpha1.ReplicasSetAtAnnotation: timestamp.Format(fixture.Noon.Add(-time.Duration(seconds) * time.Second))}
@@ -78,7 +78,7 @@ func TestObservePool(t *testing.T) {
 
 // The planner gets, of a leaving Machine of a pool, whether the provider must have seen that it is
 // marked, and whether its instance is being deleted or no longer exists.
-func TestObserveLeavingMachines(t *testing.T) {
+func TestLoadLeavingMachinesOfPool(t *testing.T) {
 	chosen := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
 		machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon.Add(-age)), v1alpha1.TerminateHookAnnotation: ""}
 		return machine
@@ -160,7 +160,7 @@ func TestObserveLeavingMachines(t *testing.T) {
 
 // If the pool itself is being deleted, no Machine is replaced and no replicas are written, so marked
 // Machines are deletable at once.
-func TestObserveMachinesOfPoolThatGoes(t *testing.T) {
+func TestLoadMachinesOfDeletedPool(t *testing.T) {
 	going := scalable.New(fixture.MachinePool(nil))
 	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
 	infrastructure := fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)

@@ -22,7 +22,7 @@ func scalingUp(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet 
 	return set
 }
 
-func TestObserveMachineSets(t *testing.T) {
+func TestLoadMachineSets(t *testing.T) {
 	behind, going := fixture.MachineSet("a", "general", 2), fixture.MachineSet("b", "general", 2)
 	behind.Status.ObservedGeneration = 2
 	going.DeletionTimestamp, going.Finalizers, going.Status.ObservedGeneration = new(metav1.NewTime(fixture.Noon)), []string{"x"}, 1

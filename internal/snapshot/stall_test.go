@@ -45,7 +45,7 @@ func notCreated(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet
 	return set
 }
 
-func TestHaltOf(t *testing.T) {
+func TestStallOf(t *testing.T) {
 	behind, deleted := deployment(4), deployment(4)
 	behind.Generation++
 	deleted.Generation++
@@ -155,7 +155,7 @@ func TestScale(t *testing.T) {
 }
 
 // A claim whose launch is stalled does not fail, because its offering was not tried.
-func TestHaltIsNoFailure(t *testing.T) {
+func TestStallIsNoFailure(t *testing.T) {
 	blocked := &Stall{v1alpha1.ReasonBlocked, "upgrading"}
 	stands := noProgress("nothing acts")
 	condition := func(age time.Duration, reason string, since time.Duration) *karpv1.NodeClaim {
@@ -222,7 +222,7 @@ func TestHaltIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestMachineHalt(t *testing.T) {
+func TestMachineStall(t *testing.T) {
 	instance := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		object := fixture.Instance()
 		delete(object.Object, "status")

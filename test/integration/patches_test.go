@@ -130,7 +130,7 @@ var _ = forEachKind("Patches", func(k kind) {
 			invalid := f.template.Status.InvalidOfferings[0]
 			g.Expect(invalid.Count).To(BeEquivalentTo(1))
 			g.Expect(invalid.Examples).To(ConsistOf(instanceType + "/zone-b/on-demand"))
-			g.Expect(invalid.Message).To(And(ContainSubstring("refuses "+k.madeOf()), ContainSubstring("pdp11")))
+			g.Expect(invalid.Message).To(And(ContainSubstring("rejects "+k.madeOf()), ContainSubstring("pdp11")))
 			condition := f.template.StatusConditions().Get(v1alpha1.ConditionOfferingsValid)
 			g.Expect(condition.IsFalse()).To(BeTrue())
 			g.Expect(condition.Message).To(ContainSubstring(instanceType + "/zone-b/on-demand"))

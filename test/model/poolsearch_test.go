@@ -144,9 +144,9 @@ func TestPoolWhole(t *testing.T) {
 	}
 }
 
-// TestPoolChosenDies is the remaining race: the instance of a marked Machine fails before the provider sees lower
+// TestPoolMarkedMachineDisappears is the remaining race: the instance of a marked Machine fails before the provider sees lower
 // replicas. The provider creates a replacement, and then has one too many.
-func TestPoolChosenDies(t *testing.T) {
+func TestPoolMarkedMachineDisappears(t *testing.T) {
 	if got, _ := worst(strict, held, disturbances{ends: 1, chosenDies: 1}); got != wrong {
 		t.Errorf("%s, so the document claims too little", got)
 	}

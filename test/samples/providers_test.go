@@ -137,7 +137,7 @@ func checkBreadth(t *testing.T, want provider, all []made) {
 
 // What a provider's CRD does not know is rejected: otherwise the tests above would pass with any
 // patches.
-func TestUnknownIsRefused(t *testing.T) {
+func TestUnknownIsRejected(t *testing.T) {
 	s := apply(t, "gcp")
 	for name, change := range map[string]func(spec map[string]any){
 		"a field":         func(spec map[string]any) { spec["spotMarketOptions"] = map[string]any{} },

@@ -33,8 +33,8 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 	oldest := lo.MinBy(waiting, func(a, b karpv1.NodeClaim) bool {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp) || a.CreationTimestamp.Equal(&b.CreationTimestamp) && a.Name < b.Name
 	})
-	halt := oldest.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
-	conditions.SetFalse(v1alpha1.ConditionMachinesProgressing, halt.Reason,
-		fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, halt.Message))
+	stall := oldest.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
+	conditions.SetFalse(v1alpha1.ConditionMachinesProgressing, stall.Reason,
+		fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, stall.Message))
 	return nil
 }

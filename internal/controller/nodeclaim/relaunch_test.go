@@ -22,7 +22,7 @@ import (
 
 // A failed claim without a NodePool is relaunched with an offering that fits now, and gets the
 // annotations of a claim that is launched with that offering.
-func TestMovedClaimSaysWhatItWasLaunchedWith(t *testing.T) {
+func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unavailable bool // whether the failed offering is still unavailable
 		want        string

@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteSuspended(ctx, snap)
 	}
-	if mended, err := r.fixTimes(ctx, snap); err != nil || mended {
+	if corrected, err := r.fixTimes(ctx, snap); err != nil || corrected {
 		return reconcile.Result{}, err
 	}
 	removed := r.markAndUnlink(ctx, snap)

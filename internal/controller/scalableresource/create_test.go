@@ -28,7 +28,7 @@ import (
 
 // If the template changes before its scalable resource is created, the claim gets all annotations
 // that the changed template gives.
-func TestClaimMovesWithItsTemplate(t *testing.T) {
+func TestClaimFollowsItsTemplate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}

@@ -34,17 +34,17 @@ func (c clusterOf) GetAPIReader() client.Reader { return c.client }
 // The hook of a Machine that a user deletes blocks it until Karpenter has drained its Node, but not
 // while the whole Cluster is being deleted: Cluster API then honors pre-terminate hooks, and drains
 // nothing.
-func TestLeaveWithCluster(t *testing.T) {
+func TestDeletionWithCluster(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
 	claim.Status.ProviderID = "real://m"
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	for name, tc := range map[string]struct {
-		ending, deleted, chosen, held bool
+		ending, deleted, marked, held bool
 	}{
 		"deleted by hand":          {deleted: true, held: true},
 		"deleted with its Cluster": {deleted: true, ending: true},
-		"marked before that":       {ending: true, chosen: true, held: true},
+		"marked before that":       {ending: true, marked: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -53,7 +53,7 @@ func TestLeaveWithCluster(t *testing.T) {
 				Annotations: map[string]string{v1alpha1.TerminateHookAnnotation: "", v1alpha1.DrainHookAnnotation: ""},
 			}}
 			machine.Spec.ProviderID, machine.Status.NodeRef.Name = "real://m", "n"
-			if tc.chosen {
+			if tc.marked {
 				machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = now.Format(time.RFC3339)
 			}
 			if tc.deleted {
@@ -73,7 +73,7 @@ func TestLeaveWithCluster(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 				t.Fatal(err)
 			}
-			if held := lifecycle.WaitsForHook(after); held != tc.held || lifecycle.IsMarked(after) != tc.chosen || after.DeletionTimestamp.IsZero() == tc.deleted {
+			if held := lifecycle.WaitsForHook(after); held != tc.held || lifecycle.IsMarked(after) != tc.marked || after.DeletionTimestamp.IsZero() == tc.deleted {
 				t.Errorf("blocked by a hook: %t, want %t; marked: %t; deleted: %v", held, tc.held, lifecycle.IsMarked(after), after.DeletionTimestamp)
 			}
 		})
@@ -82,9 +82,9 @@ func TestLeaveWithCluster(t *testing.T) {
 
 // With several marked Machines, the next reconcile is due when the first has waited for
 // loweringTimeout.
-func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
+func TestDeletionRequeuesAtTheSoonestDeadline(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	chosen := func(name string, ago time.Duration) *clusterv1.Machine {
+	marked := func(name string, ago time.Duration) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet", Name: name, UID: types.UID(name),
 			Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(now.Add(-ago))},
@@ -95,10 +95,10 @@ func TestLeaveLooksAgainAtTheSoonestDeadline(t *testing.T) {
 		want     time.Duration
 	}{
 		"none": {},
-		"one":  {machines: []*clusterv1.Machine{chosen("a", time.Minute)}, want: loweringTimeout - time.Minute},
-		"two":  {machines: []*clusterv1.Machine{chosen("a", time.Second), chosen("b", time.Minute)}, want: loweringTimeout - time.Minute},
+		"one":  {machines: []*clusterv1.Machine{marked("a", time.Minute)}, want: loweringTimeout - time.Minute},
+		"two":  {machines: []*clusterv1.Machine{marked("a", time.Second), marked("b", time.Minute)}, want: loweringTimeout - time.Minute},
 		"three, and one has waited for loweringTimeout": {
-			machines: []*clusterv1.Machine{chosen("a", time.Minute), chosen("b", 2*time.Minute), chosen("c", loweringTimeout)},
+			machines: []*clusterv1.Machine{marked("a", time.Minute), marked("b", 2*time.Minute), marked("c", loweringTimeout)},
 			want:     loweringTimeout - 2*time.Minute,
 		},
 	} {

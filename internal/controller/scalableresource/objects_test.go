@@ -17,7 +17,7 @@ import (
 
 // A scalable resource is not created if an object that it refers to belongs to another Cluster or
 // to a user.
-func TestCreateRefusesWhatIsNotOurs(t *testing.T) {
+func TestCreateRejectsObjectsOfOthers(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	copied := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
 	theirs := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))

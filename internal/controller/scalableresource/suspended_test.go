@@ -24,7 +24,7 @@ import (
 // While Cluster API rolls a resource out, or another controller sets its replicas, the operator
 // removes its hooks from Machines that are being deleted as soon as their Nodes are drained, and
 // changes nothing else.
-func TestLeaveAlone(t *testing.T) {
+func TestSuspendedResource(t *testing.T) {
 	type state struct{ Deleting, Marked, Held bool }
 	for name, tc := range map[string]struct {
 		before     state

@@ -30,13 +30,13 @@ func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (boo
 		keys[machine] = lifecycle.Timestamps
 	}
 	var errs []error
-	mended := false
+	corrected := false
 	for object, keys := range keys {
 		wrong := timestamp.Corrections(object.GetAnnotations(), keys, snap.Now)
 		if len(wrong) == 0 {
 			continue
 		}
-		mended = true
+		corrected = true
 		changed := object.DeepCopyObject().(client.Object)
 		changed.SetAnnotations(lo.Assign(object.GetAnnotations(), wrong))
 		err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
@@ -44,5 +44,5 @@ func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (boo
 			errs = append(errs, fmt.Errorf("setting the times of %T %s to now: %w", object, client.ObjectKeyFromObject(object), err))
 		}
 	}
-	return mended, errors.Join(errs...)
+	return corrected, errors.Join(errs...)
 }
