@@ -10,7 +10,7 @@
 //  1. snapshot.Load reads the resource and computes the plan. newest adds the links that the cache
 //     lacks. Nothing more happens if the Cluster or the resource is paused. For a suspended
 //     resource, unless its Cluster is being deleted, only step 4 runs.
-//  2. link writes the planned links on the Machines. The precondition is the resourceVersion of
+//  2. writeLinks writes the planned links on the Machines. The precondition is the resourceVersion of
 //     the Machine, so two writers cannot give one Machine to two claims. After a crash, the written
 //     links stay and the next reconcile writes the others.
 //  3. propagate writes the provider ID of each Machine to its claim, also if core has put the

@@ -21,7 +21,7 @@
 //  5. deleteMarked deletes the Machines that are deletable, and removes their hooks. It marks
 //     Machines that others delete if Karpenter will not drain their Nodes. A crash has the same
 //     effect as in step 4.
-//  6. generate creates a resource that does not exist, after the objects that it refers to. After a
+//  6. ensureResource creates a resource that does not exist, after the objects that it refers to. After a
 //     crash, the next reconcile uses these objects. If nothing uses them, they are deleted after 5
 //     minutes.
 //  7. endAdoption ends the adoption of a resource that its template no longer offers and that
