@@ -17,15 +17,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
-
-// behind is a cluster whose API server has objects that its cache lacks.
-type behind struct {
-	clusterOf
-	api client.Reader
-}
-
-func (b behind) GetAPIReader() client.Reader { return b.api }
 
 // The API server has the Machines of all Clusters. Two workload clusters that were restored
 // from one backup have NodeClaims with the same UID.
@@ -49,7 +42,7 @@ func TestDeleteLeavesMachinesOfOtherClusters(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, cluster).Build()
 			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(cluster).
 				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(client.Object) []string { return nil }).Build()
-			both := behind{clusterOf: clusterOf{client: cached}, api: api}
+			both := fixture.Cluster{Client: cached, Live: api}
 			provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
 
 			machines, err := provider.machinesOf(t.Context(), claim)

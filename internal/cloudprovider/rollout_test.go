@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // While an adopted MachineDeployment is rolled out, the operator marks a Machine whose Node is
@@ -59,7 +60,7 @@ func TestDeleteDuringARollout(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.NodeClaimUIDLabel]} }).
 				WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).Build()
-			both := clusterOf{client: c}
+			both := fixture.Cluster{Client: c}
 			provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
 			if err := provider.Delete(t.Context(), claim); err != nil {
 				t.Fatalf("got %v, want that the claim waits for its Machine", err)

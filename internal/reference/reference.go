@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -151,11 +151,11 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
 			s.failed[machine.Name] = failed
 		}
-		fresh, err := isUnregistered(ctx, workload, machine, s.Resource)
+		unregistered, err := isUnregistered(ctx, workload, machine, s.Resource)
 		if err != nil {
 			return err
 		}
-		s.unregistered[machine.Name] = fresh
+		s.unregistered[machine.Name] = unregistered
 	}
 	if s.Template, err = clusters.Template(ctx, s.templateName()); err != nil {
 		return err

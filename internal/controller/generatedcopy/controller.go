@@ -83,30 +83,44 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	watched := r.watch(ctx, request.Name, template)
-	again, err := r.keepCopies(ctx, request.Name, template)
+	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: request.Name})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", request.Name, err)
+	}
+	watched := r.watch(ctx, template, resources)
+	again, err := r.keepCopies(ctx, request.Name, template, resources)
 	return reconcile.Result{RequeueAfter: again}, errors.Join(watched, err)
 }
 
 // watch watches the kinds that a template and its scalable resources refer to, and those of what
-// is generated from them. A reference that cannot be resolved is a condition of the template.
-func (r *Reconciler) watch(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) error {
-	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: name})
-	if err != nil {
-		return fmt.Errorf("KarpenterMachineTemplate %s: %w", name, err)
-	}
-	var refs []clusterv1.ContractVersionedObjectReference
-	for _, resource := range resources {
-		refs = append(refs, resource.References()...)
-	}
-	made := func(base schema.GroupVersionKind) schema.GroupVersionKind { return base }
+// is generated from them.
+func (r *Reconciler) watch(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) error {
+	var errs []error
 	if template != nil {
-		refs = append(refs, references(template)...)
-		made = scalable.KindOf(template.Spec.ScalableResource).MadeOf
+		bases, err := r.kindsOf(ctx, references(template))
+		errs = append(errs, err)
+		for _, base := range bases {
+			made := scalable.KindOf(template.Spec.ScalableResource).MadeOf(base)
+			errs = append(errs, r.kinds.Watch(base, enqueue.Later(r.templates.OfReferenced)), r.kinds.Watch(made, enqueue.Later(r.templates.OfGenerated)))
+		}
 	}
+	generated, err := r.kindsOf(ctx, lo.FlatMap(resources, func(resource *scalable.Resource, _ int) []clusterv1.ContractVersionedObjectReference {
+		return resource.References()
+	}))
+	errs = append(errs, err)
+	for _, kind := range generated {
+		errs = append(errs, r.kinds.Watch(kind, enqueue.Later(r.templates.OfGenerated)))
+	}
+	return errors.Join(errs...)
+}
+
+// kindsOf returns the kinds of references, each once. It leaves out those that cannot be resolved,
+// which are a condition of the template.
+func (r *Reconciler) kindsOf(ctx context.Context, refs []clusterv1.ContractVersionedObjectReference) ([]schema.GroupVersionKind, error) {
 	kinds := lo.FilterMap(refs, func(ref clusterv1.ContractVersionedObjectReference, _ int) (schema.GroupKind, bool) {
 		return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.IsDefined()
 	})
+	var result []schema.GroupVersionKind
 	var errs []error
 	for _, kind := range lo.Uniq(kinds) {
 		gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), kind)
@@ -117,9 +131,9 @@ func (r *Reconciler) watch(ctx context.Context, name string, template *v1alpha1.
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, r.kinds.Watch(gvk, enqueue.Later(r.templates.OfReferenced)), r.kinds.Watch(made(gvk), enqueue.Later(r.templates.OfGenerated)))
+		result = append(result, gvk)
 	}
-	return errors.Join(errs...)
+	return result, errors.Join(errs...)
 }
 
 // references returns what a template refers to; some may be empty.

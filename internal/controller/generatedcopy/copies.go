@@ -47,15 +47,11 @@ const unusedForDeleted = 30 * time.Second
 //
 // The template is nil if it no longer exists. Its copies are in use until its scalable resources are
 // deleted. keepCopies returns after what time to look at a copy again.
-func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) (time.Duration, error) {
 	management := r.clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero() {
 		return 0, client.IgnoreNotFound(err)
-	}
-	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: name})
-	if err != nil {
-		return 0, fmt.Errorf("KarpenterMachineTemplate %s: %w", name, err)
 	}
 	users := usersOf(resources)
 	grace := lo.Ternary(template == nil, unusedForDeleted, unusedFor)

@@ -60,9 +60,7 @@ func TestKeepCopies(t *testing.T) {
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(now))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
-			if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
-				t.Fatal(err)
-			}
+			keepCopies(t, r, &v1alpha1.KarpenterMachineTemplate{})
 			after := &unstructured.Unstructured{}
 			after.SetGroupVersionKind(kind)
 			err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after)
@@ -70,6 +68,18 @@ func TestKeepCopies(t *testing.T) {
 				t.Errorf("got %v, want it deleted: %t", err, tc.gone)
 			}
 		})
+	}
+}
+
+// keepCopies maintains the copies of the template, which is nil if it no longer exists.
+func keepCopies(t *testing.T, r *Reconciler, template *v1alpha1.KarpenterMachineTemplate) {
+	t.Helper()
+	resources, err := scalable.List(t.Context(), r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: "general"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.keepCopies(t.Context(), "general", template, resources); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -90,9 +100,7 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	// Without a catalogue, to make it again would panic.
 	r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 	r.kinds = enqueue.NewKinds(nil, nil, kind)
-	if _, err := r.keepCopies(t.Context(), "general", &v1alpha1.KarpenterMachineTemplate{}); err != nil {
-		t.Fatal(err)
-	}
+	keepCopies(t, r, &v1alpha1.KarpenterMachineTemplate{})
 }
 
 // A copy is owned by the MachineDeployments of its own Cluster. One of another Cluster keeps
@@ -125,9 +133,7 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
-			if _, err := r.keepCopies(t.Context(), "general", nil); err != nil {
-				t.Fatal(err)
-			}
+			keepCopies(t, r, nil)
 			after := &unstructured.Unstructured{}
 			after.SetGroupVersionKind(kind)
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after); err != nil {

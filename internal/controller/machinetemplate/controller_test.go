@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -124,7 +125,7 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 // reconcile reconciles the template and returns it as it is stored afterwards.
 func (c *cell) reconcile(t *testing.T, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
 	t.Helper()
-	_, failed := c.Reconcile(t.Context(), requestOf(name))
+	_, failed := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	c.fails = nil
 	stored := &v1alpha1.KarpenterMachineTemplate{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, stored); err != nil {

@@ -37,8 +37,9 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 		return nil, err
 	}
 	key := types.NamespacedName{Namespace: r.clusters.Cluster.Namespace, Name: ref.Name}
-	object, err := reference.Get(ctx, r.clusters.Management.GetClient(), ref, key.Namespace)
-	if err != nil {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	if err := r.clusters.Management.GetClient().Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			return &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist: create it in the served Cluster's namespace, or correct the name", ref.Kind, key)}, nil
 		}

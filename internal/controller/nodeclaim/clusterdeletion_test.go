@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // reasons are those of events.
@@ -64,7 +65,7 @@ func TestDeleteEnding(t *testing.T) {
 				builder = builder.WithObjects(claims[i].DeepCopy())
 			}
 			c, recorder := builder.Build(), &reasons{}
-			r := &Reconciler{clusters: &operator.Clusters{Workload: clusterOf{client: c, live: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
+			r := &Reconciler{clusters: &operator.Clusters{Workload: fixture.Cluster{Client: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
 			snap := &snapshot.Snapshot{ClusterDeleting: tc.ending, Claims: claims, Plan: planner.Plan{Served: map[types.UID]string{"served": "m"}}}
 			if err := r.deleteWithCluster(t.Context(), snap); err != nil {
 				t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // published are the reasons of events.
@@ -83,7 +84,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 			}
 			return w.SubResource(sub).Patch(ctx, o, p, opts...)
 		}}).Build()
-	both := clusterOf{client: c, live: c}
+	both := fixture.Cluster{Client: c}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	offered, told := catalog.New(clusters), &published{}
 	r := NewReconciler(clusters, offered, nil, told, clocktesting.NewFakeClock(now.Add(time.Minute)), func(string) []types.NamespacedName { return nil })

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
@@ -28,6 +27,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 const resourceName = "general-small"
@@ -134,7 +134,7 @@ func (w *testCluster) newProcess() *Reconciler {
 			return c.List(ctx, list, options...)
 		},
 	})
-	both := clusterOf{client: cached, live: live}
+	both := fixture.Cluster{Client: cached, Live: live}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	catalog, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(now)
 	return NewReconciler(clusters, catalog, cloudprovider.New(clusters, catalog, clock), silent{}, clock,
@@ -259,16 +259,6 @@ func linkedTo(claim string) func(*clusterv1.Machine) {
 func withID(id string) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) { m.Spec.ProviderID = id }
 }
-
-// clusterOf is a cluster of which only the clients are used.
-type clusterOf struct {
-	cluster.Cluster
-	client client.Client
-	live   client.Reader
-}
-
-func (c clusterOf) GetClient() client.Client    { return c.client }
-func (c clusterOf) GetAPIReader() client.Reader { return c.live }
 
 // silent drops events.
 type silent struct{}

@@ -26,15 +26,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
-
-// lagging is a cluster whose cache can be behind its API server.
-type lagging struct {
-	clusterOf
-	live client.Reader
-}
-
-func (l lagging) GetAPIReader() client.Reader { return l.live }
 
 // A waiting claim gets a new resource, an adopted one, or higher replicas, as long as the Cluster
 // stays. If the Cluster is being deleted, nothing is written, also if only the API server knows it.
@@ -189,6 +182,6 @@ func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *
 	if live != nil {
 		api = api.WithObjects(live)
 	}
-	both := lagging{clusterOf{client: cached}, api.Build()}
+	both := fixture.Cluster{Client: cached, Live: api.Build()}
 	return &operator.Clusters{Cluster: served, Workload: both, Management: both}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // If the template changes before its scalable resource is created, the claim gets all annotations
@@ -54,7 +55,7 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 		object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "workers", nil)).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
 		Build()
-	both := clusterOf{client: c}
+	both := fixture.Cluster{Client: c}
 	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	r := &Reconciler{clusters: clusters, catalog: catalog.New(clusters)}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {

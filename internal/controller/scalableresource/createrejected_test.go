@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // published are the events.
@@ -61,14 +62,14 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 			clusters := clustersWith(served, cluster, &[]string{}, cluster, first, second)
 			inner := clusters.Management.GetClient().(client.WithWatch)
 			fails := true
-			failing := lagging{clusterOf{client: interceptor.NewClient(inner, interceptor.Funcs{
+			failing := fixture.Cluster{Client: interceptor.NewClient(inner, interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 					if gvk, err := c.GroupVersionKindFor(object); err != nil || fails && gvk.Kind == tc.kind {
 						return errors.Join(err, tc.err)
 					}
 					return c.Create(ctx, object, opts...)
 				},
-			})}, inner}
+			}), Live: inner}
 			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
 			told := &published{}
 			r := NewReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(time.Now()))

@@ -94,8 +94,8 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 // create a Machine that nothing needs.
 func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv1.Machine) time.Duration {
 	since := lifecycle.LeavingSince(machine, snap.Now)
-	if stood, found := r.stalledAt.Load(snap.Name); found && stood.(time.Time).After(since) {
-		since = stood.(time.Time)
+	if stalled, found := r.stalledAt.Load(snap.Name); found && stalled.(time.Time).After(since) {
+		since = stalled.(time.Time)
 	}
 	return loweringTimeout - snap.Now.Sub(since)
 }

@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -21,15 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
-
-type clusterOf struct {
-	cluster.Cluster
-	client client.Client
-}
-
-func (c clusterOf) GetClient() client.Client    { return c.client }
-func (c clusterOf) GetAPIReader() client.Reader { return c.client }
 
 // The hook of a Machine that a user deletes blocks it until Karpenter has drained its Node, but not
 // while the whole Cluster is being deleted: Cluster API then honors pre-terminate hooks, and drains
@@ -60,7 +52,7 @@ func TestDeletionWithCluster(t *testing.T) {
 				machine.DeletionTimestamp = new(metav1.NewTime(now))
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Management: clusterOf{client: management}}}
+			r := &Reconciler{clusters: &operator.Clusters{Management: fixture.Cluster{Client: management}}}
 			read := &clusterv1.Machine{}
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
@@ -105,7 +97,7 @@ func TestDeletionRequeuesAtTheSoonestDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := lo.Map(tc.machines, func(m *clusterv1.Machine, _ int) client.Object { return m.DeepCopy() })
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Management: clusterOf{client: management}}}
+			r := &Reconciler{clusters: &operator.Clusters{Management: fixture.Cluster{Client: management}}}
 			snap := &snapshot.Snapshot{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
 			again, err := r.deleteMarked(t.Context(), snap)
 			if err != nil || again != tc.want {

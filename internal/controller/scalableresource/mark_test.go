@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -17,14 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
-
-// live is a cluster that reads from the API server.
-type live struct {
-	clusterOf
-}
-
-func (l live) GetAPIReader() client.Reader { return l.client }
 
 // The second Machine of a claim still serves the claim, unless the API server has the first one:
 // the same Machine, and not another one of the same name.
@@ -47,7 +40,7 @@ func TestServesAfterAll(t *testing.T) {
 			}}
 			second := first("s")
 			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
-			both := live{clusterOf{client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}}
+			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
 			snap := &snapshot.Snapshot{
 				Name:     "general",

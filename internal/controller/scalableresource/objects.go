@@ -13,7 +13,7 @@ import (
 )
 
 // createObjects creates the objects that a scalable resource refers to, unless they exist. The
-// controller that keeps copies of templates sets the owners of these objects, and deletes them.
+// controller generatedcopy sets the owners of these objects, and deletes them.
 func (r *Reconciler) createObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		created, err := scalable.Create(ctx, r.clusters, object, client.FieldValidation("Strict"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // A scalable resource is not created if an object that it refers to belongs to another Cluster or
@@ -22,7 +23,7 @@ func TestCreateRejectsObjectsOfOthers(t *testing.T) {
 	copied := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
 	theirs := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(theirs).Build()
-	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: live{clusterOf{client: management}}}}
+	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
 	const want = "TestMachineTemplate fleet/copy exists, but was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
 	if err == nil || !strings.Contains(err.Error(), want) || !isRejection(err) {

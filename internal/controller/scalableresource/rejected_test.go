@@ -23,6 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // The operator tries again after createAgainAfter to raise replicas. Only a rejection is written on
@@ -47,14 +48,14 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = deployment.Name
 			clusters := clustersWith(served, cluster, &[]string{}, cluster, claim, deployment)
 			inner := clusters.Management.GetClient().(client.WithWatch)
-			failing := lagging{clusterOf{client: interceptor.NewClient(inner, interceptor.Funcs{
+			failing := fixture.Cluster{Client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 					if _, is := object.(*clusterv1.MachineDeployment); is {
 						return tc.err
 					}
 					return c.Patch(ctx, object, patch, opts...)
 				},
-			})}, clusters.Management.GetAPIReader()}
+			}), Live: clusters.Management.GetAPIReader()}
 			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
 			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(time.Now()))
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}})

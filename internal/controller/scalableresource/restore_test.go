@@ -23,6 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // A claim that lacks the annotation with the name of its scalable resource is not among the claims
@@ -79,7 +80,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 				machine.Status.NodeRef.Name = "n"
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, machine).Build()
-			both := clusterOf{client: c}
+			both := fixture.Cluster{Client: c}
 			clusters := &operator.Clusters{Workload: both, Management: both}
 			r := &Reconciler{clusters: clusters, catalog: catalog.New(clusters)}
 			read := &clusterv1.Machine{}
