@@ -44,7 +44,7 @@ func TestDeleteDuringARollout(t *testing.T) {
 			}
 			claim := launched("claim", "small")
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-				Namespace: served.Namespace, Name: "m", Finalizers: []string{clusterv1.MachineFinalizer},
+				Namespace: served.Namespace, Name: "m", UID: "m", Finalizers: []string{clusterv1.MachineFinalizer},
 				Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "general", v1alpha1.NodeClaimUIDLabel: string(claim.UID)},
 			}}
 			machine.Status.NodeRef.Name = "n"

@@ -45,8 +45,9 @@ func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
 // providers do with marked Machines of a MachinePool is in docs/design/machinepools.md.
 //
 // With drained, Cluster API neither drains the Node nor waits for its volumes, because Karpenter
-// has drained it or there is nothing to drain. If the Machine has changed since it was read, such
-// as by a link to another claim, nothing is written and a conflict is returned.
+// has drained it or there is nothing to drain. If the Machine was linked, unlinked, marked or deleted
+// since it was read, or has got a Node that is not drained, nothing is written and a conflict is
+// returned.
 func Mark(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time, drained bool) error {
 	if IsMarked(machine) {
 		return nil
@@ -61,7 +62,11 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 		marked.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	}
 	holdIfPooled(marked)
-	if err := management.Patch(ctx, marked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+	tests := append(sameLink(), sameMark(), sameDeletion)
+	if drained && !HasNode(machine) {
+		tests = append(tests, noNode)
+	}
+	if err := patch(ctx, management, machine, marked, tests...); err != nil {
 		return fmt.Errorf("marking Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil

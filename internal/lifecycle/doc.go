@@ -31,8 +31,10 @@
 // replicas no longer count it, because the infrastructure provider replaces an instance that
 // disappears earlier.
 //
-// Each write is one request, and its precondition is the resourceVersion of the Machine that the
-// decision was made from, except for RemoveHooks, which is safe in any state. A crash between two
+// Each write is one request. Its precondition is exactly what the decision depends on: that it is the
+// same Machine, and that it is linked, marked and being deleted as it was when it was read, or not.
+// The API server checks this in the same request (patch.go), and other writes to the Machine cause
+// no conflict. A crash between two
 // writes leaves a Machine in one of the states above, and the next reconcile continues from there:
 //
 //   - linked, and the claim lacks the provider ID: the claim gets it.

@@ -34,7 +34,8 @@ func WaitsForHook(machine *clusterv1.Machine) bool {
 
 // HoldInstance puts the pre-terminate hook on a Machine that is marked or being deleted, unless
 // it has the hook or its hooks were removed. With it the Machine exists until it is deletable. If
-// the Machine has changed since it was read, nothing is written and a conflict is returned.
+// its hooks were removed, or it was marked or deleted since it was read, nothing is written and a
+// conflict is returned.
 func HoldInstance(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
 	// RemoveHooks removes both hooks, and only from Machines that are being deleted.
@@ -44,13 +45,14 @@ func HoldInstance(ctx context.Context, management client.Client, machine *cluste
 	}
 	held := machine.DeepCopy()
 	hold(held)
-	if err := management.Patch(ctx, held, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := patch(ctx, management, machine, held, sameAnnotation(v1alpha1.DrainHookAnnotation), sameMark(), sameDeletion); err != nil {
 		return fmt.Errorf("adding a hook to Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
 }
 
-// RemoveHooks removes the hooks of this operator from a Machine, so that its deletion continues.
+// RemoveHooks removes the hooks of this operator from a Machine, so that its deletion continues. It
+// returns a conflict if they were removed since the Machine was read.
 func RemoveHooks(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	free := machine.DeepCopy()
 	delete(free.Annotations, v1alpha1.DrainHookAnnotation)
@@ -58,7 +60,7 @@ func RemoveHooks(ctx context.Context, management client.Client, machine *cluster
 	if len(free.Annotations) == len(machine.Annotations) {
 		return nil
 	}
-	if err := management.Patch(ctx, free, client.MergeFrom(machine)); err != nil {
+	if err := patch(ctx, management, machine, free); err != nil {
 		return fmt.Errorf("removing the hooks of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil

@@ -41,7 +41,8 @@ func LinkedToAny() client.ListOption { return client.HasLabels{v1alpha1.NodeClai
 // MachineDeployments do from their creation on. It also gets the given labels: a Machine of an
 // adopted MachineDeployment needs those that generated ones have from their template.
 //
-// If the Machine has changed since it was read, nothing is written and a conflict is returned.
+// If the Machine was linked, marked, deleted or created again since it was read, nothing is written
+// and a conflict is returned. Other changes do not matter.
 func Link(ctx context.Context, management client.Client, machine *clusterv1.Machine, claim *karpv1.NodeClaim, labels map[string]string) (*clusterv1.Machine, error) {
 	linked := machine.DeepCopy()
 	linked.Labels = lo.Assign(linked.Labels, labels, map[string]string{v1alpha1.NodeClaimUIDLabel: string(claim.UID)})
@@ -51,21 +52,21 @@ func Link(ctx context.Context, management client.Client, machine *clusterv1.Mach
 	})
 	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
 	holdIfPooled(linked)
-	if err := management.Patch(ctx, linked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := patch(ctx, management, machine, linked, append(sameLink(), sameMark(), sameDeletion)...); err != nil {
 		return nil, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), claim.Name, err)
 	}
 	return linked, nil
 }
 
 // Unlink removes the link of a Machine that has no Node, so that it is spare and can serve the
-// next claim. If the Machine has changed since it was read, nothing is written and a conflict is
-// returned.
+// next claim. If it has a Node, or was unlinked, linked to another claim, marked or deleted since it
+// was read, nothing is written and a conflict is returned.
 func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
 	unlinked := machine.DeepCopy()
 	delete(unlinked.Labels, v1alpha1.NodeClaimUIDLabel)
 	delete(unlinked.Annotations, v1alpha1.NodeClaimAnnotation)
 	unlinked.Annotations = lo.Assign(unlinked.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(now)})
-	if err := management.Patch(ctx, unlinked, client.MergeFromWithOptions(machine, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := patch(ctx, management, machine, unlinked, append(sameLink(), sameMark(), sameDeletion, noNode)...); err != nil {
 		return fmt.Errorf("unlinking Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil

@@ -18,8 +18,7 @@
 //   - A resource that the operator neither generated nor adopted has no snapshot. Machines of
 //     another kind of resource with the same name are left out.
 //   - The plan is that of one time and of these objects. Nothing is kept between two snapshots.
-//   - The caches may be behind. Callers write with the resourceVersion of what they have read as
-//     precondition, and read from the API server before what cannot be undone.
+//   - The caches may be behind. Callers write with what they have read as precondition, and read from the API server before what cannot be undone.
 //   - No claim fails while its launch is stalled.
 //
 // In special cases:

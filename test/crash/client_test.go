@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // live is a client of the server. It has only the methods that are used here.
@@ -125,6 +128,9 @@ func (s *server) patch(object client.Object, patch client.Patch, part func(befor
 	if err != nil {
 		return err
 	}
+	if patch.Type() == types.JSONPatchType {
+		return s.patchJSON(object, data, part)
+	}
 	changes := map[string]any{}
 	if err := json.Unmarshal(data, &changes); err != nil {
 		return err
@@ -155,6 +161,32 @@ func (s *server) patch(object client.Object, patch client.Patch, part func(befor
 	}
 	patched := reflect.New(reflect.TypeOf(before).Elem()).Interface().(client.Object)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, patched); err != nil {
+		return err
+	}
+	keepIdentity(before, patched)
+	assign(object, s.store(before, part(before, patched)))
+	return nil
+}
+
+// patchJSON applies a JSON Patch (RFC 6902) as the API server does, with the same library.
+func (s *server) patchJSON(object client.Object, data []byte, part func(before, patched client.Object) client.Object) error {
+	before, err := s.current(object, "")
+	if err != nil {
+		return err
+	}
+	changes, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	if content, err = changes.Apply(content); err != nil {
+		return fixture.TestFailed(err)
+	}
+	patched := reflect.New(reflect.TypeOf(before).Elem()).Interface().(client.Object)
+	if err := json.Unmarshal(content, patched); err != nil {
 		return err
 	}
 	keepIdentity(before, patched)

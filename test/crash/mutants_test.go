@@ -4,8 +4,12 @@ package crash
 
 import (
 	"context"
+	"slices"
+	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +44,7 @@ var mutants = []mutant{{
 }, {
 	name:   "unlinks Machines without a precondition",
 	caught: "MachineDeployment/hand_over/late=10",
-	client: interceptor.Funcs{Patch: withoutPrecondition(releases)},
+	client: interceptor.Funcs{Patch: withoutPrecondition(unlinks)},
 }, {
 	name:   "does not check whether another claim has a provider ID",
 	caught: "MachineDeployment/pause/reused=17",
@@ -67,44 +71,47 @@ var mutants = []mutant{{
 	},
 }}
 
-// withoutPrecondition removes the resourceVersion from some patches.
-func withoutPrecondition(of func(before client.Object, changes map[string]any) bool) func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+// withoutPrecondition removes the tests from some JSON Patches of Machines.
+func withoutPrecondition(of func(change jsonpatch.Operation) bool) func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 	return func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+		if patch.Type() != types.JSONPatchType {
+			return c.Patch(ctx, object, patch, options...)
+		}
 		data, err := patch.Data(object)
-		if err != nil {
-			return err
-		}
-		changes := map[string]any{}
-		must(json.Unmarshal(data, &changes))
-		if metadata, ok := changes["metadata"].(map[string]any); ok && of(object, metadata) {
-			delete(metadata, "resourceVersion")
-			data, err = json.Marshal(changes)
+		must(err)
+		operations := jsonpatch.Patch{}
+		must(json.Unmarshal(data, &operations))
+		if slices.ContainsFunc(operations, func(o jsonpatch.Operation) bool { return o.Kind() != "test" && of(o) }) {
+			operations = slices.DeleteFunc(operations, func(o jsonpatch.Operation) bool { return o.Kind() == "test" })
+			data, err = json.Marshal(operations)
 			must(err)
-			patch = client.RawPatch(patch.Type(), data)
 		}
-		return c.Patch(ctx, object, patch, options...)
+		return c.Patch(ctx, object, client.RawPatch(patch.Type(), data), options...)
 	}
 }
 
-func links(_ client.Object, metadata map[string]any) bool {
-	uid, _ := nested(metadata, "labels", v1alpha1.NodeClaimUIDLabel)
-	return uid != nil
+func links(o jsonpatch.Operation) bool {
+	return o.Kind() != "remove" && changes(o, v1alpha1.NodeClaimUIDLabel)
 }
 
-func releases(_ client.Object, metadata map[string]any) bool {
-	uid, found := nested(metadata, "labels", v1alpha1.NodeClaimUIDLabel)
-	return found && uid == nil
+func unlinks(o jsonpatch.Operation) bool {
+	return o.Kind() == "remove" && changes(o, v1alpha1.NodeClaimUIDLabel)
 }
 
-func marks(_ client.Object, metadata map[string]any) bool {
-	since, _ := nested(metadata, "annotations", v1alpha1.MarkedForDeletionAtAnnotation)
-	return since != nil
-}
+func marks(o jsonpatch.Operation) bool { return changes(o, v1alpha1.MarkedForDeletionAtAnnotation) }
 
-func nested(metadata map[string]any, field, key string) (value any, found bool) {
-	inner, _ := metadata[field].(map[string]any)
-	value, found = inner[key]
-	return value, found
+// changes reports whether an operation changes a label or an annotation, alone or with others that
+// are the first.
+func changes(o jsonpatch.Operation, key string) bool {
+	path, err := o.Path()
+	must(err)
+	if strings.HasSuffix(path, "/"+strings.ReplaceAll(key, "/", "~1")) {
+		return true
+	}
+	value, _ := o.ValueInterface()
+	entries, _ := value.(map[string]any)
+	_, found := entries[key]
+	return found
 }
 
 // mutated returns the client of a process with the bug of a mutant, if any.

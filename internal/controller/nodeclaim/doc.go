@@ -10,8 +10,8 @@
 //  1. snapshot.Load reads the resource and computes the plan. newest adds the links that the cache
 //     lacks. Nothing more happens if the Cluster or the resource is paused. For a suspended
 //     resource, unless its Cluster is being deleted, only step 4 runs.
-//  2. writeLinks writes the planned links on the Machines. The precondition is the resourceVersion of
-//     the Machine, so two writers cannot give one Machine to two claims. After a crash, the written
+//  2. writeLinks writes the planned links on the Machines. The API server
+//     writes a link only to a Machine that has none, so two writers cannot give one Machine to two claims. After a crash, the written
 //     links stay and the next reconcile writes the others.
 //  3. propagate writes the provider ID of each Machine to its claim, also if core has put the
 //     provisional ID back from a stale read. After a crash, claims have their provisional ID until

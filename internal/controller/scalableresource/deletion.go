@@ -11,7 +11,6 @@ import (
 
 	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -54,7 +53,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 		}
 		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
 			// Cluster API drains nothing then, but honors pre-terminate hooks.
-			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+			errs = append(errs, requeue.IgnoreChanged(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 			continue
 		}
 		if !lifecycle.IsMarked(machine) {
@@ -66,7 +65,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 			again = requeue.Soonest(left, again)
 			continue
 		}
-		errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+		errs = append(errs, requeue.IgnoreChanged(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 	}
 	return again, errors.Join(errs...)
 }
@@ -81,7 +80,7 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 		switch {
 		case machine.DeletionTimestamp.IsZero():
 		case lifecycle.IsMarked(machine):
-			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+			errs = append(errs, requeue.IgnoreChanged(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 		default:
 			errs = append(errs, requeue.IgnoreChanged(r.markDeleted(ctx, snap, machine)))
 		}
