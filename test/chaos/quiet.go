@@ -28,6 +28,10 @@ const (
 
 	launchWithin = 8 * time.Minute
 
+	// Karpenter checks all claims within checkedWithin of a start. It is started at most this often.
+	checks        = 5
+	checkedWithin = time.Minute
+
 	// restartWithin is the maximum duration of a restart of the operator, and dueWithin that of the wait until no
 	// offering becomes available while the operator must be quiet. Offerings are unavailable for 3 minutes or more.
 	restartWithin = 10 * time.Second
@@ -98,25 +102,33 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 }
 
 // bringUpToDate makes Karpenter check all claims now: it checks only once in ten minutes whether they are consistent
-// with their Nodes, and the first time there is no Node yet (karpenter:
-// pkg/controllers/nodeclaim/consistency/controller.go).
-func (s *scene) bringUpToDate(ctx context.Context) error {
-	if err := s.StopComponent(ctx, stack.Operator); err != nil {
-		return err
-	}
-	if err := s.StartComponent(ctx, stack.Operator); err != nil {
-		return err
-	}
-	return s.Await(ctx, calmWithin, "all claims to be found consistent", func(ctx context.Context) (bool, string, error) {
-		claims := &karpv1.NodeClaimList{}
-		if err := s.Workload.List(ctx, claims); err != nil {
-			return false, err.Error(), nil
+// with their Nodes, and the first time there is no Node yet. It also counts an attempt that ended with a conflict
+// (karpenter: pkg/controllers/nodeclaim/consistency/controller.go), so the operator is started again until all are.
+func (s *scene) bringUpToDate(ctx context.Context) (err error) {
+	for range checks {
+		if err := s.StopComponent(ctx, stack.Operator); err != nil {
+			return err
 		}
-		found := lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool {
-			return claim.StatusConditions().IsTrue(karpv1.ConditionTypeConsistentStateFound)
-		})
-		return found == len(claims.Items), fmt.Sprintf("%d of %d are", found, len(claims.Items)), nil
+		if err := s.StartComponent(ctx, stack.Operator); err != nil {
+			return err
+		}
+		if err = s.Await(ctx, checkedWithin, "all claims to be found consistent", s.consistent); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// consistent reports whether Karpenter has found all claims consistent.
+func (s *scene) consistent(ctx context.Context) (bool, string, error) {
+	claims := &karpv1.NodeClaimList{}
+	if err := s.Workload.List(ctx, claims); err != nil {
+		return false, err.Error(), nil
+	}
+	found := lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool {
+		return claim.StatusConditions().IsTrue(karpv1.ConditionTypeConsistentStateFound)
 	})
+	return found == len(claims.Items), fmt.Sprintf("%d of %d are", found, len(claims.Items)), nil
 }
 
 // calm waits for two consecutive periods without a write.
