@@ -30,6 +30,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -83,6 +84,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
+		providerid.NewReconciler(op.Clusters),
 		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		// This publishes events and metrics for each transition of a template's conditions.

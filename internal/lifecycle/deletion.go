@@ -62,7 +62,7 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 		marked.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	}
 	holdIfPooled(marked)
-	tests := append(sameLink(), sameMark(), sameDeletion)
+	tests := sameState()
 	if drained && !HasNode(machine) {
 		tests = append(tests, noNode)
 	}

@@ -5,140 +5,96 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"reflect"
-	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
-// A test is a precondition of a write: something that a decision depends on must still be as it was
-// read. It is an operation "test" of a JSON Patch (RFC 6902), which the API server checks in the
-// same request. So a write of a controller that changes something else causes no conflict. Cluster
-// API writes a new Machine about nine times in its first seconds.
-//
-// A test without a value passes if the field is absent (gopkg.in/evanphx/json-patch.v4, which the
-// API server uses, and its successor v5: Patch.test).
+// A test is something of a Machine that a write depends on, see package precondition.
 type test func(read *clusterv1.Machine) jsonpatch.Operation
 
-// sameLink tests that the Machine is linked as it was, and was not linked and unlinked in between.
-func sameLink() []test {
-	return []test{sameLabel(v1alpha1.NodeClaimUIDLabel), sameAnnotation(v1alpha1.SpareSinceAnnotation)}
+// sameState tests that the Machine is linked, marked for deletion and being deleted as it was, or
+// not. A Machine that was linked and unlinked in between has another annotation spare-since.
+func sameState() []test {
+	return []test{
+		func(read *clusterv1.Machine) jsonpatch.Operation {
+			return precondition.SameEntry("/metadata/labels", read.Labels, v1alpha1.NodeClaimUIDLabel)
+		},
+		sameAnnotation(v1alpha1.SpareSinceAnnotation), sameMark(), sameDeletion,
+	}
 }
 
-// sameMark tests that the Machine is marked for deletion or not, as it was.
 func sameMark() test { return sameAnnotation(v1alpha1.MarkedForDeletionAtAnnotation) }
 
 // sameDeletion tests that a Machine that was not being deleted is still not. A deletion cannot be
-// undone, so nothing else can have changed.
+// undone, so of a Machine that was being deleted there is nothing to test.
 func sameDeletion(read *clusterv1.Machine) jsonpatch.Operation {
 	if !read.DeletionTimestamp.IsZero() {
-		return sameUID(read)
+		return precondition.SameUID(read)
 	}
-	return absent("/metadata/deletionTimestamp")
+	return precondition.NotDeleted()
 }
 
 // noNode tests that the Machine has no Node.
 func noNode(read *clusterv1.Machine) jsonpatch.Operation {
 	if reflect.ValueOf(read.Status).IsZero() {
-		return absent("/status") // a test below an absent field fails
+		return precondition.Absent("/status")
 	}
-	return absent("/status/nodeRef")
-}
-
-// sameUID tests that it is the Machine that was read, and not another one of its name.
-func sameUID(read *clusterv1.Machine) jsonpatch.Operation {
-	return jsonpatch.NewOperation("test", "/metadata/uid", read.UID)
-}
-
-func sameLabel(key string) test {
-	return func(read *clusterv1.Machine) jsonpatch.Operation {
-		return sameEntry("/metadata/labels", read.Labels, key)
-	}
+	return precondition.Absent("/status/nodeRef")
 }
 
 func sameAnnotation(key string) test {
 	return func(read *clusterv1.Machine) jsonpatch.Operation {
-		return sameEntry("/metadata/annotations", read.Annotations, key)
+		return precondition.SameEntry("/metadata/annotations", read.Annotations, key)
 	}
 }
 
-func sameEntry(path string, entries map[string]string, key string) jsonpatch.Operation {
-	value, found := entries[key]
-	switch path := path + "/" + escape(key); {
-	case found:
-		return jsonpatch.NewOperation("test", path, value)
-	case len(entries) == 0:
-		return absent(path[:strings.LastIndex(path, "/")])
-	default:
-		return absent(path)
-	}
-}
-
-func absent(path string) jsonpatch.Operation { return jsonpatch.NewOperation("test", path, nil) }
-
-// escape returns a key as a part of a JSON pointer (RFC 6901).
-func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
-
-// patch writes the labels and annotations of a Machine, in which changed differs from read. If a
-// test fails, nothing is written and a conflict is returned. Otherwise
-// changed has what the API server has.
+// patch writes the labels and annotations in which changed differs from the Machine that was read,
+// if that is still the same Machine and passes the tests. Then changed has what the API server has.
+// Otherwise nothing is written, and a conflict is returned.
 func patch(ctx context.Context, management client.Client, read, changed *clusterv1.Machine, tests ...test) error {
-	operations := []jsonpatch.Operation{sameUID(read)}
+	operations := []jsonpatch.Operation{precondition.SameUID(read)}
 	for _, test := range tests {
 		operations = append(operations, test(read))
 	}
-	before, err := json.Marshal(metadata(read))
+	changes, err := difference(read, changed)
 	if err != nil {
 		return err
 	}
-	after, err := json.Marshal(metadata(changed))
+	data, err := precondition.Patch(append(operations, changes...)...)
 	if err != nil {
 		return err
 	}
-	changes, err := jsonpatch.CreatePatch(before, after)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(append(operations, changes...))
-	if err != nil {
-		return err
-	}
-	err = management.Patch(ctx, changed, client.RawPatch(types.JSONPatchType, data))
-	if hasChanged(err) {
-		machines := schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
-		return apierrors.NewConflict(machines, read.Name, errors.New("it has been linked, unlinked, marked, deleted or created again since it was read"))
-	}
-	return err
+	machines := schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
+	return precondition.Conflict(machines, read.Name, management.Patch(ctx, changed, data))
 }
 
-// metadata returns the part of a Machine that patch writes.
-func metadata(machine *clusterv1.Machine) map[string]any {
-	parts := map[string]map[string]string{}
-	if len(machine.Labels) > 0 {
-		parts["labels"] = machine.Labels
+// difference returns the changes of labels and annotations.
+func difference(read, changed *clusterv1.Machine) ([]jsonpatch.Operation, error) {
+	before, err := json.Marshal(metadataOf(read))
+	if err != nil {
+		return nil, err
 	}
-	if len(machine.Annotations) > 0 {
-		parts["annotations"] = machine.Annotations
+	after, err := json.Marshal(metadataOf(changed))
+	if err != nil {
+		return nil, err
 	}
-	return map[string]any{"metadata": parts}
+	return jsonpatch.CreatePatch(before, after)
 }
 
-// hasChanged reports whether the API server could not apply a JSON Patch to the object: a test has
-// failed, or what it removes is absent. That error names no object and has no cause, unlike that of
-// a validation or a webhook (k8s.io/apiserver: pkg/endpoints/handlers/patch.go, applyJSPatch).
-func hasChanged(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
-		return false
+// metadataOf returns the part of a Machine that patch writes, as the API server has it.
+func metadataOf(machine *clusterv1.Machine) any {
+	type metadata struct {
+		Labels      map[string]string `json:"labels,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
 	}
-	details := status.Status().Details
-	return details == nil || details.Name == "" && len(details.Causes) == 0
+	return struct {
+		Metadata metadata `json:"metadata"`
+	}{metadata{machine.Labels, machine.Annotations}}
 }

@@ -117,24 +117,25 @@ func (s MachineSets) complete(state State) bool {
 
 // keeps returns a reason unless neither the MachineSet of a marked Machine nor the
 // MachineDeployment controller creates another one when it is deleted.
-func (s MachineSets) keeps(marked Machine, state State, _ int) Reason {
+func (s MachineSets) keeps(state State, _ int) func(Machine) Reason {
+	why := Reason("")
 	switch {
 	case s.behind(state):
-		return MachineSetBehind
+		why = MachineSetBehind
 	case !s.Observed:
-		return DeploymentBehind
+		why = DeploymentBehind
 	}
-	sum := 0
+	sum, counts := 0, map[string]bool{}
 	for _, set := range s.Sets {
 		sum += int(set.Replicas)
-		if set.Name == s.Of[marked.Name] && int(set.Replicas) > s.machinesOf(set, state).live {
+		counts[set.Name] = int(set.Replicas) > s.machinesOf(set, state).live
+	}
+	return func(marked Machine) Reason {
+		if why == "" && (counts[s.Of[marked.Name]] || int(state.Replicas) > sum) {
 			return StillCounted
 		}
+		return why
 	}
-	if int(state.Replicas) > sum {
-		return StillCounted
-	}
-	return ""
 }
 
 // behind reports whether a MachineSet has not acted on its replicas, or the cache lacks it or its

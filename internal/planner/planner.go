@@ -9,6 +9,7 @@ import (
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Claim is what the planner needs to know of a NodeClaim.
@@ -148,11 +149,12 @@ func Decide(state State) Plan {
 	if sets, several := scaling.(MachineSets); several {
 		plan.Sets = sets.targets(state, waiting)
 	}
+	keeps := scaling.keeps(state, waiting)
 	for _, machine := range machines {
 		if !machine.Marked {
 			continue
 		}
-		if why := scaling.keeps(machine, state, waiting); why != "" {
+		if why := keeps(machine); why != "" {
 			plan.because("Machine "+machine.Name, why)
 		} else {
 			plan.Deletable = append(plan.Deletable, machine.Name)
@@ -165,12 +167,12 @@ func Decide(state State) Plan {
 // serve links the oldest spare Machines to the claims that wait. It returns how many claims still
 // wait, and the spare Machines that are left. With hold, nothing is linked.
 func (plan *Plan) serve(claims []Claim, spare []Machine, hold bool) (waiting int, left []Machine) {
+	left, usable := lo.FilterReject(spare, func(machine Machine, _ int) bool { return machine.HasNode })
 	for _, claim := range claims {
 		if !claim.NeedsMachine || plan.Served[claim.UID] != "" {
 			continue
 		}
-		next := slices.IndexFunc(spare, func(machine Machine) bool { return !machine.HasNode })
-		if next < 0 {
+		if len(usable) == 0 {
 			waiting++
 			plan.because("NodeClaim "+claim.Name, NoSpareMachine)
 			continue
@@ -178,14 +180,14 @@ func (plan *Plan) serve(claims []Claim, spare []Machine, hold bool) (waiting int
 		if hold {
 			plan.because("NodeClaim "+claim.Name, LoweringInProgress)
 			// The claim keeps its place: no Machine is created for it meanwhile.
-			plan.Spares = append(plan.Spares, spare[next].Name)
+			plan.Spares = append(plan.Spares, usable[0].Name)
 		} else {
-			plan.Links = append(plan.Links, Link{Machine: spare[next].Name, Claim: claim})
-			plan.Served[claim.UID] = spare[next].Name
+			plan.Links = append(plan.Links, Link{Machine: usable[0].Name, Claim: claim})
+			plan.Served[claim.UID] = usable[0].Name
 		}
-		spare = slices.Delete(spare, next, next+1)
+		usable = usable[1:]
 	}
-	return waiting, spare
+	return waiting, append(left, usable...)
 }
 
 // because records why something stays as it is. It ignores an empty reason.
@@ -206,10 +208,10 @@ func unmanagedOf(state State, claims []Claim, machines []Machine) []string {
 	if state.UnmanagedUntil.IsZero() {
 		return nil
 	}
+	known := sets.New(lo.Map(claims, func(claim Claim, _ int) string { return claim.ProviderID })...).Delete("")
 	var own, others []string
 	serves := func(machine Machine) bool {
-		return machine.Claim != "" || machine.WasLinked ||
-			machine.ProviderID != "" && slices.ContainsFunc(claims, func(claim Claim) bool { return claim.ProviderID == machine.ProviderID })
+		return machine.Claim != "" || machine.WasLinked || known.Has(machine.ProviderID)
 	}
 	for _, machine := range machines {
 		switch {
@@ -229,9 +231,7 @@ func byAge(state State) ([]Claim, []Machine) {
 	slices.SortFunc(claims, func(a, b Claim) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortFunc(machines, func(a, b Machine) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(machines, older)
 	return claims, machines
 }
 
@@ -241,6 +241,7 @@ func byAge(state State) ([]Claim, []Machine) {
 // Machine to another claim. others are the unmanaged Machines.
 func classify(claims []Claim, machines []Machine, others []string) (plan Plan, spare []Machine) {
 	plan.Served = map[types.UID]string{}
+	unmanaged := sets.New(others...)
 	own := plan.keepKnown(claims, machines)
 	exists := map[types.UID]bool{}
 	for _, claim := range claims {
@@ -248,7 +249,7 @@ func classify(claims []Claim, machines []Machine, others []string) (plan Plan, s
 	}
 	for _, machine := range machines {
 		switch {
-		case machine.Leaving || own[machine.Name] || slices.Contains(others, machine.Name):
+		case machine.Leaving || own[machine.Name] || unmanaged.Has(machine.Name):
 		case exists[machine.Claim] && plan.Served[machine.Claim] == "":
 			plan.Served[machine.Claim] = machine.Name
 		case machine.Unfit || (machine.HasNode && machine.Claim != ""):
@@ -261,6 +262,22 @@ func classify(claims []Claim, machines []Machine, others []string) (plan Plan, s
 		}
 	}
 	return plan, spare
+}
+
+// ServedBy returns the one of the Machines linked to a claim that serves it: the one whose provider ID
+// the claim has, or else the oldest that is not leaving; false if there is none. Decide returns the
+// same Machine in Plan.Served, unless it has lost its instance.
+func ServedBy(providerID string, linked []Machine) (Machine, bool) {
+	live := lo.Reject(linked, func(machine Machine, _ int) bool { return machine.Leaving })
+	if known, found := lo.Find(live, func(machine Machine) bool { return providerID != "" && machine.ProviderID == providerID }); found {
+		return known, true
+	}
+	return lo.MinBy(live, func(a, b Machine) bool { return older(a, b) < 0 }), len(live) > 0
+}
+
+// older compares Machines by age. The name decides between those created in the same second.
+func older(a, b Machine) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 }
 
 // keepKnown lets each claim keep the Machine whose provider ID it has, also if an older Machine was

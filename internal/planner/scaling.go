@@ -12,9 +12,9 @@ type Scaling interface {
 	// replicas returns the replicas for isNew new Machines. If the equation gives other replicas,
 	// it also returns why these are not set yet.
 	replicas(state State, isNew int) (int32, Reason)
-	// keeps returns why a marked Machine must exist for now. It is empty if nothing replaces the
-	// Machine when it is deleted, and no other Machine is deleted.
-	keeps(marked Machine, state State, isNew int) Reason
+	// keeps returns a function that returns why a marked Machine must exist for now. That is empty if
+	// nothing replaces the Machine when it is deleted, and no other Machine is deleted.
+	keeps(state State, isNew int) func(marked Machine) Reason
 	// lowering reports whether a lower number is on its way that can make the resource delete
 	// Machines that are not marked. No Machine is linked then.
 	lowering(State) bool
@@ -81,16 +81,17 @@ func (s MachineSet) cannotLower(state State, want int) Reason {
 // keeps returns a reason if a MachineSet has not acted on its replicas, or if the MachineSets have, or
 // the MachineDeployment has or will get, more replicas than there are live Machines and new ones.
 // Otherwise, what a MachineSet creates when the Machine is deleted is what a claim waits for.
-func (s MachineSet) keeps(_ Machine, state State, isNew int) Reason {
+func (s MachineSet) keeps(state State, isNew int) func(Machine) Reason {
 	needed := countLive(state.Machines) + isNew
 	planned, _ := s.replicas(state, isNew)
+	why := Reason("")
 	switch {
 	case s.Behind:
-		return MachineSetBehind
+		why = MachineSetBehind
 	case int(max(s.Replicas, state.Replicas, planned)) > needed:
-		return StillCounted
+		why = StillCounted
 	}
-	return ""
+	return func(Machine) Reason { return why }
 }
 
 // lowering reports whether the MachineSet has not acted on replicas that were lowered because it was
@@ -206,18 +207,21 @@ func (Pool) wanted(state State, isNew int) int {
 
 // keeps returns a reason until the provider must have seen replicas without the marked Machine, or
 // no longer counts the Machine.
-func (p Pool) keeps(marked Machine, state State, isNew int) Reason {
-	switch {
-	case marked.InstanceGone || !marked.Hooked:
+func (p Pool) keeps(state State, isNew int) func(Machine) Reason {
+	seesWanted := p.seesWanted(state, isNew)
+	return func(marked Machine) Reason {
+		switch {
+		case marked.InstanceGone || !marked.Hooked:
+			return ""
+		case !marked.MarkSeen:
+			return MarkNotSeen
+		case !p.ReplicasSeen:
+			return ReplicasNotSeen
+		case !seesWanted:
+			return StillCounted
+		}
 		return ""
-	case !marked.MarkSeen:
-		return MarkNotSeen
-	case !p.ReplicasSeen:
-		return ReplicasNotSeen
-	case !p.seesWanted(state, isNew):
-		return StillCounted
 	}
-	return ""
 }
 
 // seesWanted reports whether the provider must have seen replicas without the Machines that are held

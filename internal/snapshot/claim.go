@@ -5,16 +5,23 @@ package snapshot
 import (
 	"slices"
 
+	"github.com/awslabs/operatorpkg/status"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
+// Conditions returns the conditions that a claim has. Unlike StatusConditions, it does not add those
+// that the claim lacks, so it can be used with claims that are shared with the cache.
+func Conditions(claim *karpv1.NodeClaim) status.ConditionSet {
+	return claim.StatusConditions(status.WithObservedOnly())
+}
+
 // NeedsMachine reports whether a claim should get a Machine if it has none. Only what core has
 // stored has effects: a claim needs a Machine from the condition Launched on, until its Node has
 // registered.
 func NeedsMachine(claim *karpv1.NodeClaim) bool {
-	conditions := claim.StatusConditions()
+	conditions := Conditions(claim)
 	return claim.DeletionTimestamp.IsZero() &&
 		conditions.Get(karpv1.ConditionTypeLaunched).IsTrue() &&
 		!conditions.Get(karpv1.ConditionTypeRegistered).IsTrue()
@@ -37,7 +44,7 @@ func HasWaited(claim *karpv1.NodeClaim) bool {
 // unknownReason returns the reason of the claim's condition MachineAvailable while that is
 // Unknown.
 func unknownReason(claim *karpv1.NodeClaim) string {
-	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
+	condition := Conditions(claim).Get(v1alpha1.ConditionMachineAvailable)
 	if condition == nil || !condition.IsUnknown() {
 		return ""
 	}

@@ -56,7 +56,7 @@ func (s *Snapshot) Failure(claim *karpv1.NodeClaim) *failure.Failure {
 
 // hadMachine reports whether a Machine is linked to a claim that no Machine serves: it is leaving.
 func (s *Snapshot) hadMachine(claim *karpv1.NodeClaim) bool {
-	return lo.SomeBy(lo.Values(s.Machines), func(machine *clusterv1.Machine) bool { return lifecycle.ClaimUID(machine) == claim.UID })
+	return len(s.LinkedTo(claim.UID)) > 0
 }
 
 // failureOf returns why the Machine of a claim does not become a Node; nil if it may.
@@ -104,7 +104,7 @@ func startedAt(machine *clusterv1.Machine) time.Time {
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.
 func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
 	since := startedAt(machine)
-	if condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
+	if condition := Conditions(claim).Get(v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
 		since = lo.Latest(since, condition.LastTransitionTime.Time)
 	}
 	return since
@@ -114,7 +114,7 @@ func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machi
 func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 	since := claim.CreationTimestamp.Time
 	for _, kind := range []string{karpv1.ConditionTypeLaunched, v1alpha1.ConditionMachineAvailable} {
-		if condition := claim.StatusConditions().Get(kind); condition != nil {
+		if condition := Conditions(claim).Get(kind); condition != nil {
 			since = lo.Latest(since, condition.LastTransitionTime.Time)
 		}
 	}
@@ -122,10 +122,7 @@ func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 		since = lo.Latest(since, unpausedAt(s.Resource.Conditions()))
 	}
 	// While Cluster API creates Machines, the claim may still get one.
-	for _, machine := range s.Machines {
-		since = lo.Latest(since, machine.CreationTimestamp.Time)
-	}
-	return since
+	return lo.Latest(since, s.index().lastCreated)
 }
 
 // unpausedAt returns when Cluster API resumed work on a paused object; zero if that is not known.
@@ -140,7 +137,7 @@ func unpausedAt(object conditions.Getter) time.Time {
 func (s *Snapshot) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
 	case s.unasked() && IsRejected(claim):
-		return ": " + claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Message
+		return ": " + Conditions(claim).Get(v1alpha1.ConditionMachineAvailable).Message
 	case s.scalingProblem != "":
 		return s.scalingProblem
 	case s.Resource == nil:

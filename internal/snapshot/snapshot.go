@@ -25,7 +25,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 )
 
-// Snapshot is one scalable resource with its claims and Machines, as the caches have them.
+// Snapshot is one scalable resource with its claims and Machines, as the caches have them. Claims and
+// Machines are shared with the caches: they are copied before they are changed.
 type Snapshot struct {
 	// Name of the resource.
 	Name string
@@ -50,6 +51,8 @@ type Snapshot struct {
 	// Plan lists the writes that are due, and the reasons of those that are put off.
 	Plan planner.Plan
 
+	// indexes are built when they are first used.
+	indexes *indexes
 	// exceeding has the claims that exceed a limit and have no Machine. They get none.
 	exceeding sets.Set[types.UID]
 	// failed has the Machines that have failed for good.
@@ -132,10 +135,11 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest) error {
 	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
 	claims := &karpv1.NodeClaimList{}
-	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}); err != nil {
+	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
 	s.Claims = claims.Items
+	// After the claims, so that a claim never has the provider ID of a Machine that seems to have none.
 	machines, err := s.listMachines(ctx, management, newest)
 	if err != nil {
 		return err
@@ -180,7 +184,7 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 // listMachines returns the Machines of the resource, each in the latest known version.
 func (s *Snapshot) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
-	options := []client.ListOption{client.MatchingFields{operator.ResourceField: s.Name}}
+	options := []client.ListOption{client.MatchingFields{operator.ResourceField: s.Name}, client.UnsafeDisableDeepCopy}
 	if s.Resource == nil {
 		// Machines keep this label while they are being deleted after their resource.
 		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})

@@ -87,6 +87,36 @@ func (p *process) claims(c *change) []string {
 	return nil
 }
 
+// claimsWithMachine are the claims whose provider ID can change: a claim itself, that of a Machine, and
+// that of a Machine whose ID another claim has had.
+func (p *process) claimsWithMachine(c *change) []string {
+	var names []string
+	for _, object := range []client.Object{c.before, c.after} {
+		switch object := object.(type) {
+		case *clusterv1.Machine:
+			if object != nil {
+				names = append(names, object.Annotations[v1alpha1.NodeClaimAnnotation])
+			}
+		case *karpv1.NodeClaim:
+			if object != nil {
+				names = append(names, c.name)
+				names = append(names, p.servedWith(object.Status.ProviderID)...)
+			}
+		}
+	}
+	return names
+}
+
+// servedWith returns the claims whose Machine has a provider ID.
+func (p *process) servedWith(id string) (names []string) {
+	for _, name := range sortedNames(p.cache.view["Machine"]) {
+		if machine := p.cache.view["Machine"][name].(*clusterv1.Machine); machine.Spec.ProviderID == id {
+			names = append(names, machine.Annotations[v1alpha1.NodeClaimAnnotation])
+		}
+	}
+	return names
+}
+
 // nodes are the Nodes that core reconciles after a change.
 func (p *process) nodes(c *change) []string {
 	if c.kind == "Node" {

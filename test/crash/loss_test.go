@@ -51,7 +51,8 @@ func (w *simulation) noteCreation(resource string, has []string, alive, create i
 	w.ledger.vanished[resource] += len(lo.Without(w.ledger.had[resource], has...))
 	w.ledger.had[resource] = has
 	if create <= 0 {
-		w.ledger.vanished[resource] = 0 // replicas no longer count them
+		// Replicas no longer count them, unless this actor has not seen the present replicas.
+		w.ledger.vanished[resource] = max(0, min(w.ledger.vanished[resource], w.replicasNow(resource)-len(has)))
 		return
 	}
 	surplus := max(0, min(create, w.ledger.vanished[resource], alive+create-w.needed(resource)))
@@ -108,6 +109,11 @@ func (w *simulation) noteReplicas(c *change) {
 	})
 	tooMany := after - max(w.alive(c.name), w.needed(c.name)) - leaves
 	w.ledger.asked += max(0, min(tooMany, after-before))
+}
+
+// replicasNow returns the replicas of a resource.
+func (w *simulation) replicasNow(resource string) int {
+	return max(replicasOf(w.server.head["MachineDeployment"][resource]), replicasOf(w.server.head["MachinePool"][resource]))
 }
 
 func replicasOf(object client.Object) int {

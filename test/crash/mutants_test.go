@@ -49,7 +49,7 @@ var mutants = []mutant{{
 	name:   "does not check whether another claim has a provider ID",
 	caught: "MachineDeployment/pause/reused=17",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
-		if options.FieldSelector == nil || actor != "nodeclaim" || kind != "NodeClaimList" {
+		if options.FieldSelector == nil || actor != "providerid" || kind != "NodeClaimList" {
 			return false
 		}
 		_, byID := options.FieldSelector.RequiresExactMatch(operator.NodeClaimProviderIDField)

@@ -38,12 +38,12 @@ const (
 	// concurrency is the number of scalable resources that a reconciler works on at once.
 	concurrency = 10
 
-	// Errors are retried after minRetry, and the delay doubles each time up to maxRetry.
+	// Errors are retried after MinRetry, and the delay doubles each time up to MaxRetry.
 	// When some causes end, no event of the resource follows: a webhook that rejected a
 	// write, a missing right, or a provider ID that a claim of another resource has. The
 	// maximum of controller-runtime is 1,000 s.
-	minRetry = 5 * time.Millisecond
-	maxRetry = 15 * time.Second
+	MinRetry = 5 * time.Millisecond
+	MaxRetry = 15 * time.Second
 )
 
 // Resources adds the watches for all objects on which the state of a scalable resource
@@ -57,7 +57,7 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 	return b.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
 		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf))).

@@ -5,7 +5,6 @@ package nodeclaim
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -26,6 +24,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
+// linkWriters is how many links are written at once. A link is one read and one write, and all claims
+// of a burst usually have one scalable resource, because Karpenter takes the cheapest offering.
+const linkWriters = 20
+
 // Reconciler links the claims of one scalable resource to its Machines.
 type Reconciler struct {
 	clusters      *operator.Clusters
@@ -35,6 +37,9 @@ type Reconciler struct {
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
 
+	// LinkWriters is how many links are written at once. With 1, they are written in their order.
+	LinkWriters int
+
 	// recent has the Machines whose links may not be in the cache yet.
 	recent recent
 }
@@ -42,7 +47,7 @@ type Reconciler struct {
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the Pods that
 // Karpenter has decided to schedule to the Node of a claim.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
+	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf, LinkWriters: linkWriters}
 }
 
 // Register adds the reconciler to a manager.
@@ -71,8 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, r.deleteLost(ctx, snap)
 	}
 	uncertain, err := r.writeLinks(ctx, snap)
-	snap.Claims = slices.DeleteFunc(snap.Claims, func(claim karpv1.NodeClaim) bool { return uncertain.Has(claim.UID) })
-	err = errors.Join(err, r.propagate(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
+	snap.LeaveOut(uncertain)
+	err = errors.Join(err, r.resetProviderIDs(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
 	again, failed := r.handleFailures(ctx, snap)
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err

@@ -71,7 +71,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 // isRecorded reports whether a failure of a claim was already handled as far as possible. A limit
 // for which the claim waited is no failure of its offering.
 func isRecorded(claim *karpv1.NodeClaim) bool {
-	condition := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
+	condition := snapshot.Conditions(claim).Get(v1alpha1.ConditionMachineAvailable)
 	return condition.IsFalse() && condition.Reason != string(snapshot.LimitReached)
 }
 

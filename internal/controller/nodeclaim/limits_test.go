@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -56,6 +58,9 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 					if err := reconcileOnce(t, r); err != nil {
 						t.Fatal(err)
 					}
+				}
+				if _, err := providerid.NewReconciler(r.clusters).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "alone"}}); err != nil {
+					t.Fatal(err)
 				}
 			}
 			condition := func() status.Condition {

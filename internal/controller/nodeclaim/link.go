@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -21,25 +23,42 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// writeLinks writes the links of the plan on the Machines. It returns the claims whose state differs
-// from the plan because a link could not be written: the claim of that link, and the claim that
-// another writer has linked the Machine to. The plan for other claims does not depend on these
-// links.
+// writeLinks writes the links of the plan on the Machines, several at once. It returns the claims whose
+// state differs from the plan because a link could not be written: the claim of that link, and the
+// claim that another writer has linked the Machine to. The plan for other claims does not depend on
+// these links.
 func (r *Reconciler) writeLinks(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
-	uncertain := sets.New[types.UID]()
+	var mu sync.Mutex
 	var errs []error
-	for _, link := range snap.Plan.Links {
-		machine := snap.Machines[link.Machine]
+	uncertain := sets.New[types.UID]()
+	write := func(link planner.Link, machine *clusterv1.Machine) {
 		linked, err := r.writeLink(ctx, snap, machine, link.Claim)
+		other := types.UID("")
 		if linked != nil {
 			r.recent.add(snap.Name, linked)
-			snap.Machines[machine.Name] = linked
-			continue
+		} else {
+			other = r.claimOf(ctx, snap.Name, machine)
 		}
-		uncertain.Insert(link.Claim.UID, r.claimOf(ctx, snap.Name, machine))
+		mu.Lock()
+		defer mu.Unlock()
+		if linked != nil {
+			snap.SetLinked(linked)
+			return
+		}
+		uncertain.Insert(link.Claim.UID, other)
 		errs = append(errs, err)
 	}
-	return uncertain, errors.Join(errs...)
+	group := errgroup.Group{}
+	group.SetLimit(r.LinkWriters)
+	for _, link := range snap.Plan.Links {
+		machine := snap.Machines[link.Machine]
+		if r.LinkWriters == 1 {
+			write(link, machine)
+			continue
+		}
+		group.Go(func() error { write(link, machine); return nil })
+	}
+	return uncertain, errors.Join(group.Wait(), errors.Join(errs...))
 }
 
 // claimOf returns the claim that a Machine is linked to according to the API server. It is called
@@ -68,7 +87,7 @@ func (r *Reconciler) writeLink(ctx context.Context, snap *snapshot.Snapshot, mac
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))
 	}
-	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() {
+	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() || hasOther(claim, machine) {
 		return nil, nil
 	}
 	linked, err := lifecycle.Link(ctx, r.clusters.Management.GetClient(), machine, claim, scalable.LinkLabels(snap.Resource))
@@ -77,4 +96,10 @@ func (r *Reconciler) writeLink(ctx context.Context, snap *snapshot.Snapshot, mac
 	}
 	log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", to.Name)
 	return linked, nil
+}
+
+// hasOther reports whether a claim has a Node that is not the Machine's. CloudProvider.Delete relies
+// on it: a registered claim is linked to no second Machine.
+func hasOther(claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
+	return claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID != machine.Spec.ProviderID
 }

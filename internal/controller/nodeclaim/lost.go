@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -37,11 +36,11 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 // Machine, or its Node was removed by force, which Karpenter has not noticed. It is empty if
 // there is no such reason.
 func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
-	if !claim.DeletionTimestamp.IsZero() || !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if !claim.DeletionTimestamp.IsZero() || !snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
 	}
-	for _, machine := range snap.Machines {
-		if lifecycle.ClaimUID(machine) != claim.UID || machine.Spec.ProviderID != claim.Status.ProviderID {
+	for _, machine := range snap.LinkedTo(claim.UID) {
+		if machine.Spec.ProviderID != claim.Status.ProviderID {
 			continue
 		}
 		if !machine.DeletionTimestamp.IsZero() {

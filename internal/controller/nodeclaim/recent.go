@@ -5,7 +5,6 @@ package nodeclaim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,10 +111,18 @@ func (r *recent) of(resource string) []seen {
 // API server only Machines that are doubtful, and those that the cache lacks because they were
 // deleted or because the cache is behind.
 func (r *recent) newest(ctx context.Context, live client.Reader, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error) {
-	for _, known := range r.of(resource) {
+	all := r.of(resource)
+	if len(all) == 0 {
+		return cached, nil
+	}
+	indexes := make(map[types.UID]int, len(cached))
+	for i := range cached {
+		indexes[cached[i].UID] = i
+	}
+	for _, known := range all {
 		uid := known.machine.UID
-		i := slices.IndexFunc(cached, func(m clusterv1.Machine) bool { return m.UID == uid })
-		if i < 0 || known.doubtful {
+		i, isCached := indexes[uid]
+		if !isCached || known.doubtful {
 			machine, err := readMachine(ctx, live, known.machine)
 			if err != nil {
 				return nil, err
@@ -128,7 +135,7 @@ func (r *recent) newest(ctx context.Context, live client.Reader, resource string
 			r.add(resource, machine)
 		}
 		switch {
-		case i < 0:
+		case !isCached:
 			cached = append(cached, *known.machine)
 		case isLater(known.machine, &cached[i]):
 			cached[i] = *known.machine

@@ -25,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -101,6 +102,7 @@ func newWorld(objects ...client.Object) *testCluster {
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).
+		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
 		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		Build()}

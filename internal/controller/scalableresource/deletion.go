@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -37,6 +37,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 	if snap.Stalled() {
 		r.stalledAt.Store(snap.Name, snap.Now)
 	}
+	deletable := sets.New(snap.Plan.Deletable...)
 	var errs []error
 	var again time.Duration
 	current, err := r.isCurrent(ctx, snap)
@@ -60,7 +61,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 			errs = append(errs, requeue.IgnoreChanged(r.markDeleted(ctx, snap, machine)))
 			continue
 		}
-		ready := current && slices.Contains(snap.Plan.Deletable, machine.Name)
+		ready := current && deletable.Has(machine.Name)
 		if left := r.loweringTimeLeft(snap, machine); !ready && left > 0 {
 			again = requeue.Soonest(left, again)
 			continue
@@ -119,11 +120,11 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, m
 	if !lifecycle.WaitsForHook(machine) {
 		return nil
 	}
-	claim, found := lo.Find(snap.Claims, func(claim karpv1.NodeClaim) bool { return claim.UID == lifecycle.ClaimUID(machine) })
-	if found && claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID == machine.Spec.ProviderID {
+	claim := snap.Claim(lifecycle.ClaimUID(machine))
+	if claim != nil && snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID == machine.Spec.ProviderID {
 		return nil
 	}
-	if !found {
+	if claim == nil {
 		if serves, err := r.stillServes(ctx, snap, machine); err != nil || serves {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,6 +28,7 @@ import (
 // claim was deleted before they became a Node, or has another Machine.
 func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot) error {
 	management := r.clusters.Management.GetClient()
+	marks := sets.New(snap.Plan.Marks...)
 	var errs []error
 	for _, name := range slices.Concat(snap.Plan.Marks, snap.Plan.Unlinks, withoutSpareTime(snap)) {
 		machine := snap.Machines[name]
@@ -36,7 +38,7 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot)
 			continue
 		}
 		logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine))
-		if slices.Contains(snap.Plan.Marks, name) {
+		if marks.Has(name) {
 			// If it has a Node, Karpenter has not drained it, so Cluster API does.
 			if err = lifecycle.Mark(ctx, management, machine, snap.Now, !lifecycle.HasNode(machine)); err == nil {
 				logger.Info("marked Machine that serves no NodeClaim for deletion")

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerid
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+func provisional(name string) string { return planner.ProvisionalID(types.UID(name)) }
+
+// claim returns a launched claim with its provisional ID. Its UID is its name.
+func claim(name string, change ...func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: []string{"karpenter.sh/termination"}}}
+	c.Status.ProviderID = provisional(name)
+	c.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+// machine returns a Machine that is linked to the claim c.
+func machine(name, id string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
+	m := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+	m.Name, m.UID, m.Spec.ProviderID = name, types.UID(name), id
+	m.Finalizers = []string{clusterv1.MachineFinalizer}
+	m.Labels[v1alpha1.NodeClaimUIDLabel] = "c"
+	m.Annotations = map[string]string{v1alpha1.NodeClaimAnnotation: "c"}
+	for _, f := range change {
+		f(m)
+	}
+	return m
+}
+
+func with(id string) func(*karpv1.NodeClaim) {
+	return func(c *karpv1.NodeClaim) { c.Status.ProviderID = id }
+}
+
+func deleting(o metav1.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon))) }
+
+func newClient(objects ...client.Object) client.WithWatch {
+	return fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1.NodeClaim{}).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).Build())
+}
+
+func reconcilerOf(c client.Client) *Reconciler {
+	both := fixture.Cluster{Client: c}
+	return NewReconciler(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both})
+}
+
+func TestReconcile(t *testing.T) {
+	older := func(m *clusterv1.Machine) {
+		m.CreationTimestamp = metav1.NewTime(m.CreationTimestamp.Add(-time.Minute))
+	}
+	leaving := func(m *clusterv1.Machine) { deleting(m) }
+	unlinked := func(m *clusterv1.Machine) { delete(m.Labels, v1alpha1.NodeClaimUIDLabel) }
+	unlaunched := func(c *karpv1.NodeClaim) { c.Status.Conditions = nil; c.Status.ProviderID = "" }
+	for name, tc := range map[string]struct {
+		claim     *karpv1.NodeClaim
+		objects   []client.Object
+		want      string
+		wantError bool
+	}{
+		"no Machine":                                     {claim: claim("c"), want: provisional("c")},
+		"its Machine has no ID yet":                      {claim: claim("c"), objects: []client.Object{machine("m", "")}, want: provisional("c")},
+		"its Machine has one":                            {claim: claim("c"), objects: []client.Object{machine("m", "real://m")}, want: "real://m"},
+		"before core has stored the launch":              {claim: claim("c", unlaunched), objects: []client.Object{machine("m", "real://m")}},
+		"it is being deleted":                            {claim: claim("c", func(c *karpv1.NodeClaim) { deleting(c) }), objects: []client.Object{machine("m", "real://m")}, want: provisional("c")},
+		"its Machine is leaving":                         {claim: claim("c"), objects: []client.Object{machine("m", "real://m", leaving)}, want: provisional("c")},
+		"its first Machine is leaving":                   {claim: claim("c", with("real://m")), objects: []client.Object{machine("m", "real://m", leaving), machine("n", "real://n")}, want: "real://n"},
+		"two Machines: it keeps the one that it has":     {claim: claim("c", with("real://n")), objects: []client.Object{machine("m", "real://m", older), machine("n", "real://n")}, want: "real://n"},
+		"two Machines: it gets the older one":            {claim: claim("c"), objects: []client.Object{machine("m", "real://m", older), machine("a", "real://a")}, want: "real://m"},
+		"the Machine serves another claim":               {claim: claim("c"), objects: []client.Object{machine("m", "real://m", unlinked)}, want: provisional("c")},
+		"another claim has the ID":                       {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"))}, want: provisional("c"), wantError: true},
+		"another claim that is being deleted has the ID": {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"), func(c *karpv1.NodeClaim) { deleting(c) })}, want: provisional("c")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(append(tc.objects, tc.claim)...)
+			_, err := reconcilerOf(c).Reconcile(t.Context(), request("c"))
+			if (err != nil) != tc.wantError {
+				t.Errorf("got error %v, want one: %t", err, tc.wantError)
+			}
+			after := &karpv1.NodeClaim{}
+			if err := c.Get(t.Context(), client.ObjectKey{Name: "c"}, after); err != nil {
+				t.Fatal(err)
+			}
+			if after.Status.ProviderID != tc.want {
+				t.Errorf("got provider ID %q, want %q", after.Status.ProviderID, tc.want)
+			}
+		})
+	}
+}
+
+// A write of core to other fields causes no conflict. What the decision depends on does.
+func TestConflicts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*karpv1.NodeClaim)
+		want   string
+	}{
+		"core writes a condition":       {change: func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized) }, want: "real://m"},
+		"another writer writes an ID":   {change: with("real://other"), want: "real://other"},
+		"another claim has its name":    {change: func(c *karpv1.NodeClaim) { c.UID = "again" }, want: provisional("c")},
+		"the claim is being deleted":    {change: func(c *karpv1.NodeClaim) { deleting(c) }, want: provisional("c")},
+		"core puts back an ID it knows": {change: func(*karpv1.NodeClaim) {}, want: "real://m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read, changed := claim("c"), claim("c")
+			tc.change(changed)
+			api := newClient(changed, machine("m", "real://m"))
+			cached := interceptor.NewClient(api, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				read.DeepCopyInto(object.(*karpv1.NodeClaim))
+				return nil
+			}})
+			if _, err := reconcilerOf(cached).Reconcile(t.Context(), request("c")); err != nil {
+				t.Fatal(err)
+			}
+			after := &karpv1.NodeClaim{}
+			if err := api.Get(t.Context(), client.ObjectKey{Name: "c"}, after); err != nil {
+				t.Fatal(err)
+			}
+			if after.Status.ProviderID != tc.want {
+				t.Errorf("got provider ID %q, want %q", after.Status.ProviderID, tc.want)
+			}
+		})
+	}
+}
+
+// A claim that has waited has its Machine now, which its condition shows.
+func TestMachineAvailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*karpv1.NodeClaim)
+		want   bool
+	}{
+		"it has not waited": {change: func(*karpv1.NodeClaim) {}},
+		"it waited for Cluster API": {want: true, change: func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonBlocked, "")
+		}},
+		"it waited for a limit": {want: true, change: func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "LimitReached", "")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(claim("c", tc.change), machine("m", "real://m"))
+			if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); err != nil {
+				t.Fatal(err)
+			}
+			after := &karpv1.NodeClaim{}
+			if err := c.Get(t.Context(), client.ObjectKey{Name: "c"}, after); err != nil {
+				t.Fatal(err)
+			}
+			if after.Status.ProviderID != "real://m" || after.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsTrue() != tc.want {
+				t.Errorf("got the status %+v", after.Status)
+			}
+		})
+	}
+}
+
+// queued collects what a handler enqueues.
+type queued struct {
+	queue
+	names []string
+}
+
+func (q *queued) Add(r reconcile.Request) { q.names = append(q.names, r.Name) }
+
+// A claim is reconciled after each event that can change its ID: also when another claim that has the
+// ID of its Machine loses it or ends.
+func TestEvents(t *testing.T) {
+	r := reconcilerOf(newClient(machine("m", "real://m")))
+	other := claim("d", with("real://m"))
+	for name, tc := range map[string]struct {
+		before, after *karpv1.NodeClaim
+		want          []string
+	}{
+		"core stores the launch":          {before: claim("c", func(c *karpv1.NodeClaim) { c.Status.Conditions = nil }), after: claim("c"), want: []string{"c"}},
+		"core puts the ID back":           {before: claim("c", with("real://x")), after: claim("c"), want: []string{"c"}},
+		"a condition of core":             {before: claim("c"), after: claim("c", func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered) })},
+		"another claim loses its ID":      {before: other, after: claim("d"), want: []string{"c", "d"}},
+		"another claim with the ID ends":  {before: other, want: []string{"c"}},
+		"another claim without it, ends":  {before: claim("d")},
+		"another claim gets a label only": {before: other, after: claim("d", with("real://m"), func(c *karpv1.NodeClaim) { c.Labels = map[string]string{"a": "b"} })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &queued{}
+			if tc.after == nil {
+				r.ofClaim().Delete(t.Context(), event.DeleteEvent{Object: tc.before}, q)
+			} else {
+				r.ofClaim().Update(t.Context(), event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, q)
+			}
+			if len(q.names) != len(tc.want) {
+				t.Fatalf("got %v, want %v", q.names, tc.want)
+			}
+			for i := range tc.want {
+				if q.names[i] != tc.want[i] {
+					t.Errorf("got %v, want %v", q.names, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// An error of the API server is returned, so that the controller tries again.
+func TestRejectedWrite(t *testing.T) {
+	c := interceptor.NewClient(newClient(claim("c"), machine("m", "real://m")), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewServiceUnavailable("no")
+		},
+	})
+	if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerid
+
+import (
+	"context"
+	"fmt"
+
+	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/karpenter/pkg/apis"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+)
+
+// setProviderID writes the provider ID, unless another claim has it: two claims with one ID make
+// Karpenter core fail (pkg/controllers/state/cluster.go, cleanupNodeClaim).
+func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim, want string) error {
+	workload := r.clusters.Workload.GetClient()
+	others := &karpv1.NodeClaimList{}
+	if err := workload.List(ctx, others, client.MatchingFields{operator.NodeClaimProviderIDField: want}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing NodeClaims with provider ID %s: %w", want, err)
+	}
+	for i := range others.Items {
+		if other := &others.Items[i]; other.UID != claim.UID {
+			if !other.DeletionTimestamp.IsZero() {
+				return nil // the event of its end triggers the next reconcile
+			}
+			return fmt.Errorf("NodeClaim %s cannot have provider ID %s: NodeClaim %s has it", claim.Name, want, other.Name)
+		}
+	}
+	changed := claim.DeepCopy()
+	changed.Status.ProviderID = want
+	patch, err := patchOf(claim, changed)
+	if err != nil {
+		return err
+	}
+	err = workload.Status().Patch(ctx, changed, patch)
+	claims := schema.GroupResource{Group: apis.Group, Resource: "nodeclaims"}
+	if err = precondition.Conflict(claims, claim.Name, err); requeue.IsChanged(err) {
+		return nil // its event triggers the next reconcile
+	}
+	if err != nil {
+		return fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err)
+	}
+	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
+	return nil
+}
+
+// patchOf returns the patch that writes a provider ID on the same claim, if that is not being deleted
+// and has the ID that was read. If the claim has waited for Cluster API, a limit, or an offering that
+// failed, its condition MachineAvailable becomes True. A list of conditions is replaced as a whole,
+// so that needs the resourceVersion as precondition.
+func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
+	if snapshot.HasWaited(claim) || snapshot.Conditions(claim).Get(v1alpha1.ConditionMachineAvailable).IsFalse() {
+		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
+		return client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}), nil
+	}
+	const path = "/status/providerID"
+	unchanged := precondition.Absent(path)
+	if claim.Status.ProviderID != "" {
+		unchanged = precondition.Equal(path, claim.Status.ProviderID)
+	}
+	return precondition.Patch(precondition.SameUID(claim), precondition.NotDeleted(), unchanged,
+		jsonpatch.NewOperation("add", path, changed.Status.ProviderID))
+}
+
+func launched(claim *karpv1.NodeClaim) bool {
+	return snapshot.Conditions(claim).Get(karpv1.ConditionTypeLaunched).IsTrue()
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+)
+
+// indexes find the claims and Machines of a snapshot without a loop over all of them. With such loops,
+// a reconcile of n claims would take n² steps.
+type indexes struct {
+	// claims has the claims by UID.
+	claims map[types.UID]*karpv1.NodeClaim
+	// linked has the Machines that are linked to each claim.
+	linked map[types.UID][]*clusterv1.Machine
+	// lastCreated is when the youngest Machine was created.
+	lastCreated time.Time
+}
+
+func (s *Snapshot) index() *indexes {
+	if s.indexes != nil {
+		return s.indexes
+	}
+	s.indexes = &indexes{claims: map[types.UID]*karpv1.NodeClaim{}, linked: map[types.UID][]*clusterv1.Machine{}}
+	for i := range s.Claims {
+		s.indexes.claims[s.Claims[i].UID] = &s.Claims[i]
+	}
+	for _, machine := range s.Machines {
+		s.indexes.add(machine)
+	}
+	return s.indexes
+}
+
+func (i *indexes) add(machine *clusterv1.Machine) {
+	i.lastCreated = lo.Latest(i.lastCreated, machine.CreationTimestamp.Time)
+	if uid := lifecycle.ClaimUID(machine); uid != "" {
+		i.linked[uid] = append(i.linked[uid], machine)
+	}
+}
+
+// Claim returns the claim with a UID; nil if none of this resource has it.
+func (s *Snapshot) Claim(uid types.UID) *karpv1.NodeClaim { return s.index().claims[uid] }
+
+// LinkedTo returns the Machines that are linked to a claim, those that are leaving included.
+func (s *Snapshot) LinkedTo(claim types.UID) []*clusterv1.Machine { return s.index().linked[claim] }
+
+// SetLinked replaces a Machine by what it is since it was linked, after the snapshot was taken.
+func (s *Snapshot) SetLinked(machine *clusterv1.Machine) {
+	s.index().add(machine)
+	s.Machines[machine.Name] = machine
+}
+
+// LeaveOut removes claims from the snapshot.
+func (s *Snapshot) LeaveOut(claims sets.Set[types.UID]) {
+	if len(claims) > 0 {
+		s.Claims, s.indexes = slices.DeleteFunc(s.Claims, func(claim karpv1.NodeClaim) bool { return claims.Has(claim.UID) }), nil
+	}
+}
