@@ -54,10 +54,9 @@ func (u usage) since(earlier usage) usage {
 }
 
 // cpuSeconds reads the CPU time in user and kernel mode from a line of /proc/PID/stat. The second field is the name of
-// the program in parentheses, which can contain spaces; utime and stime are the fields 14 and 15.
+// the program in parentheses, which can contain spaces and parentheses; utime and stime are the fields 14 and 15.
 func cpuSeconds(stat string) (float64, error) {
-	_, rest, _ := strings.Cut(stat, ") ")
-	fields := strings.Fields(rest)
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("unexpected content of /proc/PID/stat: %q", stat)
 	}
