@@ -73,11 +73,11 @@ func checkLinks(machines []clusterv1.Machine, claims []karpv1.NodeClaim) error {
 		id, exists := ids[claim]
 		switch other := servedBy[claim]; {
 		case !exists:
-			errs = append(errs, fmt.Errorf("Machine %s is linked to the claim %q, which does not exist", machine.Name, claim))
+			errs = append(errs, fmt.Errorf("the Machine %s is linked to the claim %q, which does not exist", machine.Name, claim))
 		case other != "":
 			errs = append(errs, fmt.Errorf("the Machines %s and %s are linked to the same claim %s", other, machine.Name, claim))
 		case id != machine.Spec.ProviderID:
-			errs = append(errs, fmt.Errorf("Machine %s has the provider ID %s, but its claim %s has %s", machine.Name, machine.Spec.ProviderID, claim, id))
+			errs = append(errs, fmt.Errorf("the Machine %s has the provider ID %s, but its claim %s has %s", machine.Name, machine.Spec.ProviderID, claim, id))
 		}
 		servedBy[claim] = machine.Name
 	}

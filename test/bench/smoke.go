@@ -19,7 +19,7 @@ var bounds = []bound{
 }
 
 // concludeSmoke returns an error that names each bound that a result exceeds.
-func concludeSmoke(options options, results []result) error {
+func concludeSmoke(_ options, results []result) error {
 	report := newReport(results)
 	fmt.Println()
 	fmt.Print(report.text())
