@@ -187,6 +187,21 @@ chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come
 quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
 	@bin/chaos quiet -kind '$(KIND)' $(CHAOS_FLAGS)
 
+# What bench measures: numbers of Pods, numbers of offerings that they are spread over, how often, and more flags, such as
+# -only operator; bin/bench -h lists them.
+BENCH_N ?= 60 200
+BENCH_OFFERINGS ?= 1
+BENCH_RUNS ?= 3
+BENCH_FLAGS ?=
+
+.PHONY: bench
+bench: stack-binaries bin/karpenter-kwok bin/bench ## Measure the operator and write docs/benchmarks.md (BENCH_N="60 200" BENCH_RUNS=3 BENCH_OFFERINGS=1 BENCH_PROFILE=1).
+	@bin/bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -document docs/benchmarks.md $(BENCH_FLAGS)
+
+.PHONY: bench-smoke
+bench-smoke: stack-binaries bin/bench ## Check that a small run of the operator exceeds no bound, such as of requests per claim.
+	@bin/bench smoke
+
 ##@ Build
 
 .PHONY: build
@@ -226,12 +241,13 @@ demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure
 
 # The programs of this repository. go build knows better than make what is out of date, so it is always asked.
-.PHONY: bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos
+.PHONY: bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench
 bin/karpenter-capi: PACKAGE := ./cmd
 bin/simulated-infrastructure: PACKAGE := ./test/infrastructure
 bin/stack: PACKAGE := ./test/stack
 bin/demo: PACKAGE := ./test/demo
 bin/chaos: PACKAGE := ./test/chaos
-bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos:
+bin/bench: PACKAGE := ./test/bench
+bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench:
 	@echo "==> building $(@F)"
 	@$(call quietly,go build -trimpath -ldflags '$(LDFLAGS)' -o $@ $(PACKAGE))

@@ -56,6 +56,15 @@ bin/clusterctl: $(call module,cluster-api)
 	$(call go-build,cluster-api,-ldflags '-s -w -X sigs.k8s.io/cluster-api/version.gitVersion=$(CLUSTER_API_VERSION)' -o $(CURDIR)/$@ sigs.k8s.io/cluster-api/cmd/clusterctl)
 	@touch $@
 
+# It is not in TOOLS, because only `make bench` runs it. Its module is the one that the operator is built from.
+KARPENTER_VERSION = $(shell sed -n 's|^[[:space:]]*sigs.k8s.io/karpenter \(v[^ ]*\).*|\1|p' go.mod)
+
+bin/karpenter-kwok: go.mod hack/bench/build-karpenter-kwok.sh
+	@echo "==> building karpenter-kwok $(KARPENTER_VERSION) (about 1 minute, once)"
+	@mkdir -p bin
+	@$(call quietly,hack/bench/build-karpenter-kwok.sh $@)
+	@touch $@
+
 bin/controller-gen: $(call module,dev)
 	@echo "==> building controller-gen $(call version,dev,sigs.k8s.io/controller-tools) (about 1 minute, once)"
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen)

@@ -20,6 +20,7 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/workload"
 )
 
 // manifests are the template and the NodePool.
@@ -62,7 +63,7 @@ func (s *scene) prepare(ctx context.Context) error {
 	objects := &bytes.Buffer{}
 	values := struct {
 		LaunchTimeout time.Duration
-		Workloads     []workload
+		Workloads     []share
 	}{s.launchTimeout, workloads}
 	if err := template.Must(template.New("manifests").Parse(manifests)).Execute(objects, values); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (s *scene) infrastructure() []client.Object {
 		}
 		meta := metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: instanceType}
 		templates = append(templates, s.base(meta, infrav1.SimulatedMachineSpec{
-			Capacity: capacity, Reserved: reserved, InstanceType: instanceType, Delays: delays, Failure: failure,
+			Capacity: workload.Capacity, Reserved: workload.Reserved, InstanceType: instanceType, Delays: delays, Failure: failure,
 		}))
 	}
 	return templates

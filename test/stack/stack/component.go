@@ -24,6 +24,7 @@ const (
 	ClusterAPI        = "cluster-api"
 	Infrastructure    = "simulated-infrastructure"
 	Operator          = "operator"
+	KarpenterKwok     = "karpenter-kwok"
 
 	ManagementPrefix = "management-"
 )

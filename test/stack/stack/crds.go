@@ -23,14 +23,22 @@ import (
 
 const crdTimeout = 30 * time.Second
 
-// workloadCRDs are the CRDs of Karpenter and of this project.
-func workloadCRDs(m *modules) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	karpenter, err := readCRDs(os.DirFS(filepath.Join(m.karpenter, "pkg", "apis", "crds")))
-	if err != nil {
-		return nil, err
+// workloadCRDs are the CRDs of Karpenter and of this project, and if kwok is set that of Karpenter's own simulated
+// provider.
+func workloadCRDs(m *modules, kwok bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	dirs := []string{filepath.Join(m.karpenter, "pkg", "apis", "crds"), filepath.Join(m.root, "config", "crd", "bases")}
+	if kwok {
+		dirs = append(dirs, filepath.Join(m.karpenter, "kwok", "apis", "crds"))
 	}
-	ours, err := readCRDs(os.DirFS(filepath.Join(m.root, "config", "crd", "bases")))
-	return append(karpenter, ours...), err
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, dir := range dirs {
+		crds, err := readCRDs(os.DirFS(dir))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, crds...)
+	}
+	return all, nil
 }
 
 // managementCRDs are the CRDs of Cluster API, which convert between their versions, and of the simulated provider.

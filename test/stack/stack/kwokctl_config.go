@@ -73,7 +73,11 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 		ComponentsPatches: []componentPatches{
 			// The data does not have to survive a crash of the machine.
 			{Name: Etcd, ExtraArgs: []extraArg{{Key: "unsafe-no-fsync", Value: "true"}}},
-			{Name: APIServer, ExtraArgs: []extraArg{{Key: "advertise-address", Value: localhost}}},
+			{Name: APIServer, ExtraArgs: []extraArg{
+				{Key: "advertise-address", Value: localhost},
+				// A rotated audit log would lack requests.
+				{Key: "audit-log-maxsize", Value: "0"},
+			}},
 			// There is one of each. With a lease, it would end if a killed API server takes long to restart.
 			{Name: ControllerManager, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
 			{Name: Scheduler, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},

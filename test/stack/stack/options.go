@@ -36,6 +36,10 @@ type Options struct {
 	// operator creates.
 	WithoutCRDs bool
 
+	// KwokInstanceTypes starts Karpenter with its own simulated provider, kwok, in place of the operator. It is a file
+	// in the state folder, with the instance types of that provider.
+	KwokInstanceTypes string
+
 	// OperatorArgs are additional arguments of the operator.
 	OperatorArgs []string
 
@@ -54,7 +58,11 @@ func (o *Options) complete(m *modules) error {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	for _, path := range []*string{&o.Dir, &o.BinDir} {
+	paths := []*string{&o.Dir, &o.BinDir}
+	if o.KwokInstanceTypes != "" {
+		paths = append(paths, &o.KwokInstanceTypes)
+	}
+	for _, path := range paths {
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
 			return err
@@ -76,6 +84,7 @@ const (
 	binClusterAPI        = "cluster-api-core"
 	binInfrastructure    = "simulated-infrastructure"
 	binOperator          = "karpenter-capi"
+	binKarpenterKwok     = "karpenter-kwok"
 )
 
 func (o *Options) checkBinaries() error {
@@ -83,7 +92,10 @@ func (o *Options) checkBinaries() error {
 		binEtcd, binAPIServer, binControllerManager, binScheduler, binKubectl, binKwok, binKwokctl,
 		binClusterAPI, binInfrastructure,
 	}
-	if !o.WithoutOperator {
+	switch {
+	case o.KwokInstanceTypes != "":
+		names = append(names, binKarpenterKwok)
+	case !o.WithoutOperator:
 		names = append(names, binOperator)
 	}
 	var missing []string

@@ -106,7 +106,7 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	}
 	var workload []*apiextensionsv1.CustomResourceDefinition
 	if !b.opts.WithoutCRDs {
-		if workload, err = workloadCRDs(b.modules); err != nil {
+		if workload, err = workloadCRDs(b.modules, b.opts.KwokInstanceTypes != ""); err != nil {
 			return err
 		}
 	}
@@ -162,6 +162,9 @@ func (b *builder) startInfrastructure(ctx context.Context) error {
 
 func (b *builder) startOperator(ctx context.Context) error {
 	ports := b.take(2)
+	if b.opts.KwokInstanceTypes != "" {
+		return b.startKarpenterKwok(ctx, ports)
+	}
 	env := []string{"KUBECONFIG=" + b.Kubeconfig()}
 	command := append([]string{
 		b.opts.binary(binOperator),
@@ -178,6 +181,20 @@ func (b *builder) startOperator(ctx context.Context) error {
 		return b.save()
 	}
 	return b.start(ctx, b.ownComponent(Operator, ports[0], env, command...))
+}
+
+// startKarpenterKwok starts Karpenter with its own simulated provider. Like in each command, there must be a path in the
+// state folder among the arguments.
+func (b *builder) startKarpenterKwok(ctx context.Context, ports []int) error {
+	command := append([]string{
+		b.opts.binary(binKarpenterKwok),
+		"--instance-types-file-path=" + b.opts.KwokInstanceTypes,
+		fmt.Sprintf("--health-probe-port=%d", ports[0]),
+		fmt.Sprintf("--metrics-port=%d", ports[1]),
+		"--disable-leader-election=true",
+	}, b.opts.OperatorArgs...)
+	env := []string{"KUBECONFIG=" + b.Kubeconfig()}
+	return b.start(ctx, b.ownComponent(KarpenterKwok, ports[0], env, command...))
 }
 
 func indent(text string) string {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// self is the name under which this process is listed among those of the stack.
+const self = "this program"
+
+// ticksPerSecond is the unit of the CPU times in /proc on all architectures of Linux that Go supports.
+const ticksPerSecond = 100
+
+// usage is the CPU time, in seconds, that each process has used since its start.
+type usage map[string]float64
+
+// usageOf reads the CPU time of each process of a stack, and of this one.
+func usageOf(ctx context.Context, on *stack.Stack) (usage, error) {
+	pids := map[string]int{self: os.Getpid()}
+	for _, component := range on.Status(ctx) {
+		if component.PID == 0 {
+			return nil, fmt.Errorf("%s has ended; the last lines of %s:\n%s", component.Name, component.LogFile, component.LogTail(20))
+		}
+		pids[component.Name] = component.PID
+	}
+	used := usage{}
+	for name, pid := range pids {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if err != nil {
+			return nil, err
+		}
+		if used[name], err = cpuSeconds(string(stat)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return used, nil
+}
+
+// since returns the CPU time that each process has used since an earlier reading.
+func (u usage) since(earlier usage) usage {
+	used := usage{}
+	for name, seconds := range u {
+		used[name] = seconds - earlier[name]
+	}
+	return used
+}
+
+// cpuSeconds reads the CPU time in user and kernel mode from a line of /proc/PID/stat. The second field is the name of
+// the program in parentheses, which can contain spaces and parentheses; utime and stime are the fields 14 and 15.
+func cpuSeconds(stat string) (float64, error) {
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("unexpected content of /proc/PID/stat: %q", stat)
+	}
+	ticks := 0
+	for _, field := range fields[11:13] {
+		count, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, fmt.Errorf("unexpected CPU time in /proc/PID/stat: %w", err)
+		}
+		ticks += count
+	}
+	return float64(ticks) / ticksPerSecond, nil
+}
+
+// memory is the memory of a process in MiB.
+type memory struct {
+	RSS  float64 `json:"rss"`
+	Most float64 `json:"most"`
+}
+
+// memoryOf reads the memory of a component.
+func memoryOf(ctx context.Context, on *stack.Stack, name string) (memory, error) {
+	for _, component := range on.Status(ctx) {
+		if component.Name == name {
+			status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(component.PID), "status"))
+			return parseMemory(string(status)), err
+		}
+	}
+	return memory{}, nil
+}
+
+// parseMemory reads the memory from /proc/PID/status, which has it in KiB.
+func parseMemory(status string) memory {
+	var m memory
+	for line := range strings.Lines(status) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		size, _ := strconv.ParseFloat(fields[1], 64)
+		switch fields[0] {
+		case "VmRSS:":
+			m.RSS = size / 1024
+		case "VmHWM:":
+			m.Most = size / 1024
+		}
+	}
+	return m
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// result is what one run has measured.
+type result struct {
+	Variant   string `json:"variant"`
+	N         int    `json:"n"`
+	Offerings int    `json:"offerings"`
+	Run       int    `json:"run"`
+
+	// Up runs from the creation of the Pods until all run, and Down from their deletion until nothing is left.
+	Up   phase `json:"up"`
+	Down phase `json:"down"`
+
+	// Memory of Karpenter at the end of the scale-up.
+	Memory memory `json:"memory"`
+
+	// The rest is measured only for this operator.
+
+	// Link is the time from the creation of a Machine until it is linked to a claim. ProviderID is the time from the
+	// creation of a Node until its claim has its provider ID.
+	Link       distribution `json:"link"`
+	ProviderID distribution `json:"providerID"`
+
+	// Requests are those of the operator, and ClaimWrites the writes of NodeClaims that changed something.
+	Requests    []requestCount `json:"requests,omitempty"`
+	ClaimWrites claimWrites    `json:"claimWrites"`
+}
+
+// phase is the scale-up or the scale-down.
+type phase struct {
+	// Seconds until the Pods run, or nothing is left.
+	Seconds float64 `json:"seconds"`
+	// CPU is the CPU time of each process until everything has settled.
+	CPU usage `json:"cpu"`
+}
+
+// each returns a number of requests per claim.
+func (r *result) each(requests int) float64 { return float64(requests) / float64(r.N) }
+
+func (r *result) conflicts() float64 {
+	writes := sum(r.Requests, isMachineWrite)
+	if writes == 0 {
+		return 0
+	}
+	return float64(sum(r.Requests, isMachineConflict)) / float64(writes)
+}
+
+func (r *result) requests() float64 {
+	return r.each(sum(r.Requests, func(requestKind) bool { return true }))
+}
+func (r *result) liveReads() float64 { return r.each(sum(r.Requests, isLiveReadOfClaim)) }
+func (r *result) otherReads() float64 {
+	return r.each(sum(r.Requests, isLiveRead) - sum(r.Requests, isLiveReadOfClaim))
+}
+func (r *result) machineWrites() float64  { return r.each(sum(r.Requests, isMachineWrite)) }
+func (r *result) ownClaimWrites() float64 { return r.each(r.ClaimWrites.Own) }
+func (r *result) claimWrites() float64    { return r.each(sum(r.Requests, isClaimWrite)) }
+
+// cpu returns the CPU seconds per claim of the component in both phases.
+func (r *result) cpu(component string) float64 {
+	return (r.Up.CPU[component] + r.Down.CPU[component]) / float64(r.N)
+}
