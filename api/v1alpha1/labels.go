@@ -77,9 +77,9 @@ const (
 	ReplicasLoweredAtAnnotation = Group + "/replicas-lowered-at"
 
 	// DrainHookAnnotation is Cluster API's pre-drain hook. It is on every Machine that
-	// serves a NodeClaim and on every Machine of a generated MachineDeployment. If a user
-	// or a health check deletes a Machine with a Node, the Machine waits with this hook
-	// until Karpenter has drained the Node. The hook does not block the deletion of a
+	// serves a NodeClaim, until the Machine is marked for deletion. If a user or a health
+	// check deletes a Machine with a Node, the Machine waits with this hook until Karpenter
+	// has drained the Node. The hook does not block the deletion of a
 	// whole Cluster (core/reconcilers/machine/machine_controller.go,
 	// isDeleteNodeAllowed).
 	DrainHookAnnotation = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/karpenter"

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -54,6 +55,10 @@ type CloudProvider struct {
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 	overlays *nodeoverlay.InstanceTypeStore
+
+	// ending has, by UID, the provider IDs of the registered claims that end and whose Machine the cache
+	// has had.
+	ending sync.Map
 }
 
 // New returns the CloudProvider for the served Cluster.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,7 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	if left || errors.Join(errs...) != nil {
 		return errors.Join(errs...)
 	}
+	c.ending.Delete(claim.UID)
 	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
 }
 
@@ -54,19 +56,20 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 	cached := c.clusters.Management.GetClient()
 	machines, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
 	if err != nil || len(machines) > 0 {
+		c.remember(claim, machines)
 		return machines, err
 	}
-	// The cache can lack the newest link. Therefore this reads from the API server, once
-	// for each claim that is deleted and before its finalizer is removed: no machine that
-	// costs money may be left.
-	//
-	// The cache has only the served Cluster's Machines, but the API server has all.
-	// NodeClaims of workload clusters that were restored from one backup can have the same
-	// UID.
-	machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: c.clusters.Cluster.Name}, lifecycle.LinkedTo(claim.UID))
-	if err != nil || len(machines) > 0 {
-		return machines, err
+	if !c.hadItsMachine(claim) {
+		// The cache can lack the newest link. Therefore this reads from the API server before the
+		// claim's finalizer is removed: no machine that costs money may be left.
+		//
+		// The cache has only the served Cluster's Machines, but the API server has all. NodeClaims of
+		// workload clusters that were restored from one backup can have the same UID.
+		machines, err = c.machines(ctx, c.clusters.Management.GetAPIReader(), client.InNamespace(c.clusters.Cluster.Namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: c.clusters.Cluster.Name}, lifecycle.LinkedTo(claim.UID))
+		if err != nil || len(machines) > 0 {
+			return machines, err
+		}
 	}
 	if _, provisional := planner.ParseProvisionalID(claim.Status.ProviderID); provisional || claim.Status.ProviderID == "" {
 		return nil, nil
@@ -78,6 +81,25 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 		}
 	}
 	return machines, err
+}
+
+// remember stores that the cache has had the Machine of a registered claim that ends.
+func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.Machine) {
+	its := func(machine clusterv1.Machine) bool {
+		return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID
+	}
+	if slices.ContainsFunc(machines, its) && snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
+		c.ending.Store(claim.UID, claim.Status.ProviderID)
+	}
+}
+
+// hadItsMachine reports whether the cache of this process has had the Machine of a registered claim,
+// and so has seen since that it no longer exists or was unlinked. Then the cache is not behind with
+// the links of the claim: a registered claim is linked to no second Machine (package nodeclaim), so
+// all its links are older than its Node, and a watch shows writes in their order.
+func (c *CloudProvider) hadItsMachine(claim *karpv1.NodeClaim) bool {
+	providerID, found := c.ending.Load(claim.UID)
+	return found && providerID == claim.Status.ProviderID
 }
 
 // markOrUnlink unlinks a Machine and returns true, or marks it for deletion.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -74,7 +73,7 @@ func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine c
 			Template: clusterv1.MachineTemplateSpec{
 				ObjectMeta: clusterv1.ObjectMeta{
 					Labels:      lo.Assign(template.Spec.Template.Metadata.Labels, labels, selector),
-					Annotations: lo.Assign(template.Spec.Template.Metadata.Annotations, lifecycle.TemplateAnnotations()),
+					Annotations: template.Spec.Template.Metadata.Annotations,
 				},
 				Spec: machine,
 			},

@@ -44,7 +44,8 @@ func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
 // (Cluster API: core/reconcilers/machineset/machineset_deletion_order.go). What infrastructure
 // providers do with marked Machines of a MachinePool is in docs/design/machinepools.md.
 //
-// With drained, Cluster API neither drains the Node nor waits for its volumes, because Karpenter
+// The pre-drain hook is removed in the same write, unless the Machine is being deleted already: then
+// it would disappear before replicas are lowered. With drained, Cluster API neither drains the Node nor waits for its volumes, because Karpenter
 // has drained it or there is nothing to drain. If the Machine was linked, unlinked, marked or deleted
 // since it was read, or has got a Node that is not drained, nothing is written and a conflict is
 // returned.
@@ -62,6 +63,11 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 		marked.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
 	}
 	holdIfPooled(marked)
+	if machine.DeletionTimestamp.IsZero() {
+		// Karpenter has drained its Node, or Cluster API drains it. A Machine that is being deleted
+		// would disappear before replicas are lowered, so it keeps the hook until it is deletable.
+		delete(marked.Annotations, v1alpha1.DrainHookAnnotation)
+	}
 	tests := sameState()
 	if drained && !HasNode(machine) {
 		tests = append(tests, noNode)
@@ -72,8 +78,7 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 	return nil
 }
 
-// Delete deletes a Machine and removes its hooks. The hooks are removed last, because a
-// MachineSet puts the pre-drain hook back on a Machine that is not being deleted.
+// Delete deletes a Machine, unless it is being deleted, and then removes the hooks that it has.
 func Delete(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	if machine.DeletionTimestamp.IsZero() {
 		if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {

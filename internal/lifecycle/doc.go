@@ -21,9 +21,11 @@
 //	          scalableresource marks spare Machines after spareTTL, Machines that another
 //	          controller or a user deletes and that serve no claim, and Machines that have lost
 //	          their instance. Marked Machines are never linked, and replicas do not count them.
+//	          The mark removes the pre-drain hook of a Machine that is not being deleted.
 //	deletable The MachineSets, or the infrastructure provider, have acted on replicas that do not
 //	          count the Machine, so that it is not replaced (see package planner).
-//	deleted   The controller scalableresource deletes it and removes its hooks.
+//	deleted   The MachineSet or the controller scalableresource deletes it, and the latter removes
+//	          the hooks that are left.
 //
 // A Machine with a Node that a user or a health check deletes waits with the pre-drain hook until
 // Karpenter has drained the Node. Then it is marked, and continues as above. A Machine of a
@@ -34,8 +36,9 @@
 // Each write is one request. Its precondition is exactly what the decision depends on: that it is the
 // same Machine, and that it is linked, marked and being deleted as it was when it was read, or not.
 // The API server checks this in the same request (patch.go), and other writes to the Machine cause
-// no conflict. A crash between two
-// writes leaves a Machine in one of the states above, and the next reconcile continues from there:
+// no conflict. A Machine of a MachineDeployment usually gets two writes in its life: its link, and its
+// mark. Its MachineSet deletes it. A crash between two writes leaves a Machine in one of the states
+// above, and the next reconcile continues from there:
 //
 //   - linked, and the claim lacks the provider ID: the claim gets it.
 //   - unlinked, and the claim still exists: the claim is being deleted, and ends.

@@ -14,12 +14,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// TemplateAnnotations returns the annotations that Machines of a generated MachineDeployment have
-// from their creation on.
-func TemplateAnnotations() map[string]string {
-	return map[string]string{v1alpha1.DrainHookAnnotation: ""}
-}
-
 // HoldsInstance reports whether a hook of this operator keeps the instance of a Machine.
 func HoldsInstance(machine *clusterv1.Machine) bool {
 	_, holds := machine.Annotations[v1alpha1.TerminateHookAnnotation]

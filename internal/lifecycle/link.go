@@ -36,10 +36,11 @@ func LinkedTo(claim types.UID) client.ListOption {
 // LinkedToAny selects the Machines that are linked to a claim, whichever that is.
 func LinkedToAny() client.ListOption { return client.HasLabels{v1alpha1.NodeClaimUIDLabel} }
 
-// Link links a Machine to a claim and returns it as the API server has it. The Machine waits
-// with the pre-drain hook until Karpenter has drained its Node, as Machines of generated
-// MachineDeployments do from their creation on. It also gets the given labels: a Machine of an
-// adopted MachineDeployment needs those that generated ones have from their template.
+// Link links a Machine to a claim and returns it as the API server has it. If a user
+// or a health check deletes the Machine, it waits with the pre-drain hook until Karpenter has drained
+// its Node. The hook is not in the template of a MachineDeployment: a MachineSet would put it back
+// after Mark has removed it. The Machine also gets the given labels: one of an adopted
+// MachineDeployment needs those that generated ones have from their template.
 //
 // If the Machine was linked, marked, deleted or created again since it was read, nothing is written
 // and a conflict is returned. Other changes do not matter.

@@ -38,11 +38,12 @@ const (
 	// concurrency is the number of scalable resources that a reconciler works on at once.
 	concurrency = 10
 
-	// Errors are retried after MinRetry, and the delay doubles each time up to MaxRetry.
+	// MinRetry is the time after which an error is retried. It doubles each time up to MaxRetry.
 	// When some causes end, no event of the resource follows: a webhook that rejected a
 	// write, a missing right, or a provider ID that a claim of another resource has. The
 	// maximum of controller-runtime is 1,000 s.
 	MinRetry = 5 * time.Millisecond
+	// MaxRetry is the longest time after which an error is retried.
 	MaxRetry = 15 * time.Second
 )
 
@@ -59,9 +60,9 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
-		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf))).
+		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim), changed(factsOfClaim))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf), changed(factsOfMachine))).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf), changed(factsOfMachineSet))).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }

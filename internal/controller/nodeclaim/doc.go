@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeclaim links Machines to NodeClaims, gives NodeClaims the provider IDs of their
-// Machines, and handles launches that are stalled or have failed.
+// Package nodeclaim links Machines to NodeClaims, and handles launches that are stalled or have
+// failed.
 //
 // One reconcile handles all claims of one scalable resource, because the order of their creation
 // decides which Machine serves which claim (package planner). It runs these steps. An error of a
@@ -10,12 +10,12 @@
 //  1. snapshot.Load reads the resource and computes the plan. newest adds the links that the cache
 //     lacks. Nothing more happens if the Cluster or the resource is paused. For a suspended
 //     resource, unless its Cluster is being deleted, only step 4 runs.
-//  2. writeLinks writes the planned links on the Machines. The API server
-//     writes a link only to a Machine that has none, so two writers cannot give one Machine to two claims. After a crash, the written
-//     links stay and the next reconcile writes the others.
-//  3. propagate writes the provider ID of each Machine to its claim, also if core has put the
-//     provisional ID back from a stale read. After a crash, claims have their provisional ID until
-//     the next reconcile.
+//  2. writeLinks writes the planned links on the Machines, several at once. The API server writes a
+//     link only to a Machine that has none, so two writers cannot give one Machine to two claims.
+//     After a crash, the written links stay and the next reconcile writes the others.
+//  3. resetProviderIDs gives claims that have lost their Machine before their Node has registered
+//     their provisional ID. After a crash, the next reconcile does. The controller providerid gives
+//     claims the IDs of their Machines.
 //  4. deleteLost deletes registered claims whose Machine is being deleted, or whose Node was
 //     removed. After a crash, the next reconcile deletes them.
 //  5. deleteWithCluster deletes claims without a Machine while the Cluster is being deleted. A

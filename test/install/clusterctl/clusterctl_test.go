@@ -99,8 +99,9 @@ func TestClusterctl(t *testing.T) {
 		fewer.Spec.Replicas = new(*d.Spec.Replicas * fewPods / manyPods)
 		g.Expect(s.Workload.Patch(ctx, fewer, client.MergeFrom(&d))).To(Succeed())
 	}
-	await(ctx, t, s, "fewer Pods to run on half of the Nodes", 5*time.Minute, func(c census.Census) bool {
-		return c.Running == fewPods && c.Pods == fewPods && c.Nodes <= most.Nodes/2 && c.Claims == c.Nodes && c.Machines == c.Nodes
+	// Which of the Nodes Karpenter can do without depends on how the Pods were spread over them.
+	await(ctx, t, s, "fewer Pods to run on at most two thirds of the Nodes", 5*time.Minute, func(c census.Census) bool {
+		return c.Running == fewPods && c.Pods == fewPods && c.Nodes <= most.Nodes*2/3 && c.Claims == c.Nodes && c.Machines == c.Nodes
 	})
 	settle(ctx, t, s)
 	operator.Stop()

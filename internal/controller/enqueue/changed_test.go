@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enqueue
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// passes reports whether a predicate passes an update by which an object changes.
+func passes[T client.Object](p predicate.Predicate, object T, change func(T)) bool {
+	changed := object.DeepCopyObject().(T)
+	change(changed)
+	changed.SetResourceVersion("2")
+	return p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: changed})
+}
+
+func set(object conditions.Setter, kind string, status metav1.ConditionStatus, reason string) {
+	conditions.Set(object, metav1.Condition{Type: kind, Status: status, Reason: reason})
+}
+
+func TestMachineChanged(t *testing.T) {
+	machine := &clusterv1.Machine{}
+	set(machine, clusterv1.MachineReadyCondition, metav1.ConditionFalse, "No")
+	set(machine, clusterv1.MachineNodeHealthyCondition, metav1.ConditionUnknown, "Waiting")
+	for name, tc := range map[string]struct {
+		change func(*clusterv1.Machine)
+		want   bool
+	}{
+		"nothing":              {change: func(*clusterv1.Machine) {}},
+		"a finalizer":          {change: func(m *clusterv1.Machine) { m.Finalizers = []string{"x"} }},
+		"a phase":              {change: func(m *clusterv1.Machine) { m.Status.Phase = "Running" }},
+		"an address":           {change: func(m *clusterv1.Machine) { m.Status.Addresses = clusterv1.MachineAddresses{{Address: "::1"}} }},
+		"its bootstrap data":   {change: func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = new("x") }},
+		"another condition":    {change: func(m *clusterv1.Machine) { set(m, clusterv1.MachineReadyCondition, metav1.ConditionTrue, "Yes") }},
+		"a message of kubelet": {change: func(m *clusterv1.Machine) { m.Status.Conditions[0].Message = "since a minute" }},
+
+		"a label":       {want: true, change: func(m *clusterv1.Machine) { m.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"} }},
+		"an annotation": {want: true, change: func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""} }},
+		"an owner": {want: true, change: func(m *clusterv1.Machine) {
+			m.OwnerReferences = []metav1.OwnerReference{{UID: "s", Controller: new(true)}}
+		}},
+		"its deletion":  {want: true, change: func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.Now()) }},
+		"a provider ID": {want: true, change: func(m *clusterv1.Machine) { m.Spec.ProviderID = "sim://m" }},
+		"a Node":        {want: true, change: func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }},
+		"its Node is removed": {want: true, change: func(m *clusterv1.Machine) {
+			set(m, clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)
+		}},
+		"a failure": {want: true, change: func(m *clusterv1.Machine) {
+			set(m, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NoCapacity")
+		}},
+		"a failed bootstrap": {want: true, change: func(m *clusterv1.Machine) {
+			set(m, clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionFalse, "No")
+		}},
+		"its end of a pause":  {want: true, change: func(m *clusterv1.Machine) { set(m, clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused") }},
+		"its first condition": {want: true, change: func(m *clusterv1.Machine) { m.Status.Conditions = nil }},
+		"a terminal failure": {want: true, change: func(m *clusterv1.Machine) {
+			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("no")}} //nolint:staticcheck // Providers set it.
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := passes(changed(factsOfMachine), machine, tc.change); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMachineSetChanged(t *testing.T) {
+	set1 := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	for name, tc := range map[string]struct {
+		change func(*clusterv1.MachineSet)
+		want   bool
+	}{
+		"ready replicas": {change: func(s *clusterv1.MachineSet) { s.Status.ReadyReplicas = new(int32(1)) }},
+		"another condition": {change: func(s *clusterv1.MachineSet) {
+			set(s, clusterv1.MachineSetMachinesReadyCondition, metav1.ConditionTrue, "Ready")
+		}},
+
+		"replicas":                  {want: true, change: func(s *clusterv1.MachineSet) { s.Generation++ }},
+		"it has acted on replicas":  {want: true, change: func(s *clusterv1.MachineSet) { s.Status.ObservedGeneration = 2 }},
+		"it counts another Machine": {want: true, change: func(s *clusterv1.MachineSet) { s.Status.Replicas = new(int32(1)) }},
+		"it is blocked": {want: true, change: func(s *clusterv1.MachineSet) {
+			set(s, clusterv1.MachineSetScalingUpCondition, metav1.ConditionTrue, "ScalingUp")
+		}},
+		"it is marked as an older one": {want: true, change: func(s *clusterv1.MachineSet) {
+			s.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
+		}},
+		"its deletion": {want: true, change: func(s *clusterv1.MachineSet) { s.DeletionTimestamp = new(metav1.Now()) }},
+		"it could not create Machines": {want: true, change: func(s *clusterv1.MachineSet) {
+			s.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{
+				Conditions: clusterv1.Conditions{{Type: clusterv1.MachinesCreatedV1Beta1Condition, Status: "False", Message: "denied"}}, //nolint:staticcheck // No other field has it.
+			}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := passes(changed(factsOfMachineSet), set1, tc.change); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestClaimChanged(t *testing.T) {
+	since := func(c *karpv1.NodeClaim, at time.Time) {
+		for i := range c.Status.Conditions {
+			c.Status.Conditions[i].LastTransitionTime = metav1.NewTime(at)
+		}
+	}
+	claim := &karpv1.NodeClaim{}
+	claim.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "InsufficientCapacity", "")
+	since(claim, time.Unix(0, 0))
+	for name, tc := range map[string]struct {
+		change func(*karpv1.NodeClaim)
+		want   bool
+	}{
+		"another condition": {change: func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized) }},
+		"its Node's name":   {change: func(c *karpv1.NodeClaim) { c.Status.NodeName = "n" }},
+		"a finalizer":       {change: func(c *karpv1.NodeClaim) { c.Finalizers = []string{"x"} }},
+		"a Pod came":        {change: func(c *karpv1.NodeClaim) { c.Status.LastPodEventTime = metav1.Now() }},
+
+		"its launch":       {want: true, change: func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched) }},
+		"its registration": {want: true, change: func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered) }},
+		"a provider ID":    {want: true, change: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "sim://m" }},
+		"its deletion":     {want: true, change: func(c *karpv1.NodeClaim) { c.DeletionTimestamp = new(metav1.Now()) }},
+		"a label":          {want: true, change: func(c *karpv1.NodeClaim) { c.Labels = map[string]string{"a": "b"} }},
+		"another resource": {want: true, change: func(c *karpv1.NodeClaim) { c.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "r"} }},
+		"a stall": {want: true, change: func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonBlocked, "")
+		}},
+		"a second relaunch": {want: true, change: func(c *karpv1.NodeClaim) { since(c, time.Unix(60, 0)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := passes(changed(factsOfClaim), claim, tc.change); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
