@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -51,6 +52,45 @@ func (u usage) since(earlier usage) usage {
 		used[name] = seconds - earlier[name]
 	}
 	return used
+}
+
+// total returns the CPU time of all processes.
+func (u usage) total() float64 {
+	total := 0.0
+	for _, seconds := range u {
+		total += seconds
+	}
+	return total
+}
+
+// The processes are calm if they use less than this part of a core during a sample. With many Nodes they never do,
+// because of heartbeats.
+const (
+	calmCores  = 0.3
+	calmSample = 2 * time.Second
+	calmWithin = 20 * time.Second
+)
+
+// calm waits until the processes of the stack do nearly nothing, but only for a limited time.
+func (t *trial) calm(ctx context.Context) error {
+	began, sampled := time.Now(), time.Now()
+	last, err := usageOf(ctx, t.Stack)
+	if err != nil {
+		return err
+	}
+	return t.Await(ctx, 2*calmWithin, "the processes to be calm", func(ctx context.Context) (bool, string, error) {
+		period := time.Since(sampled)
+		if period < calmSample {
+			return false, "", nil
+		}
+		now, err := usageOf(ctx, t.Stack)
+		if err != nil {
+			return false, "", err
+		}
+		cores := now.since(last).total() / period.Seconds()
+		last, sampled = now, time.Now()
+		return cores < calmCores || time.Since(began) > calmWithin, fmt.Sprintf("they use %.1f cores", cores), nil
+	})
 }
 
 // cpuSeconds reads the CPU time in user and kernel mode from a line of /proc/PID/stat. The second field is the name of
