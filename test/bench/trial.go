@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
@@ -199,9 +200,9 @@ func (t *trial) await(ctx context.Context, what string, sets []tallyName, n int)
 const progressEvery = 10 * time.Second
 
 func describeCounts(counts map[tallyName]int) string {
-	text := ""
+	texts := make([]string, 0, len(tallyNames))
 	for _, name := range tallyNames {
-		text += fmt.Sprintf("%s %d  ", name, counts[name])
+		texts = append(texts, fmt.Sprintf("%s %d", name, counts[name]))
 	}
-	return text
+	return strings.Join(texts, "  ")
 }
