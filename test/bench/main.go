@@ -65,6 +65,9 @@ func run(ctx context.Context, options options, conclude func(options, []result) 
 					return fmt.Errorf("%s with %s Pods: %w", variant.name, size, err)
 				}
 				fmt.Printf("    up %.1f s, down %.1f s\n", measured.Up.Seconds, measured.Down.Seconds)
+				if used := measured.disturbance(); used > disturbing {
+					fmt.Printf("    disturbed: processes that do not belong to it used %.1f cores, so the durations are too long\n", used)
+				}
 				results = append(results, *measured)
 			}
 		}

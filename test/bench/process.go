@@ -7,14 +7,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// self is the name under which this process is listed among those of the stack.
-const self = "this program"
+// Names under which other processes are listed among those of the stack.
+const (
+	self = "this program"
+	// others are all processes that do not belong to a run. If they use much, the durations are too long.
+	others = "everything else"
+)
 
 // ticksPerSecond is the unit of the CPU times in /proc on all architectures of Linux that Go supports.
 const ticksPerSecond = 100
@@ -22,7 +28,7 @@ const ticksPerSecond = 100
 // usage is the CPU time, in seconds, that each process has used since its start.
 type usage map[string]float64
 
-// usageOf reads the CPU time of each process of a stack, and of this one.
+// usageOf reads the CPU time of each process of a stack, of this one, and of all others.
 func usageOf(ctx context.Context, on *stack.Stack) (usage, error) {
 	pids := map[string]int{self: os.Getpid()}
 	for _, component := range on.Status(ctx) {
@@ -41,7 +47,13 @@ func usageOf(ctx context.Context, on *stack.Stack) (usage, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return used, nil
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return nil, err
+	}
+	all, err := busySeconds(string(stat))
+	used[others] = all - used.total()
+	return used, err
 }
 
 // since returns the CPU time that each process has used since an earlier reading.
@@ -53,6 +65,47 @@ func (u usage) since(earlier usage) usage {
 	return used
 }
 
+// total returns the CPU time of the processes of the stack, and of this one.
+func (u usage) total() float64 {
+	total := 0.0
+	for name, seconds := range u {
+		if name != others {
+			total += seconds
+		}
+	}
+	return total
+}
+
+// The processes are calm if they use less than this part of a core during a sample. With many Nodes they never do,
+// because of heartbeats.
+const (
+	calmCores  = 0.3
+	calmSample = 2 * time.Second
+	calmWithin = 20 * time.Second
+)
+
+// calm waits until the processes of the stack do nearly nothing, but only for a limited time.
+func (t *trial) calm(ctx context.Context) error {
+	began, sampled := time.Now(), time.Now()
+	last, err := usageOf(ctx, t.Stack)
+	if err != nil {
+		return err
+	}
+	return t.Await(ctx, 2*calmWithin, "the processes to be calm", func(ctx context.Context) (bool, string, error) {
+		period := time.Since(sampled)
+		if period < calmSample {
+			return false, "", nil
+		}
+		now, err := usageOf(ctx, t.Stack)
+		if err != nil {
+			return false, "", err
+		}
+		cores := now.since(last).total() / period.Seconds()
+		last, sampled = now, time.Now()
+		return cores < calmCores || time.Since(began) > calmWithin, fmt.Sprintf("they use %.1f cores", cores), nil
+	})
+}
+
 // cpuSeconds reads the CPU time in user and kernel mode from a line of /proc/PID/stat. The second field is the name of
 // the program in parentheses, which can contain spaces and parentheses; utime and stime are the fields 14 and 15.
 func cpuSeconds(stat string) (float64, error) {
@@ -60,11 +113,25 @@ func cpuSeconds(stat string) (float64, error) {
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("unexpected content of /proc/PID/stat: %q", stat)
 	}
+	return sumOfTicks(fields[11:13])
+}
+
+// busySeconds reads the CPU time of all processes from the first line of /proc/stat: user, nice and system, then idle
+// and iowait, which do not count, then irq and softirq.
+func busySeconds(stat string) (float64, error) {
+	fields := strings.Fields(stat)
+	if len(fields) < 8 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("unexpected content of /proc/stat: %q", stat)
+	}
+	return sumOfTicks(slices.Concat(fields[1:4], fields[6:8]))
+}
+
+func sumOfTicks(fields []string) (float64, error) {
 	ticks := 0
-	for _, field := range fields[11:13] {
+	for _, field := range fields {
 		count, err := strconv.Atoi(field)
 		if err != nil {
-			return 0, fmt.Errorf("unexpected CPU time in /proc/PID/stat: %w", err)
+			return 0, fmt.Errorf("unexpected CPU time in /proc: %w", err)
 		}
 		ticks += count
 	}

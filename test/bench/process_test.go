@@ -25,3 +25,17 @@ func TestParseMemory(t *testing.T) {
 		t.Errorf("memory (-want +got):\n%s", diff)
 	}
 }
+
+func TestBusySeconds(t *testing.T) {
+	const stat = "cpu  100 20 30 4000 500 6 44 9 0 0\ncpu0 50 10 15 2000 250 3 22 4 0 0\n"
+	if got, err := busySeconds(stat); err != nil || got != 2 {
+		t.Errorf("got %v and %v, want 2 s", got, err)
+	}
+	if _, err := busySeconds("btime 1"); err == nil {
+		t.Error("got no error for a line without times")
+	}
+	used := usage{self: 1, others: 100}
+	if got := used.total(); got != 1 {
+		t.Errorf("got %v, want a total without other processes", got)
+	}
+}

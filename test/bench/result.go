@@ -62,3 +62,11 @@ func (r *result) claimWrites() float64    { return r.each(sum(r.Requests, isClai
 func (r *result) cpu(component string) float64 {
 	return (r.Up.CPU[component] + r.Down.CPU[component]) / float64(r.N)
 }
+
+// disturbing is the number of cores that other processes can use without a warning.
+const disturbing = 0.2
+
+// disturbance returns how many cores were used by processes that do not belong to the run.
+func (r *result) disturbance() float64 {
+	return (r.Up.CPU[others] + r.Down.CPU[others]) / (r.Up.Seconds + r.Down.Seconds)
+}

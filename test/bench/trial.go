@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
@@ -85,6 +86,10 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if err := t.prepare(ctx, t); err != nil {
 		return err
 	}
+	// An API server still works for some seconds after it is ready, and so do others after a phase is complete.
+	if err := t.calm(ctx); err != nil {
+		return err
+	}
 	var err error
 	if t.audited, err = t.auditLog().End(); err != nil {
 		return err
@@ -99,6 +104,14 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if err := t.checkUp(ctx); err != nil {
 		return err
 	}
+	if err := t.calm(ctx); err != nil {
+		return err
+	}
+	late, err := t.requests()
+	if err != nil {
+		return err
+	}
+	up = append(up, late...)
 	down, err := t.phase(ctx, "down", 0, &measured.Down)
 	if err != nil {
 		return err
@@ -116,7 +129,7 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 }
 
 // phase scales to a number of Pods and waits until nothing is left to do. It returns the requests of all
-// clients since the phase before.
+// clients.
 func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) ([]audit.Entry, error) {
 	before, err := usageOf(ctx, t.Stack)
 	if err != nil {
@@ -149,8 +162,12 @@ func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) 
 		return nil, err
 	}
 	measured.CPU = after.since(before)
-	entries, audited, err := t.auditLog().Since(t.audited)
-	t.audited = audited
+	return t.requests()
+}
+
+// requests returns the requests of all clients since the last call.
+func (t *trial) requests() (entries []audit.Entry, err error) {
+	entries, t.audited, err = t.auditLog().Since(t.audited)
 	return entries, err
 }
 
@@ -183,9 +200,9 @@ func (t *trial) await(ctx context.Context, what string, sets []tallyName, n int)
 const progressEvery = 10 * time.Second
 
 func describeCounts(counts map[tallyName]int) string {
-	text := ""
+	texts := make([]string, 0, len(tallyNames))
 	for _, name := range tallyNames {
-		text += fmt.Sprintf("%s %d  ", name, counts[name])
+		texts = append(texts, fmt.Sprintf("%s %d", name, counts[name]))
 	}
-	return text
+	return strings.Join(texts, "  ")
 }
