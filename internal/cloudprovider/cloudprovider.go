@@ -13,10 +13,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/patrickmn/go-cache"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +43,10 @@ const unhealthyToleration = 30 * time.Minute
 
 var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
 
+// rememberedFor is how long CloudProvider remembers a claim that ends, from the last call of Delete
+// that has found its Machine. Core calls Delete every 5 seconds.
+const rememberedFor = 10 * time.Minute
+
 // Every Node of Cluster API starts with a taint that Cluster API removes when it
 // knows the Machine of the Node. Karpenter must not require that Pods tolerate it.
 func init() {
@@ -57,13 +61,14 @@ type CloudProvider struct {
 	overlays *nodeoverlay.InstanceTypeStore
 
 	// ending has, by UID, the provider IDs of the registered claims that end and whose Machine the cache
-	// has had.
-	ending sync.Map
+	// has had. Core calls Delete for the Node and for the claim, so an entry must last until both
+	// have ended.
+	ending *cache.Cache
 }
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock}
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, ending: cache.New(rememberedFor, rememberedFor)}
 }
 
 // WithOverlays makes Create use the prices and capacities of NodeOverlays, like core's

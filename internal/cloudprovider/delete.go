@@ -46,7 +46,6 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	if left || errors.Join(errs...) != nil {
 		return errors.Join(errs...)
 	}
-	c.ending.Delete(claim.UID)
 	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
 }
 
@@ -89,7 +88,7 @@ func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.M
 		return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID
 	}
 	if slices.ContainsFunc(machines, its) && snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
-		c.ending.Store(claim.UID, claim.Status.ProviderID)
+		c.ending.SetDefault(string(claim.UID), claim.Status.ProviderID)
 	}
 }
 
@@ -98,7 +97,7 @@ func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.M
 // the links of the claim: a registered claim is linked to no second Machine (package nodeclaim), so
 // all its links are older than its Node, and a watch shows writes in their order.
 func (c *CloudProvider) hadItsMachine(claim *karpv1.NodeClaim) bool {
-	providerID, found := c.ending.Load(claim.UID)
+	providerID, found := c.ending.Get(string(claim.UID))
 	return found && providerID == claim.Status.ProviderID
 }
 
