@@ -20,6 +20,8 @@ type options struct {
 	profile bool
 	// add is whether the results of earlier runs with other sizes are kept.
 	add bool
+	// stored is whether nothing is measured, and the results of earlier runs are used.
+	stored bool
 	// document is the file that gets the tables; empty for none.
 	document string
 	// dir is the state folder.
@@ -64,6 +66,7 @@ func parseOptions(name string, args []string) (options, error) {
 		flags.IntVar(&runs, "runs", runs, "how often each is measured; the tables have the medians")
 		flags.StringVar(&only, "only", only, "what is measured, separated by commas: kwok, cluster-api and operator; default: all")
 		flags.BoolVar(&chosen.add, "add", false, "keep the results of earlier runs with other sizes")
+		flags.BoolVar(&chosen.stored, "stored", false, "measure nothing, and use the results of earlier runs")
 		flags.StringVar(&chosen.document, "document", "", "Markdown file that gets the tables, such as docs/benchmarks.md")
 	}
 	if err := flags.Parse(args); err != nil {
@@ -76,6 +79,10 @@ func parseOptions(name string, args []string) (options, error) {
 		return chosen, fmt.Errorf("-runs %d: there must be at least one run", runs)
 	}
 	chosen.runs = runs
+	if chosen.stored {
+		chosen.add = true
+		return chosen, nil
+	}
 	for _, n := range counts {
 		for _, o := range offerings {
 			chosen.sizes = append(chosen.sizes, size{n: n, offerings: o})

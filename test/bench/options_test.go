@@ -24,6 +24,7 @@ func TestParseOptions(t *testing.T) {
 		"sizes and runs":    {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1"}, wantSizes: []size{{60, 1}, {60, 20}, {1000, 1}, {1000, 20}}, wantVariants: "kwok cluster-api operator", wantRuns: 1},
 		"one variant":       {args: []string{"-only", "operator"}, wantSizes: []size{{60, 1}, {200, 1}}, wantVariants: "operator", wantRuns: 3},
 		"smoke":             {command: smoke, wantSizes: []size{{30, 1}}, wantVariants: "operator", wantRuns: 1},
+		"stored results":    {args: []string{"-stored"}, wantRuns: 3},
 		"unknown variant":   {args: []string{"-only", "aws"}, wantErrorPart: "there is no such variant"},
 		"no positive size":  {args: []string{"-n", "0"}, wantErrorPart: "not a positive number"},
 		"unexpected":        {args: []string{"now"}, wantErrorPart: `unexpected argument "now"`},

@@ -18,7 +18,8 @@ import (
 // Names under which other processes are listed among those of the stack.
 const (
 	self = "this program"
-	// others are all processes that do not belong to a run. If they use much, the durations are too long.
+	// others are all processes that do not belong to a run, and other virtual machines on the same cores. If they use
+	// much, the durations are too long.
 	others = "everything else"
 )
 
@@ -117,13 +118,13 @@ func cpuSeconds(stat string) (float64, error) {
 }
 
 // busySeconds reads the CPU time of all processes from the first line of /proc/stat: user, nice and system, then idle
-// and iowait, which do not count, then irq and softirq.
+// and iowait, which do not count, then irq, softirq and what other virtual machines have used.
 func busySeconds(stat string) (float64, error) {
 	fields := strings.Fields(stat)
-	if len(fields) < 8 || fields[0] != "cpu" {
+	if len(fields) < 9 || fields[0] != "cpu" {
 		return 0, fmt.Errorf("unexpected content of /proc/stat: %q", stat)
 	}
-	return sumOfTicks(slices.Concat(fields[1:4], fields[6:8]))
+	return sumOfTicks(slices.Concat(fields[1:4], fields[6:9]))
 }
 
 func sumOfTicks(fields []string) (float64, error) {

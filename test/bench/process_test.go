@@ -27,7 +27,7 @@ func TestParseMemory(t *testing.T) {
 }
 
 func TestBusySeconds(t *testing.T) {
-	const stat = "cpu  100 20 30 4000 500 6 44 9 0 0\ncpu0 50 10 15 2000 250 3 22 4 0 0\n"
+	const stat = "cpu  100 20 30 4000 500 6 35 9 0 0\ncpu0 50 10 15 2000 250 3 22 4 0 0\n"
 	if got, err := busySeconds(stat); err != nil || got != 2 {
 		t.Errorf("got %v and %v, want 2 s", got, err)
 	}

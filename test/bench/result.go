@@ -68,5 +68,6 @@ const disturbing = 0.2
 
 // disturbance returns how many cores were used by processes that do not belong to the run.
 func (r *result) disturbance() float64 {
+	// The CPU time is that of the phases until everything has settled, which is a little longer.
 	return (r.Up.CPU[others] + r.Down.CPU[others]) / (r.Up.Seconds + r.Down.Seconds)
 }

@@ -9,7 +9,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	good := func() *result {
-		return &result{N: 10, ClaimWrites: claimWrites{Own: 10, Core: 100}, ProviderID: distribution{P99: 0.5}, Requests: []requestCount{
+		return &result{N: 10, Up: phase{Seconds: 10}, Down: phase{Seconds: 10}, ClaimWrites: claimWrites{Own: 10, Core: 100}, ProviderID: distribution{P99: 0.5}, Requests: []requestCount{
 			{requestKind{"patch", "nodeclaims/status", 200}, 100, 100},
 			{requestKind{"patch", "machines", 200}, 10, 20},
 			{requestKind{"get", "nodeclaims", 200}, 10, 0},
@@ -17,6 +17,11 @@ func TestCheck(t *testing.T) {
 	}
 	if err := check(good()); err != nil {
 		t.Errorf("got %v for a good result", err)
+	}
+	disturbed := good()
+	disturbed.ProviderID.P99, disturbed.Up.CPU = 30, usage{others: 20}
+	if err := check(disturbed); err != nil {
+		t.Errorf("got %v although other processes used a core", err)
 	}
 	for name, tc := range map[string]struct {
 		change func(*result)
@@ -27,8 +32,8 @@ func TestCheck(t *testing.T) {
 			want:   []string{"requests per claim: 1014.00, but at most"},
 		},
 		"live reads": {
-			change: func(r *result) { r.Requests[2].Up = 40 },
-			want:   []string{"live reads of claims, Machines, instances and Nodes per claim: 4.00, but at most"},
+			change: func(r *result) { r.Requests[2].Up = 50 },
+			want:   []string{"live reads of claims, Machines, instances and Nodes per claim: 5.00, but at most"},
 		},
 		"conflicts": {
 			change: func(r *result) { r.Requests[1] = requestCount{requestKind{"patch", "machines", 409}, 10, 0} },
