@@ -125,9 +125,13 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		// that are not filled yet would never be filled, and the manager would wait for them (controller-runtime:
 		// pkg/manager/runnable_group.go).
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
-		}},
+		Cache: cache.Options{
+			// Neither core nor this operator reads the managed fields of objects in the workload cluster.
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
+			},
+		},
 		Controller: ctrlconfig.Controller{
 			EnableWarmup: new(!options.Core.DisableLeaderElection && !options.Core.DisableControllerWarmup),
 		},

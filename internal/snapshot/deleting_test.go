@@ -76,7 +76,7 @@ func TestLoadWithCluster(t *testing.T) {
 				}).
 				Build()}
 			clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

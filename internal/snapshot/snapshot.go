@@ -94,8 +94,10 @@ type Newest func(ctx context.Context, resource string, cached []clusterv1.Machin
 // neither generated nor adopted the resource, whichever claim names it.
 //
 // newest replaces Machines that the caller knows in a later version than the cache; nil if it
-// knows none.
-func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest) (*Snapshot, error) {
+// knows none. leftOut are claims and Machines that are left out, because their link is being written:
+// the caller must have determined them before the call, so that the caches have what was written to
+// others, or newest does.
+func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest, leftOut sets.Set[types.UID]) (*Snapshot, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -121,7 +123,7 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 		}
 		snap.Resource = resource
 	}
-	if err := snap.read(ctx, clusters, newest); err != nil {
+	if err := snap.read(ctx, clusters, newest, leftOut); err != nil {
 		return nil, err
 	}
 	if err := snap.readLimits(ctx, clusters, catalog); err != nil {
@@ -132,13 +134,14 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 }
 
 // read reads what belongs to the resource.
-func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest) error {
+func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest, leftOut sets.Set[types.UID]) error {
 	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
 	claims := &karpv1.NodeClaimList{}
 	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
 	s.Claims = claims.Items
+	s.LeaveOut(leftOut)
 	// After the claims, so that a claim never has the provider ID of a Machine that seems to have none.
 	machines, err := s.listMachines(ctx, management, newest)
 	if err != nil {
@@ -150,6 +153,9 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 		machine := &machines[i]
 		if s.Resource != nil && scalable.KindOfMachine(machine) != s.Resource.Kind() {
 			continue // it belongs to another resource of that name
+		}
+		if leftOut.Has(machine.UID) {
+			continue
 		}
 		s.Machines[machine.Name] = machine
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {

@@ -50,11 +50,9 @@ func newProcess(w *simulation) *process {
 	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}
 	catalog := catalog.New(clusters)
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
-	linker := nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, w.clock, noPods)
-	linker.LinkWriters = 1 // a run must be the same each time
 	p.controllers = append(p.coreControllers(),
 		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, w.clock))},
-		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(linker)},
+		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, w.clock, noPods))},
 		&controller{name: "providerid", keys: p.claimsWithMachine, reconcile: byName(providerid.NewReconciler(clusters))},
 	)
 	for _, c := range p.controllers {

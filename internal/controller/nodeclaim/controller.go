@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,10 +25,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// linkWriters is how many links are written at once. A link is one read and one write, and all claims
-// of a burst usually have one scalable resource, because Karpenter takes the cheapest offering.
-const linkWriters = 20
-
 // Reconciler links the claims of one scalable resource to its Machines.
 type Reconciler struct {
 	clusters      *operator.Clusters
@@ -37,9 +34,8 @@ type Reconciler struct {
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
 
-	// LinkWriters is how many links are written at once. With 1, they are written in their order.
-	LinkWriters int
-
+	// writer writes links; nil if each reconcile writes its own.
+	writer *writer
 	// recent has the Machines whose links may not be in the cache yet.
 	recent recent
 }
@@ -47,14 +43,16 @@ type Reconciler struct {
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the Pods that
 // Karpenter has decided to schedule to the Node of a claim.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf, LinkWriters: linkWriters}
+	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
 }
 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+	r.writer = newWriter()
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters).
 		// A failure is recorded on the template first. The claim is handled when the cache has that.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
+		WatchesRawSource(r.writer.source()).
 		Complete(r)
 }
 
@@ -68,14 +66,18 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile reconciles the claims of the scalable resource of the given name. The failure of one
 // claim does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest)
+	busy := sets.New[types.UID]()
+	if r.writer != nil {
+		busy = r.writer.busy(request.Name)
+	}
+	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest, busy)
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteLost(ctx, snap)
 	}
-	uncertain, err := r.writeLinks(ctx, snap)
+	uncertain, err := r.startLinks(ctx, snap)
 	snap.LeaveOut(uncertain)
 	err = errors.Join(err, r.resetProviderIDs(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
 	again, failed := r.handleFailures(ctx, snap)

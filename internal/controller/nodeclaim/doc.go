@@ -10,9 +10,10 @@
 //  1. snapshot.Load reads the resource and computes the plan. newest adds the links that the cache
 //     lacks. Nothing more happens if the Cluster or the resource is paused. For a suspended
 //     resource, unless its Cluster is being deleted, only step 4 runs.
-//  2. writeLinks writes the planned links on the Machines, several at once. The API server writes a
-//     link only to a Machine that has none, so two writers cannot give one Machine to two claims.
-//     After a crash, the written links stay and the next reconcile writes the others.
+//  2. startLinks starts to write the planned links on the Machines, several at once, and does not wait
+//     for them (writer.go). The API server writes a link only to a Machine that has none, so two
+//     writers cannot give one Machine to two claims. After a crash, the written links stay and the
+//     next reconcile writes the others.
 //  3. resetProviderIDs gives claims that have lost their Machine before their Node has registered
 //     their provisional ID. After a crash, the next reconcile does. The controller providerid gives
 //     claims the IDs of their Machines.
@@ -26,6 +27,6 @@
 //     claim or relaunches it with another offering. After a crash between two of these writes, the
 //     claim still counts as failed, and the next reconcile continues.
 //
-// All of this follows from what the API server has. A process keeps only the Machines that it has
-// linked, until its cache has them (recent.go). A new leader reads all linked Machines once.
+// All of this follows from what the API server has. A process keeps only the links that it is writing,
+// and the Machines that it has linked, until its cache has them (recent.go). A new leader reads all linked Machines once.
 package nodeclaim

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -23,42 +21,46 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// writeLinks writes the links of the plan on the Machines, several at once. It returns the claims whose
-// state differs from the plan because a link could not be written: the claim of that link, and the
-// claim that another writer has linked the Machine to. The plan for other claims does not depend on
-// these links.
-func (r *Reconciler) writeLinks(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
-	var mu sync.Mutex
+// startLinks starts to write the links of the plan, several at once, and does not wait for them. A
+// reconciler without a writer writes them one after the other. It then returns the claims whose state
+// differs from the plan because a link could not be written: the claim of that link, and the claim
+// that another writer has linked the Machine to. The plan for other claims does not depend on these
+// links.
+func (r *Reconciler) startLinks(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
+	left := sets.New[types.UID]()
 	var errs []error
-	uncertain := sets.New[types.UID]()
-	write := func(link planner.Link, machine *clusterv1.Machine) {
-		linked, err := r.writeLink(ctx, snap, machine, link.Claim)
-		other := types.UID("")
-		if linked != nil {
-			r.recent.add(snap.Name, linked)
-		} else {
-			other = r.claimOf(ctx, snap.Name, machine)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if linked != nil {
-			snap.SetLinked(linked)
-			return
-		}
-		uncertain.Insert(link.Claim.UID, other)
-		errs = append(errs, err)
-	}
-	group := errgroup.Group{}
-	group.SetLimit(r.LinkWriters)
 	for _, link := range snap.Plan.Links {
 		machine := snap.Machines[link.Machine]
-		if r.LinkWriters == 1 {
-			write(link, machine)
+		if r.writer != nil {
+			left.Insert(link.Claim.UID)
+			r.writer.start(ctx, snap.Name, link.Claim.UID, machine.UID, func(ctx context.Context) (bool, error) {
+				linked, _, err := r.tryLink(ctx, snap, machine, link.Claim)
+				if err != nil {
+					log.FromContext(ctx).Error(err, "cannot link Machine", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", link.Claim.Name)
+				}
+				return linked != nil, err
+			})
 			continue
 		}
-		group.Go(func() error { write(link, machine); return nil })
+		linked, other, err := r.tryLink(ctx, snap, machine, link.Claim)
+		if linked != nil {
+			snap.SetLinked(linked)
+			continue
+		}
+		left.Insert(link.Claim.UID, other)
+		errs = append(errs, err)
 	}
-	return uncertain, errors.Join(group.Wait(), errors.Join(errs...))
+	return left, errors.Join(errs...)
+}
+
+// tryLink writes a link and returns the linked Machine. If the link could not be written, it returns
+// the claim that the Machine is linked to instead, if any.
+func (r *Reconciler) tryLink(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (linked *clusterv1.Machine, other types.UID, err error) {
+	if linked, err = r.writeLink(ctx, snap, machine, to); linked != nil {
+		r.recent.add(snap.Name, linked)
+		return linked, "", nil
+	}
+	return nil, r.claimOf(ctx, snap.Name, machine), err
 }
 
 // claimOf returns the claim that a Machine is linked to according to the API server. It is called

@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil)
+	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil, nil)
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+)
+
+// eventually waits for a condition that another goroutine fulfills.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// While the link of one claim is being written, others are linked, and neither its claim nor its
+// Machine is linked a second time.
+func TestNoLinkWaitsForAnother(t *testing.T) {
+	w := newWorld(launched("a"), machine("m1"))
+	answer, asked := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	written := map[string]int{}
+	w.patch = func(machine string, do func() error) error {
+		mu.Lock()
+		written[machine]++
+		mu.Unlock()
+		if machine == "m1" {
+			close(asked)
+			<-answer
+		}
+		return do()
+	}
+	r := w.newProcess()
+	r.writer = newWriter()
+	if err := reconcileOnce(t, r); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := w.api.Create(t.Context(), launched("b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.api.Create(t.Context(), machine("m2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := reconcileOnce(t, r); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the link of b", func() bool { return lifecycle.ClaimUID(w.machine(t, "m2")) == "b" })
+	if err := reconcileOnce(t, r); err != nil {
+		t.Fatal(err)
+	}
+	close(answer)
+	eventually(t, "the end of all writes", func() bool { return len(r.writer.busy(resourceName)) == 0 })
+	if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "a" {
+		t.Errorf("Machine m1 is linked to %q, want a", uid)
+	}
+	if written["m1"] != 1 || written["m2"] != 1 {
+		t.Errorf("got %v writes of Machines, want one of each", written)
+	}
+}
+
+// A link that could not be written triggers the next reconcile of its resource, which tries again. It
+// waits longer after each error, and not after a conflict.
+func TestFailedLinksAreTriedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer error
+		waits  bool
+	}{
+		"an error":   {answer: apierrors.NewServiceUnavailable("no"), waits: true},
+		"a conflict": {answer: apierrors.NewConflict(machinesResource, "m1", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(launched("a"), machine("m1"))
+			fail := tc.answer
+			w.patch = func(_ string, do func() error) error {
+				if fail != nil {
+					return fail
+				}
+				return do()
+			}
+			r := w.newProcess()
+			r.writer = newWriter()
+			for range 3 {
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
+				if e := <-r.writer.ended; e.Object.GetName() != resourceName {
+					t.Fatalf("got an event of %s", e.Object.GetName())
+				}
+			}
+			if got := r.writer.retry.NumRequeues(types.UID("a")) > 0; got != tc.waits {
+				t.Errorf("waits longer each time: %t", got)
+			}
+			fail = nil
+			if err := reconcileOnce(t, r); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the link", func() bool { return lifecycle.ClaimUID(w.machine(t, "m1")) == "a" })
+		})
+	}
+}
