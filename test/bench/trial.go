@@ -121,7 +121,9 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if err := t.checkDown(ctx); err != nil {
 		return err
 	}
+	measured.ClusterAPIConflicts = clusterAPIConflicts(up) + clusterAPIConflicts(down)
 	if t.component == stack.Operator {
+		measured.LinkRequest = distributionOf(linkRequests(up))
 		measured.Link = distributionOf(t.timeline.untilLink())
 		measured.ProviderID = distributionOf(t.timeline.untilProviderID())
 		measured.ClaimWrites = t.timeline.claimWrites()
