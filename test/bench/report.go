@@ -100,6 +100,8 @@ var figures = []figure{
 	{"Machine created → link, p90", func(m *result) float64 { return m.Link.P90 }, short},
 	{"Machine created → link, p99", func(m *result) float64 { return m.Link.P99 }, short},
 	{"Machine created → link, max", func(m *result) float64 { return m.Link.Max }, short},
+	{"the same by the API server's times, p50", func(m *result) float64 { return m.LinkRequest.P50 }, short},
+	{"the same by the API server's times, p99", func(m *result) float64 { return m.LinkRequest.P99 }, short},
 	{"Node created → provider ID, p50", func(m *result) float64 { return m.ProviderID.P50 }, short},
 	{"Node created → provider ID, p90", func(m *result) float64 { return m.ProviderID.P90 }, short},
 	{"Node created → provider ID, p99", func(m *result) float64 { return m.ProviderID.P99 }, short},
@@ -111,6 +113,7 @@ var figures = []figure{
 	{"conflicts of these", (*result).conflicts, percent},
 	{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count},
 	{"writes of the claim, with those of Karpenter core", (*result).claimWrites, count},
+	{"conflicts of Cluster API's writes per Machine", (*result).clusterAPIConflicts, count},
 	{"CPU of the operator per claim", func(m *result) float64 { return m.cpu(stack.Operator) }, func(s float64) string { return fmt.Sprintf("%.0f ms", 1000*s) }},
 	{"memory of the operator after the scale-up", func(m *result) float64 { return m.Memory.RSS }, mebibytes},
 	{"most memory of the operator until then", func(m *result) float64 { return m.Memory.Most }, mebibytes},
@@ -135,6 +138,11 @@ func (r *report) costs() string {
 		}
 		t.add(cells...)
 	}
+	cells := []string{"conflicts of Cluster API's writes per Machine, alone"}
+	for _, of := range sizes {
+		cells = append(cells, cell(count)(r.median(of, clusterAPI.name, (*result).clusterAPIConflicts)))
+	}
+	t.add(cells...)
 	return t.String()
 }
 

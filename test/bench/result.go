@@ -16,12 +16,18 @@ type result struct {
 	// Memory of Karpenter at the end of the scale-up.
 	Memory memory `json:"memory"`
 
+	// ClusterAPIConflicts are the writes of Machines by Cluster API that failed because the Machine had changed.
+	ClusterAPIConflicts int `json:"clusterAPIConflicts"`
+
 	// The rest is measured only for this operator.
 
 	// Link is the time from the creation of a Machine until it is linked to a claim. ProviderID is the time from the
 	// creation of a Node until its claim has its provider ID.
 	Link       distribution `json:"link"`
 	ProviderID distribution `json:"providerID"`
+
+	// LinkRequest is the same as Link, but with the times of the API server.
+	LinkRequest distribution `json:"linkRequest"`
 
 	// Requests are those of the operator, and ClaimWrites the writes of NodeClaims that changed something.
 	Requests    []requestCount `json:"requests,omitempty"`
@@ -57,6 +63,8 @@ func (r *result) otherReads() float64 {
 func (r *result) machineWrites() float64  { return r.each(sum(r.Requests, isMachineWrite)) }
 func (r *result) ownClaimWrites() float64 { return r.each(r.ClaimWrites.Own) }
 func (r *result) claimWrites() float64    { return r.each(sum(r.Requests, isClaimWrite)) }
+
+func (r *result) clusterAPIConflicts() float64 { return r.each(r.ClusterAPIConflicts) }
 
 // cpu returns the CPU seconds per claim of the component in both phases.
 func (r *result) cpu(component string) float64 {

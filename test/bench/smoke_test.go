@@ -32,8 +32,8 @@ func TestCheck(t *testing.T) {
 			want:   []string{"requests per claim: 1014.00, but at most"},
 		},
 		"live reads": {
-			change: func(r *result) { r.Requests[2].Up = 50 },
-			want:   []string{"live reads of claims, Machines, instances and Nodes per claim: 5.00, but at most"},
+			change: func(r *result) { r.Requests[2].Up = 70 },
+			want:   []string{"live reads of claims, Machines, instances and Nodes per claim: 7.00, but at most"},
 		},
 		"conflicts": {
 			change: func(r *result) { r.Requests[1] = requestCount{requestKind{"patch", "machines", 409}, 10, 0} },

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,12 +33,14 @@ type timeline struct {
 
 // machineTimes is what happened to a Machine.
 type machineTimes struct {
+	name            string
 	created, linked time.Time
 	claim           types.UID
 }
 
 // claimTimes is what happened to a NodeClaim.
 type claimTimes struct {
+	name    string
 	created time.Time
 	// identified is when it got the provider ID of its Machine.
 	identified time.Time
@@ -155,7 +159,7 @@ func (t *timeline) observeMachine(machine *metav1.PartialObjectMetadata, deleted
 	t.tallies[machinesPresent].set(machine.UID, !deleted, now)
 	times := t.machines[machine.UID]
 	if times == nil {
-		times = &machineTimes{created: now}
+		times = &machineTimes{name: machine.Name, created: now}
 		t.machines[machine.UID] = times
 	}
 	switch claim := lifecycle.ClaimUID(machine); {
@@ -177,7 +181,7 @@ func (t *timeline) observeClaim(claim *karpv1.NodeClaim, deleted bool, now time.
 	t.tallies[claimsInitialized].set(claim.UID, initialized && !deleted, now)
 	times := t.claims[claim.UID]
 	if times == nil {
-		times = &claimTimes{created: now}
+		times = &claimTimes{name: claim.Name, created: now}
 		t.claims[claim.UID] = times
 	}
 	if times.last != nil && times.last.ResourceVersion != claim.ResourceVersion && !deleted {
@@ -232,4 +236,25 @@ func (t *timeline) claimWrites() claimWrites {
 		sum.Core += claim.writes.Core
 	}
 	return sum
+}
+
+// lines lists the times of each Machine and claim, for those who look for the reason of a long time.
+func (t *timeline) lines() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := func(at time.Time) string {
+		if at.IsZero() {
+			return none
+		}
+		return at.Format("15:04:05.000")
+	}
+	var lines []string
+	for _, machine := range t.machines {
+		lines = append(lines, fmt.Sprintf("%s Machine %s linked %s to %s", text(machine.created), machine.name, text(machine.linked), machine.claim))
+	}
+	for uid, claim := range t.claims {
+		lines = append(lines, fmt.Sprintf("%s NodeClaim %s (%s) got %s %s, its Node was created %s", text(claim.created), claim.name, uid, claim.providerID, text(claim.identified), text(t.nodes[claim.providerID])))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
 }

@@ -54,7 +54,9 @@ func measure(ctx context.Context, dir string, of variant, size size, run int, pr
 		return nil, err
 	}
 	measured = &result{Variant: of.name, N: size.n, Offerings: size.offerings, Run: run}
-	if err := t.run(ctx, measured); err != nil {
+	err = t.run(ctx, measured)
+	err = errors.Join(err, os.WriteFile(filepath.Join(on.LogDir(), "timeline.log"), []byte(t.timeline.lines()), 0o600))
+	if err != nil {
 		return nil, fmt.Errorf("%w\nThe logs are in %s", err, on.LogDir())
 	}
 	return measured, nil
@@ -119,7 +121,9 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if err := t.checkDown(ctx); err != nil {
 		return err
 	}
+	measured.ClusterAPIConflicts = clusterAPIConflicts(up) + clusterAPIConflicts(down)
 	if t.component == stack.Operator {
+		measured.LinkRequest = distributionOf(linkRequests(up))
 		measured.Link = distributionOf(t.timeline.untilLink())
 		measured.ProviderID = distributionOf(t.timeline.untilProviderID())
 		measured.ClaimWrites = t.timeline.claimWrites()
