@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 )
 
@@ -59,7 +61,20 @@ func kindOf(entry *audit.Entry) requestKind {
 	if entry.ObjectRef.Subresource != "" {
 		resource += "/" + entry.ObjectRef.Subresource
 	}
+	if ofAllClaims(entry) {
+		resource += " of all claims"
+	}
 	return requestKind{Verb: entry.Verb, Resource: resource, Code: entry.ResponseStatus.Code}
+}
+
+// ofAllClaims reports whether the request lists the Machines of all claims, which the operator does once when it starts.
+func ofAllClaims(entry *audit.Entry) bool {
+	uri, err := url.Parse(entry.RequestURI)
+	if err != nil || entry.Verb != "list" {
+		return false
+	}
+	selector := uri.Query().Get("labelSelector")
+	return strings.Contains(selector, v1alpha1.NodeClaimUIDLabel) && !strings.Contains(selector, v1alpha1.NodeClaimUIDLabel+"=")
 }
 
 // ofInformer reports whether an informer sent the request: a watch, or the list before it, which is the only list with a

@@ -8,19 +8,18 @@ import (
 	"slices"
 )
 
-// bound is what a small run must not exceed. The figures are counts and ratios. They depend on the machine only through
-// conflicts: each one costs a write and two reads, and there are more if the API server is busy.
+// bound is what a small run must not exceed. The figures are counts and ratios, so they hardly depend on the machine.
 type bound struct {
 	figure figure
 	most   float64
 }
 
 var bounds = []bound{
-	{figure{"requests per claim", (*result).requests, count}, 75},
-	{figure{"live reads of claims, Machines, instances and Nodes per claim", (*result).liveReads, count}, 6},
-	{figure{"writes of the Machine per claim", (*result).machineWrites, count}, 5},
-	{figure{"conflicts of the writes of Machines", (*result).conflicts, percent}, 0.4},
-	{figure{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count}, 2},
+	{figure{"requests per claim", (*result).requests, count}, 65},
+	{figure{"live reads of claims, Machines, instances and Nodes per claim", (*result).liveReads, count}, 2},
+	{figure{"writes of the Machine per claim", (*result).machineWrites, count}, 3},
+	{figure{"conflicts of the writes of Machines", (*result).conflicts, percent}, 0.05},
+	{figure{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count}, 1.5},
 }
 
 // durationBounds are bounds with a large margin. They apply unless other processes disturb the run.
