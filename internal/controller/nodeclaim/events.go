@@ -34,13 +34,21 @@ func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering c
 	}
 }
 
+// next describes what happens to a claim whose machine could not be launched.
+func next(claim *karpv1.NodeClaim) string {
+	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; pooled {
+		return "Karpenter chooses another"
+	}
+	return "it is relaunched with another when one fits, because it has no NodePool"
+}
+
 // claimFailed reports on a claim why its machine could not be launched.
 func claimFailed(claim *karpv1.NodeClaim, offering catalog.Key, failed *failure.Failure) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
 		Reason:         string(failed.Kind),
-		Message:        fmt.Sprintf("No machine could be launched with offering %s, so Karpenter chooses another: %s", offering, failed.Message),
+		Message:        fmt.Sprintf("No machine could be launched with offering %s, so %s: %s", offering, next(claim), failed.Message),
 		DedupeValues:   []string{string(claim.UID)},
 	}
 }
@@ -51,7 +59,7 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalo
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,
 		Reason:         string(failed.Kind),
-		Message:        fmt.Sprintf("No machine could be launched for NodeClaim %s with offering %s, so Karpenter chooses another: %s", claim.Name, offering, failed.Message),
+		Message:        fmt.Sprintf("No machine could be launched for NodeClaim %s with offering %s, so %s: %s", claim.Name, offering, next(claim), failed.Message),
 		DedupeValues:   []string{pod.String(), string(claim.UID)},
 	}
 }

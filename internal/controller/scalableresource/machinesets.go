@@ -60,8 +60,10 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 // leaving Machines, and then sets the replicas of the MachineSets.
 func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) error {
 	for _, machine := range snap.Machines {
-		if err := requeue.IgnoreChanged(lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine)); err != nil {
-			return err
+		// Without its hook, the Machine could disappear before the MachineDeployment's replicas are
+		// lowered. The event of the change triggers the next reconcile.
+		if err := lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine); err != nil {
+			return requeue.IgnoreChanged(err)
 		}
 	}
 	// Until the MachineDeployment controller has acted on its replicas, it could overwrite those of

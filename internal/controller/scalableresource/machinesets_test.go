@@ -51,3 +51,42 @@ func TestScaleMachineSets(t *testing.T) {
 		})
 	}
 }
+
+// The replicas of a MachineSet are not lowered before a leaving Machine has its hook: without it, the
+// Machine could disappear too early.
+func TestLoweringWaitsForHooks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		changed bool // the Machine has changed since it was read
+		want    int32
+	}{
+		"the hook is written":                 {want: 0},
+		"the Machine is being deleted by now": {changed: true, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", UID: "1"}}
+			set := fixture.MachineSet("a", "general", 1)
+			machine := fixture.OwnedBy("m", "a")
+			machine.ResourceVersion, machine.Finalizers = "", []string{clusterv1.MachineFinalizer}
+			machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}
+			stored := machine.DeepCopy()
+			if tc.changed {
+				stored.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
+			clusters := fixture.Clusters(set, stored, deployment)
+			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": machine}}
+			snap.MachineSets, snap.Plan.Sets = []clusterv1.MachineSet{*set}, map[string]int32{"a": 0}
+			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), &snap.MachineSets[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := (&Reconciler{clusters: clusters}).scaleEachSet(t.Context(), snap); err != nil {
+				t.Fatal(err)
+			}
+			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+				t.Fatal(err)
+			}
+			if got := *set.Spec.Replicas; got != tc.want {
+				t.Errorf("got %d replicas, want %d", got, tc.want)
+			}
+		})
+	}
+}
