@@ -29,12 +29,14 @@ import (
 func (r *Reconciler) startLinks(ctx context.Context, snap *snapshot.Snapshot) (sets.Set[types.UID], error) {
 	left := sets.New[types.UID]()
 	var errs []error
+	name, labels := snap.Name, scalable.LinkLabels(snap.Resource)
 	for _, link := range snap.Plan.Links {
-		machine := snap.Machines[link.Machine]
 		if r.writer != nil {
 			left.Insert(link.Claim.UID)
-			r.writer.start(ctx, snap.Name, link.Claim.UID, machine.UID, func(ctx context.Context) (bool, error) {
-				linked, _, err := r.tryLink(ctx, snap, machine, link.Claim)
+			// A copy, because the writer would keep all Machines of the snapshot in memory.
+			machine := snap.Machines[link.Machine].DeepCopy()
+			r.writer.start(ctx, name, link.Claim.UID, machine.UID, func(ctx context.Context) (bool, error) {
+				linked, _, err := r.tryLink(ctx, name, labels, machine, link.Claim)
 				if err != nil {
 					log.FromContext(ctx).Error(err, "cannot link Machine", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", link.Claim.Name)
 				}
@@ -42,7 +44,7 @@ func (r *Reconciler) startLinks(ctx context.Context, snap *snapshot.Snapshot) (s
 			})
 			continue
 		}
-		linked, other, err := r.tryLink(ctx, snap, machine, link.Claim)
+		linked, other, err := r.tryLink(ctx, name, labels, snap.Machines[link.Machine], link.Claim)
 		if linked != nil {
 			snap.SetLinked(linked)
 			continue
@@ -55,12 +57,12 @@ func (r *Reconciler) startLinks(ctx context.Context, snap *snapshot.Snapshot) (s
 
 // tryLink writes a link and returns the linked Machine. If the link could not be written, it returns
 // the claim that the Machine is linked to instead, if any.
-func (r *Reconciler) tryLink(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (linked *clusterv1.Machine, other types.UID, err error) {
-	if linked, err = r.writeLink(ctx, snap, machine, to); linked != nil {
-		r.recent.add(snap.Name, linked)
+func (r *Reconciler) tryLink(ctx context.Context, resource string, labels map[string]string, machine *clusterv1.Machine, to planner.Claim) (linked *clusterv1.Machine, other types.UID, err error) {
+	if linked, err = r.writeLink(ctx, labels, machine, to); linked != nil {
+		r.recent.add(resource, linked)
 		return linked, "", nil
 	}
-	return nil, r.claimOf(ctx, snap.Name, machine), err
+	return nil, r.claimOf(ctx, resource, machine), err
 }
 
 // claimOf returns the claim that a Machine is linked to according to the API server. It is called
@@ -79,12 +81,12 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 	return lifecycle.ClaimUID(live)
 }
 
-// writeLink writes a link and returns the linked Machine. It returns nil after an error, or if the
+// writeLink writes a link, and the given labels, and returns the linked Machine. It returns nil after an error, or if the
 // Machine or the claim has changed.
 //
 // It reads the claim from the API server, once in the life of a claim: a claim ends when
 // CloudProvider.Delete finds no Machine, and a link must not be written after that.
-func (r *Reconciler) writeLink(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, to planner.Claim) (*clusterv1.Machine, error) {
+func (r *Reconciler) writeLink(ctx context.Context, labels map[string]string, machine *clusterv1.Machine, to planner.Claim) (*clusterv1.Machine, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: to.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", to.Name, err))
@@ -92,7 +94,7 @@ func (r *Reconciler) writeLink(ctx context.Context, snap *snapshot.Snapshot, mac
 	if claim.UID != to.UID || !claim.DeletionTimestamp.IsZero() || hasOther(claim, machine) {
 		return nil, nil
 	}
-	linked, err := lifecycle.Link(ctx, r.clusters.Management.GetClient(), machine, claim, scalable.LinkLabels(snap.Resource))
+	linked, err := lifecycle.Link(ctx, r.clusters.Management.GetClient(), machine, claim, labels)
 	if err != nil {
 		return nil, requeue.IgnoreChanged(err)
 	}

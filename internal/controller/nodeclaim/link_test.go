@@ -17,7 +17,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 var machinesResource = schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
@@ -236,7 +235,7 @@ func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(machine("m"), live)
-			linked, err := w.newProcess().writeLink(t.Context(), &snapshot.Snapshot{}, w.machine(t, "m"), planner.Claim{UID: "a", Name: "a"})
+			linked, err := w.newProcess().writeLink(t.Context(), nil, w.machine(t, "m"), planner.Claim{UID: "a", Name: "a"})
 			if err != nil || linked != nil {
 				t.Errorf("got %v, %v, want no link", linked, err)
 			}
