@@ -68,9 +68,9 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 		// would disappear before replicas are lowered, so it keeps the hook until it is deletable.
 		delete(marked.Annotations, v1alpha1.DrainHookAnnotation)
 	}
-	tests := sameState()
+	tests := sameState(machine)
 	if drained && !HasNode(machine) {
-		tests = append(tests, noNode)
+		tests = append(tests, noNode(machine))
 	}
 	if err := patch(ctx, management, machine, marked, tests...); err != nil {
 		return fmt.Errorf("marking Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)

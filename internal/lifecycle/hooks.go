@@ -39,7 +39,7 @@ func HoldInstance(ctx context.Context, management client.Client, machine *cluste
 	}
 	held := machine.DeepCopy()
 	hold(held)
-	if err := patch(ctx, management, machine, held, sameAnnotation(v1alpha1.DrainHookAnnotation), sameMark(), sameDeletion); err != nil {
+	if err := patch(ctx, management, machine, held, append(sameDeletion(machine), sameAnnotation(machine, v1alpha1.DrainHookAnnotation), sameMark(machine))...); err != nil {
 		return fmt.Errorf("adding a hook to Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil

@@ -53,7 +53,7 @@ func Link(ctx context.Context, management client.Client, machine *clusterv1.Mach
 	})
 	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
 	holdIfPooled(linked)
-	if err := patch(ctx, management, machine, linked, sameState()...); err != nil {
+	if err := patch(ctx, management, machine, linked, sameState(machine)...); err != nil {
 		return nil, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), claim.Name, err)
 	}
 	return linked, nil
@@ -67,7 +67,7 @@ func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Ma
 	delete(unlinked.Labels, v1alpha1.NodeClaimUIDLabel)
 	delete(unlinked.Annotations, v1alpha1.NodeClaimAnnotation)
 	unlinked.Annotations = lo.Assign(unlinked.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(now)})
-	if err := patch(ctx, management, machine, unlinked, append(sameState(), noNode)...); err != nil {
+	if err := patch(ctx, management, machine, unlinked, append(sameState(machine), noNode(machine))...); err != nil {
 		return fmt.Errorf("unlinking Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil

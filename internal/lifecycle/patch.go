@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,29 +17,26 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
-// A test is something of a Machine that a write depends on, see package precondition.
-type test func(read *clusterv1.Machine) jsonpatch.Operation
+// The tests below are what a write to a Machine depends on, see package precondition.
 
 // sameState tests that the Machine is linked, marked for deletion and being deleted as it was, or
 // not. A Machine that was linked and unlinked in between has another annotation spare-since.
-func sameState() []test {
-	return []test{
-		func(read *clusterv1.Machine) jsonpatch.Operation {
-			return precondition.SameEntry("/metadata/labels", read.Labels, v1alpha1.NodeClaimUIDLabel)
-		},
-		sameAnnotation(v1alpha1.SpareSinceAnnotation), sameMark(), sameDeletion,
-	}
+func sameState(read *clusterv1.Machine) []jsonpatch.Operation {
+	return append(sameDeletion(read), precondition.SameEntry("/metadata/labels", read.Labels, v1alpha1.NodeClaimUIDLabel),
+		sameAnnotation(read, v1alpha1.SpareSinceAnnotation), sameMark(read))
 }
 
-func sameMark() test { return sameAnnotation(v1alpha1.MarkedForDeletionAtAnnotation) }
+func sameMark(read *clusterv1.Machine) jsonpatch.Operation {
+	return sameAnnotation(read, v1alpha1.MarkedForDeletionAtAnnotation)
+}
 
 // sameDeletion tests that a Machine that was not being deleted is still not. A deletion cannot be
 // undone, so of a Machine that was being deleted there is nothing to test.
-func sameDeletion(read *clusterv1.Machine) jsonpatch.Operation {
+func sameDeletion(read *clusterv1.Machine) []jsonpatch.Operation {
 	if !read.DeletionTimestamp.IsZero() {
-		return precondition.SameUID(read)
+		return nil
 	}
-	return precondition.NotDeleted()
+	return []jsonpatch.Operation{precondition.NotDeleted()}
 }
 
 // noNode tests that the Machine has no Node.
@@ -49,25 +47,19 @@ func noNode(read *clusterv1.Machine) jsonpatch.Operation {
 	return precondition.Absent("/status/nodeRef")
 }
 
-func sameAnnotation(key string) test {
-	return func(read *clusterv1.Machine) jsonpatch.Operation {
-		return precondition.SameEntry("/metadata/annotations", read.Annotations, key)
-	}
+func sameAnnotation(read *clusterv1.Machine, key string) jsonpatch.Operation {
+	return precondition.SameEntry("/metadata/annotations", read.Annotations, key)
 }
 
 // patch writes the labels and annotations in which changed differs from the Machine that was read,
 // if that is still the same Machine and passes the tests. Then changed has what the API server has.
 // Otherwise nothing is written, and a conflict is returned.
-func patch(ctx context.Context, management client.Client, read, changed *clusterv1.Machine, tests ...test) error {
-	operations := []jsonpatch.Operation{precondition.SameUID(read)}
-	for _, test := range tests {
-		operations = append(operations, test(read))
-	}
+func patch(ctx context.Context, management client.Client, read, changed *clusterv1.Machine, tests ...jsonpatch.Operation) error {
 	changes, err := difference(read, changed)
 	if err != nil {
 		return err
 	}
-	data, err := precondition.Patch(append(operations, changes...)...)
+	data, err := precondition.Patch(slices.Concat([]jsonpatch.Operation{precondition.SameUID(read)}, tests, changes)...)
 	if err != nil {
 		return err
 	}

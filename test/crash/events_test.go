@@ -13,12 +13,17 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // resources are the scalable resources that a change concerns, as
 // internal/controller/enqueue has it.
 func (p *process) resources(c *change) []string {
+	if c.before != nil && c.after != nil && c.kind != "Cluster" && !enqueue.Changed(c.before, c.after) {
+		return nil
+	}
 	var names []string
 	for _, object := range []client.Object{c.before, c.after} {
 		if object == nil {
@@ -87,24 +92,48 @@ func (p *process) claims(c *change) []string {
 	return nil
 }
 
-// claimsWithMachine are the claims whose provider ID can change: a claim itself, that of a Machine, and
-// that of a Machine whose ID another claim has had.
+// claimsWithMachine are the claims whose provider ID can change, as internal/controller/providerid has
+// it: a claim itself, that of a Machine, and that of a Machine whose ID another claim has had.
 func (p *process) claimsWithMachine(c *change) []string {
-	var names []string
-	for _, object := range []client.Object{c.before, c.after} {
-		switch object := object.(type) {
-		case *clusterv1.Machine:
-			if object != nil {
-				names = append(names, object.Annotations[v1alpha1.NodeClaimAnnotation])
-			}
-		case *karpv1.NodeClaim:
-			if object != nil {
-				names = append(names, c.name)
-				names = append(names, p.servedWith(object.Status.ProviderID)...)
-			}
+	switch c.kind {
+	case "Machine":
+		return p.claimsOfMachine(c)
+	case "NodeClaim":
+		before, _ := c.before.(*karpv1.NodeClaim)
+		after, _ := c.after.(*karpv1.NodeClaim)
+		switch {
+		case before == nil:
+			return []string{c.name}
+		case after == nil:
+			return p.servedWith(before.Status.ProviderID)
+		case before.Status.ProviderID != after.Status.ProviderID:
+			return append(p.servedWith(before.Status.ProviderID), c.name)
+		case hasLaunched(before) != hasLaunched(after):
+			return []string{c.name}
+		}
+	}
+	return nil
+}
+
+// claimsOfMachine are the claims that a Machine was and is linked to, if a change can concern their
+// provider IDs.
+func (p *process) claimsOfMachine(c *change) (names []string) {
+	before, _ := c.before.(*clusterv1.Machine)
+	after, _ := c.after.(*clusterv1.Machine)
+	if before != nil && after != nil && before.Spec.ProviderID == after.Spec.ProviderID &&
+		lifecycle.ClaimUID(before) == lifecycle.ClaimUID(after) && lifecycle.IsLeaving(before) == lifecycle.IsLeaving(after) {
+		return nil
+	}
+	for _, machine := range []*clusterv1.Machine{before, after} {
+		if machine != nil {
+			names = append(names, lifecycle.ClaimName(machine))
 		}
 	}
 	return names
+}
+
+func hasLaunched(claim *karpv1.NodeClaim) bool {
+	return claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue()
 }
 
 // servedWith returns the claims whose Machine has a provider ID.

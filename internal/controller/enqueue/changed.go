@@ -18,19 +18,32 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// The predicates of this file pass the updates of an object that can change a decision: what package
-// snapshot reads of it, and labels and annotations. Cluster API writes a new Machine about nine times
+// Changed reports whether an update of an object can change a decision: whether it changes what package
+// snapshot reads of it, its labels or its annotations. Cluster API writes a new Machine about nine times
 // in its first seconds, and core a new NodeClaim about as often, and each event that passes costs two
 // reconciles of all claims and Machines of the resource.
+func Changed(before, after client.Object) bool {
+	return factsOf(before) != factsOf(after) ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+}
 
-// changed passes updates of a kind of object that change what facts returns.
-func changed[T client.Object, F comparable](facts func(T) F) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isKind := e.ObjectOld.(T)
-		after, isStill := e.ObjectNew.(T)
-		return !isKind || !isStill || facts(before) != facts(after) ||
-			!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
-	}}
+// changed passes the updates for which Changed is true.
+func changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return Changed(e.ObjectOld, e.ObjectNew) }}
+}
+
+// factsOf returns what decisions depend on of an object, as a comparable value. For kinds that it does not
+// know, that is everything.
+func factsOf(object client.Object) any {
+	switch object := object.(type) {
+	case *karpv1.NodeClaim:
+		return factsOfClaim(object)
+	case *clusterv1.Machine:
+		return factsOfMachine(object)
+	case *clusterv1.MachineSet:
+		return factsOfMachineSet(object)
+	}
+	return object.GetResourceVersion()
 }
 
 // condition is what decisions depend on of a condition. The time of its transition follows its status.

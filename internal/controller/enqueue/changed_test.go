@@ -69,7 +69,7 @@ func TestMachineChanged(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := passes(changed(factsOfMachine), machine, tc.change); got != tc.want {
+			if got := passes(changed(), machine, tc.change); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
@@ -104,7 +104,7 @@ func TestMachineSetChanged(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := passes(changed(factsOfMachineSet), set1, tc.change); got != tc.want {
+			if got := passes(changed(), set1, tc.change); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
@@ -141,7 +141,7 @@ func TestClaimChanged(t *testing.T) {
 		"a second relaunch": {want: true, change: func(c *karpv1.NodeClaim) { since(c, time.Unix(60, 0)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := passes(changed(factsOfClaim), claim, tc.change); got != tc.want {
+			if got := passes(changed(), claim, tc.change); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

@@ -60,9 +60,9 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
-		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim), changed(factsOfClaim))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf), changed(factsOfMachine))).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf), changed(factsOfMachineSet))).
+		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }
@@ -142,22 +142,31 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Named enqueues the resource that an event names.
+func Named() handler.TypedEventHandler[string, reconcile.Request] {
+	return handler.TypedFuncs[string, reconcile.Request]{
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) { add(q, e.Object) },
+	}
+}
+
 // named enqueues the resource to which an object belongs, and on an update also the one to
 // which it belonged before.
 func named(resource func(client.Object) string) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(q queue, object client.Object) {
-		if name := resource(object); name != "" {
-			q.AddAfter(request(name), window)
-		}
-	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, resource(e.Object)) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			add(q, e.ObjectOld)
-			add(q, e.ObjectNew)
+			add(q, resource(e.ObjectOld))
+			add(q, resource(e.ObjectNew))
 		},
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { add(q, e.Object) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { add(q, resource(e.Object)) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { add(q, resource(e.Object)) },
+	}
+}
+
+func add(q queue, name string) {
+	if name != "" {
+		q.AddAfter(request(name), window)
 	}
 }

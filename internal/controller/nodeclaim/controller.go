@@ -66,11 +66,15 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // Reconcile reconciles the claims of the scalable resource of the given name. The failure of one
 // claim does not stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return requeue.AfterConflict(r.reconcile(ctx, request.Name))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	busy := sets.New[types.UID]()
 	if r.writer != nil {
-		busy = r.writer.busy(request.Name)
+		busy = r.writer.busy(name)
 	}
-	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), r.newest, busy)
+	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, name, r.clock.Now(), r.newest, busy)
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}

@@ -141,15 +141,12 @@ func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim,
 	return true, nil
 }
 
-// patchStatus writes the status of a claim. It returns false if the claim has changed: its event
-// triggers the next reconcile.
+// patchStatus writes the status of a claim. It returns false if it has written nothing, and a conflict
+// if the claim has changed.
 func (r *Reconciler) patchStatus(ctx context.Context, changed, claim *karpv1.NodeClaim) (bool, error) {
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
-	if requeue.IsChanged(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err)
+		return false, client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
 	}
 	return true, nil
 }

@@ -35,12 +35,12 @@ func (r *Reconciler) startLinks(ctx context.Context, snap *snapshot.Snapshot) (s
 			left.Insert(link.Claim.UID)
 			// A copy, because the writer would keep all Machines of the snapshot in memory.
 			machine := snap.Machines[link.Machine].DeepCopy()
-			r.writer.start(ctx, name, link.Claim.UID, machine.UID, func(ctx context.Context) (bool, error) {
-				linked, _, err := r.tryLink(ctx, name, labels, machine, link.Claim)
+			r.writer.start(ctx, name, link.Claim.UID, machine.UID, func(ctx context.Context) error {
+				_, _, err := r.tryLink(ctx, name, labels, machine, link.Claim)
 				if err != nil {
 					log.FromContext(ctx).Error(err, "cannot link Machine", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", link.Claim.Name)
 				}
-				return linked != nil, err
+				return err
 			})
 			continue
 		}
@@ -81,8 +81,8 @@ func (r *Reconciler) claimOf(ctx context.Context, resource string, machine *clus
 	return lifecycle.ClaimUID(live)
 }
 
-// writeLink writes a link, and the given labels, and returns the linked Machine. It returns nil after an error, or if the
-// Machine or the claim has changed.
+// writeLink writes a link, and the given labels, and returns the linked Machine. It returns nil after
+// an error, or if the Machine or the claim has changed.
 //
 // It reads the claim from the API server, once in the life of a claim: a claim ends when
 // CloudProvider.Delete finds no Machine, and a link must not be written after that.

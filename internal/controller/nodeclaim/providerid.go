@@ -5,14 +5,11 @@ package nodeclaim
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -51,13 +48,6 @@ func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
 func (r *Reconciler) resetProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
-	// The resourceVersion is the precondition, so that nothing is written to another claim of the name.
-	err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
-	if requeue.IsChanged(err) {
-		return nil // its event triggers the next reconcile
-	}
-	if err != nil {
-		return fmt.Errorf("setting the provisional provider ID of NodeClaim %s: %w", claim.Name, err)
-	}
-	return nil
+	_, err := r.patchStatus(ctx, changed, claim)
+	return err
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -52,11 +51,8 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 	if err == nil && next.Annotations[v1alpha1.ScalableResourceAnnotation] == snap.Name {
 		err = r.replaceMachine(ctx, claim, snap)
 	}
-	if requeue.IsChanged(err) {
-		return true, nil // its event triggers the next reconcile
-	}
 	if err != nil {
-		return true, fmt.Errorf("changing the offering of NodeClaim %s from %s to %s: %w", claim.Name, from, to, err)
+		return true, client.IgnoreNotFound(fmt.Errorf("changing the offering of NodeClaim %s from %s to %s: %w", claim.Name, from, to, err))
 	}
 	r.recorder.Publish(claimRelaunched(claim, to, from, failed))
 	log.FromContext(ctx).Info("relaunched NodeClaim", "NodeClaim", claim.Name, "from", from.String(), "to", to.String(), "reason", failed.Message)

@@ -12,14 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
-	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 const (
@@ -37,9 +34,9 @@ const (
 type writer struct {
 	slots chan struct{}
 	retry workqueue.TypedRateLimiter[types.UID]
-	// ended has the resources of links that were not written, which are to be reconciled again. The
-	// event of the Machine does that for written links.
-	ended chan event.TypedGenericEvent[client.Object]
+	// ended has the resource of each link that has ended. It is reconciled again, because the reconciles
+	// in between have left out the claim and the Machine.
+	ended chan event.TypedGenericEvent[string]
 
 	mu sync.Mutex
 	// inFlight has the UIDs of claims and Machines by resource.
@@ -50,16 +47,14 @@ func newWriter() *writer {
 	return &writer{
 		slots:    make(chan struct{}, writers),
 		retry:    workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](enqueue.MinRetry, enqueue.MaxRetry),
-		ended:    make(chan event.TypedGenericEvent[client.Object]),
+		ended:    make(chan event.TypedGenericEvent[string]),
 		inFlight: map[string]map[types.UID]bool{},
 	}
 }
 
-// source returns the events of links that were not written.
+// source returns the events of ended links.
 func (w *writer) source() source.TypedSource[reconcile.Request] {
-	return source.TypedChannel(w.ended, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, resource client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: resource.GetName()}}}
-	}))
+	return source.TypedChannel(w.ended, enqueue.Named())
 }
 
 // busy returns the claims and Machines of a resource whose link is being written.
@@ -69,14 +64,14 @@ func (w *writer) busy(resource string) sets.Set[types.UID] {
 	return sets.New(slices.Collect(maps.Keys(w.inFlight[resource]))...)
 }
 
-// start calls write for the link of a claim and a Machine, and returns at once. write returns whether
-// the link is written; an error makes the writer wait before the next attempt.
-func (w *writer) start(ctx context.Context, resource string, claim, machine types.UID, write func(context.Context) (bool, error)) {
+// start calls write for the link of a claim and a Machine, and returns at once. After an error, the writer
+// waits before the next attempt.
+func (w *writer) start(ctx context.Context, resource string, claim, machine types.UID, write func(context.Context) error) {
 	w.set(resource, true, claim, machine)
 	go func() {
 		w.slots <- struct{}{}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linkTimeout)
-		written, err := write(ctx)
+		err := write(ctx)
 		cancel()
 		<-w.slots
 		if err == nil {
@@ -85,11 +80,7 @@ func (w *writer) start(ctx context.Context, resource string, claim, machine type
 			<-time.After(w.retry.When(claim))
 		}
 		w.set(resource, false, claim, machine)
-		if !written {
-			object := scalable.NewObject(scalable.Kinds()[0])
-			object.SetName(resource)
-			w.ended <- event.TypedGenericEvent[client.Object]{Object: object}
-		}
+		w.ended <- event.TypedGenericEvent[string]{Object: resource}
 	}()
 }
 

@@ -70,8 +70,8 @@ func TestNoLinkWaitsForAnother(t *testing.T) {
 	}
 }
 
-// A link that could not be written triggers the next reconcile of its resource, which tries again. It
-// waits longer after each error, and not after a conflict.
+// The end of a link triggers the next reconcile of its resource, which tries again if the link could not
+// be written. It waits longer after each error, and not after a conflict.
 func TestFailedLinksAreTriedAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer error
@@ -95,8 +95,8 @@ func TestFailedLinksAreTriedAgain(t *testing.T) {
 				if err := reconcileOnce(t, r); err != nil {
 					t.Fatal(err)
 				}
-				if e := <-r.writer.ended; e.Object.GetName() != resourceName {
-					t.Fatalf("got an event of %s", e.Object.GetName())
+				if e := <-r.writer.ended; e.Object != resourceName {
+					t.Fatalf("got an event of %s", e.Object)
 				}
 			}
 			if got := r.writer.retry.NumRequeues(types.UID("a")) > 0; got != tc.waits {
@@ -106,7 +106,10 @@ func TestFailedLinksAreTriedAgain(t *testing.T) {
 			if err := reconcileOnce(t, r); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the link", func() bool { return lifecycle.ClaimUID(w.machine(t, "m1")) == "a" })
+			<-r.writer.ended
+			if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "a" {
+				t.Errorf("Machine m1 is linked to %q, want a", uid)
+			}
 		})
 	}
 }

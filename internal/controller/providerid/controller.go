@@ -21,6 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // concurrency is the number of claims that are reconciled at once. A reconcile is at most one write.
@@ -47,7 +48,6 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 }
 
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
 
@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !found || served.ProviderID == "" || served.ProviderID == claim.Status.ProviderID {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.setProviderID(ctx, claim, served.ProviderID)
+	return requeue.AfterConflict(reconcile.Result{}, r.setProviderID(ctx, claim, served.ProviderID))
 }
 
 // machinesOf returns what the planner needs to know of Machines that are linked to a claim.

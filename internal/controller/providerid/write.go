@@ -16,12 +16,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // setProviderID writes the provider ID, unless another claim has it: two claims with one ID make
-// Karpenter core fail (pkg/controllers/state/cluster.go, cleanupNodeClaim).
+// Karpenter core fail (pkg/controllers/state/cluster.go, cleanupNodeClaim). It returns a conflict if the
+// claim has changed.
 func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim, want string) error {
 	workload := r.clusters.Workload.GetClient()
 	others := &karpv1.NodeClaimList{}
@@ -44,11 +44,8 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	}
 	err = workload.Status().Patch(ctx, changed, patch)
 	claims := schema.GroupResource{Group: apis.Group, Resource: "nodeclaims"}
-	if err = precondition.Conflict(claims, claim.Name, err); requeue.IsChanged(err) {
-		return nil // its event triggers the next reconcile
-	}
-	if err != nil {
-		return fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err)
+	if err = precondition.Conflict(claims, claim.Name, err); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err))
 	}
 	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
 	return nil

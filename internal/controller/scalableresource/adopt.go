@@ -17,7 +17,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -74,7 +73,7 @@ func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDep
 	}
 	adopted := scalable.Adopt(resource, machines.Items, template, offering)
 	if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, requeue.IgnoreChanged(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
+		return false, client.IgnoreNotFound(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
 	}
 	log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "unmanagedReplicas", lo.FromPtr(resource.Spec.Replicas))
 	return true, nil
@@ -104,7 +103,7 @@ func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (
 	}
 	resource := snap.Resource
 	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.EndAdoption(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, requeue.IgnoreChanged(fmt.Errorf("ending the adoption of %s: %w", resource, err))
+		return false, client.IgnoreNotFound(fmt.Errorf("ending the adoption of %s: %w", resource, err))
 	}
 	log.FromContext(ctx).Info("ended the adoption of scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -31,7 +30,7 @@ func (r *Reconciler) annotate(ctx context.Context, snap *snapshot.Snapshot) (boo
 	changed := resource.DeepCopy()
 	changed.SetAnnotations(annotations)
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, requeue.IgnoreChanged(fmt.Errorf("setting the annotations of %s: %w", resource, err))
+		return false, client.IgnoreNotFound(fmt.Errorf("setting the annotations of %s: %w", resource, err))
 	}
 	log.FromContext(ctx).Info("set annotations from template", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil

@@ -82,10 +82,14 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 
 // Reconcile reconciles the scalable resource of the given name.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if adopted, err := r.adopt(ctx, request.Name); err != nil || adopted {
+	return requeue.AfterConflict(r.reconcile(ctx, request.Name))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	if adopted, err := r.adopt(ctx, name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, request.Name, r.clock.Now(), nil, nil)
+	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, name, r.clock.Now(), nil, nil)
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
@@ -145,7 +149,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 		if err == nil {
 			log.FromContext(ctx).Info("deleted empty scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 		}
-		return reconcile.Result{}, requeue.IgnoreChanged(err)
+		return reconcile.Result{}, err
 	}
 	before, after := resource.Replicas(), changed.Replicas()
 	if equal(resource, changed) {
@@ -181,7 +185,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 // claims fail after launchTimeout.
 func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
 	if !raises || requeue.IsChanged(err) {
-		return reconcile.Result{}, requeue.IgnoreChanged(err)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	log.FromContext(ctx).Error(err, "cannot raise replicas")
 	result := reconcile.Result{RequeueAfter: createAgainAfter}

@@ -90,7 +90,7 @@ func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason
 		return nil
 	}
 	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return requeue.IgnoreChanged(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
+		return client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, t
 	changed := claim.DeepCopy()
 	changed.Annotations = to.Annotate(claim.Annotations)
 	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return requeue.IgnoreChanged(fmt.Errorf("changing the scalable resource of NodeClaim %s to %s: %w", claim.Name, to.Resource, err))
+		return client.IgnoreNotFound(fmt.Errorf("changing the scalable resource of NodeClaim %s to %s: %w", claim.Name, to.Resource, err))
 	}
 	log.FromContext(ctx).Info("changed the scalable resource of NodeClaim, because its template has changed", "NodeClaim", claim.Name, "resource", to.Resource)
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -47,18 +48,18 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 	for _, name := range slices.Sorted(maps.Keys(snap.Machines)) {
 		machine := snap.Machines[name]
 		if snap.IsLost(machine) {
-			errs = append(errs, requeue.IgnoreChanged(lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true)))
+			errs = append(errs, client.IgnoreNotFound(lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true)))
 		}
 		if !lifecycle.IsLeaving(machine) {
 			continue
 		}
 		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
 			// Cluster API drains nothing then, but honors pre-terminate hooks.
-			errs = append(errs, requeue.IgnoreChanged(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 			continue
 		}
 		if !lifecycle.IsMarked(machine) {
-			errs = append(errs, requeue.IgnoreChanged(r.markDeleted(ctx, snap, machine)))
+			errs = append(errs, client.IgnoreNotFound(r.markDeleted(ctx, snap, machine)))
 			continue
 		}
 		ready := current && deletable.Has(machine.Name)
@@ -66,7 +67,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 			again = requeue.Soonest(left, again)
 			continue
 		}
-		errs = append(errs, requeue.IgnoreChanged(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+		errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 	}
 	return again, errors.Join(errs...)
 }
@@ -81,9 +82,9 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 		switch {
 		case machine.DeletionTimestamp.IsZero():
 		case lifecycle.IsMarked(machine):
-			errs = append(errs, requeue.IgnoreChanged(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 		default:
-			errs = append(errs, requeue.IgnoreChanged(r.markDeleted(ctx, snap, machine)))
+			errs = append(errs, client.IgnoreNotFound(r.markDeleted(ctx, snap, machine)))
 		}
 	}
 	return errors.Join(errs...)

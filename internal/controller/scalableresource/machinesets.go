@@ -14,7 +14,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -52,8 +51,7 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event triggers the next reconcile
 	}
-	_, err = r.setMachineSetReplicas(ctx, &sets[0], replicas)
-	return err
+	return r.setMachineSetReplicas(ctx, &sets[0], replicas)
 }
 
 // scaleEachSet takes those steps of planner.MachineSets that update does not take: it adds hooks to
@@ -61,9 +59,9 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) error {
 	for _, machine := range snap.Machines {
 		// Without its hook, the Machine could disappear before the MachineDeployment's replicas are
-		// lowered. The event of the change triggers the next reconcile.
+		// lowered.
 		if err := lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine); err != nil {
-			return requeue.IgnoreChanged(err)
+			return client.IgnoreNotFound(err)
 		}
 	}
 	// Until the MachineDeployment controller has acted on its replicas, it could overwrite those of
@@ -89,7 +87,7 @@ func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, at
 		if !known || target == has || target > has && sum-has+target > atMost {
 			continue
 		}
-		if written, err := r.setMachineSetReplicas(ctx, &sets[i], target); err != nil || !written {
+		if err := r.setMachineSetReplicas(ctx, &sets[i], target); err != nil {
 			return err
 		}
 		sum += target - has
@@ -97,18 +95,14 @@ func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, at
 	return nil
 }
 
-// setMachineSetReplicas sets the replicas of a MachineSet. It returns false if the MachineSet has
-// changed: its event triggers the next reconcile.
-func (r *Reconciler) setMachineSetReplicas(ctx context.Context, set *clusterv1.MachineSet, replicas int32) (bool, error) {
+// setMachineSetReplicas sets the replicas of a MachineSet. It returns a conflict if the MachineSet has
+// changed.
+func (r *Reconciler) setMachineSetReplicas(ctx context.Context, set *clusterv1.MachineSet, replicas int32) error {
 	changed := set.DeepCopy()
 	changed.Spec.Replicas = &replicas
-	err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{}))
-	if requeue.IsChanged(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
+	if err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err))
 	}
 	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
-	return true, nil
+	return nil
 }

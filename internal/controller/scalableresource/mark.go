@@ -19,7 +19,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -47,7 +46,7 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot)
 		} else if err = lifecycle.Unlink(ctx, management, machine, snap.Now); err == nil {
 			logger.Info("unlinked Machine that serves no NodeClaim")
 		}
-		errs = append(errs, requeue.IgnoreChanged(err))
+		errs = append(errs, client.IgnoreNotFound(err))
 	}
 	return errors.Join(errs...)
 }

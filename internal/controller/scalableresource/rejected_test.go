@@ -38,7 +38,7 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 	}{
 		"the webhook does not answer":   {err: apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")), again: createAgainAfter},
 		"a policy rejects them":         {err: apierrors.NewForbidden(resource, "x", errors.New("too many")), again: createAgainAfter, refused: true},
-		"another writer has changed it": {err: apierrors.NewConflict(resource, "x", errors.New("changed"))},
+		"another writer has changed it": {err: apierrors.NewConflict(resource, "x", errors.New("changed")), again: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
@@ -62,7 +62,7 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tc.again != 0 && result.RequeueAfter != tc.again {
+			if result.RequeueAfter != tc.again {
 				t.Errorf("the next attempt is after %s, want %s", result.RequeueAfter, tc.again)
 			}
 			after := &karpv1.NodeClaim{}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -40,7 +39,7 @@ func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (boo
 		changed := object.DeepCopyObject().(client.Object)
 		changed.SetAnnotations(lo.Assign(object.GetAnnotations(), wrong))
 		err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
-		if err = requeue.IgnoreChanged(err); err != nil {
+		if err = client.IgnoreNotFound(err); err != nil {
 			errs = append(errs, fmt.Errorf("setting the times of %T %s to now: %w", object, client.ObjectKeyFromObject(object), err))
 		}
 	}
