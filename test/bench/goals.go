@@ -20,31 +20,29 @@ type goal struct {
 // at is a size with one offering.
 func at(n int) size { return size{n: n, offerings: 1} }
 
-// ofOperator returns a figure of the operator.
-func ofOperator(of size, figure func(*result) float64) func(*report) (float64, bool) {
-	return func(r *report) (float64, bool) { return r.median(of, operator.name, figure) }
+// ofOperator is a goal for a figure of the operator at a size with one offering.
+func ofOperator(f figure, n int, limit float64) goal {
+	return goal{fmt.Sprintf("%s, at %d Pods", f.name, n), limit, f.format,
+		func(r *report) (float64, bool) { return r.median(at(n), operator.name, f.of) }}
 }
 
-// most returns the highest figure of the operator, of all sizes.
-func most(figure func(*result) float64) func(*report) (float64, bool) {
-	return func(r *report) (highest float64, measured bool) {
+// ofAnySize is a goal for a figure of the operator at all sizes.
+func ofAnySize(f figure, limit float64) goal {
+	return goal{f.name + ", any size", limit, f.format, func(r *report) (highest float64, measured bool) {
 		for i, of := range r.operatorSizes() {
-			if value, _ := r.median(of, operator.name, figure); i == 0 || value > highest {
+			if value, _ := r.median(of, operator.name, f.of); i == 0 || value > highest {
 				highest, measured = value, true
 			}
 		}
 		return highest, measured
-	}
+	}}
 }
 
-func linkP99(m *result) float64       { return m.Link.P99 }
-func providerIDP99(m *result) float64 { return m.ProviderID.P99 }
-
 var goals = []goal{
-	{"Machine created → link, p99 at 200 Pods", 1, short, ofOperator(at(200), linkP99)},
-	{"Machine created → link, p99 at 1000 Pods", 2, short, ofOperator(at(1000), linkP99)},
-	{"Node created → provider ID, p99 at 200 Pods", 1, short, ofOperator(at(200), providerIDP99)},
-	{"Node created → provider ID, p99 at 1000 Pods", 2, short, ofOperator(at(1000), providerIDP99)},
+	ofOperator(linkP99, 200, 1),
+	ofOperator(linkP99, 1000, 2),
+	ofOperator(providerIDP99, 200, 1),
+	ofOperator(providerIDP99, 1000, 2),
 	{"200 Pods until all run, ratio", 0.9, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsUp) }},
 	{"200 Pods deleted until nothing is left, ratio", 1.1, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsDown) }},
 	{"CPU of the operator per claim at 1000 Pods, in relation to 200", 1.3, count, func(r *report) (float64, bool) {
@@ -56,10 +54,10 @@ var goals = []goal{
 		}
 		return many / few, true
 	}},
-	{"writes of the Machine per claim, any size", 2, count, most((*result).machineWrites)},
-	{"writes of the claim by the operator's own code, any size", 2, count, most((*result).ownClaimWrites)},
-	{"live reads of claims, Machines, instances and Nodes per claim, any size", 1, count, most((*result).liveReads)},
-	{"conflicts of the writes of Machines, any size", 0.01, percent, most((*result).conflicts)},
+	ofAnySize(machineWrites, 2),
+	ofAnySize(ownClaimWrites, 2),
+	ofAnySize(liveReads, 1),
+	ofAnySize(conflicts, 0.01),
 }
 
 // goals lists which goals are reached.

@@ -94,24 +94,35 @@ type figure struct {
 	format func(float64) string
 }
 
+// Figures for which there is a goal or a bound.
+var (
+	linkP99        = figure{"Machine created → link, p99", func(m *result) float64 { return m.Link.P99 }, short}
+	providerIDP99  = figure{"Node created → provider ID, p99", func(m *result) float64 { return m.ProviderID.P99 }, short}
+	allRequests    = figure{"requests per claim", (*result).requests, count}
+	liveReads      = figure{"live reads of claims, Machines, instances and Nodes per claim", (*result).liveReads, count}
+	machineWrites  = figure{"writes of the Machine per claim", (*result).machineWrites, count}
+	conflicts      = figure{"conflicts of the writes of Machines", (*result).conflicts, percent}
+	ownClaimWrites = figure{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count}
+)
+
 // figures are what is measured only for this operator.
 var figures = []figure{
 	{"Machine created → link, p50", func(m *result) float64 { return m.Link.P50 }, short},
 	{"Machine created → link, p90", func(m *result) float64 { return m.Link.P90 }, short},
-	{"Machine created → link, p99", func(m *result) float64 { return m.Link.P99 }, short},
+	linkP99,
 	{"Machine created → link, max", func(m *result) float64 { return m.Link.Max }, short},
 	{"the same by the API server's times, p50", func(m *result) float64 { return m.LinkRequest.P50 }, short},
 	{"the same by the API server's times, p99", func(m *result) float64 { return m.LinkRequest.P99 }, short},
 	{"Node created → provider ID, p50", func(m *result) float64 { return m.ProviderID.P50 }, short},
 	{"Node created → provider ID, p90", func(m *result) float64 { return m.ProviderID.P90 }, short},
-	{"Node created → provider ID, p99", func(m *result) float64 { return m.ProviderID.P99 }, short},
+	providerIDP99,
 	{"Node created → provider ID, max", func(m *result) float64 { return m.ProviderID.Max }, short},
-	{"requests per claim", (*result).requests, count},
-	{"live reads of claims, Machines, instances and Nodes per claim", (*result).liveReads, count},
+	allRequests,
+	liveReads,
 	{"other live reads per claim", (*result).otherReads, count},
-	{"writes of the Machine per claim", (*result).machineWrites, count},
-	{"conflicts of these", (*result).conflicts, percent},
-	{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count},
+	machineWrites,
+	conflicts,
+	ownClaimWrites,
 	{"writes of the claim, with those of Karpenter core", (*result).claimWrites, count},
 	{"conflicts of Cluster API's writes per Machine", (*result).clusterAPIConflicts, count},
 	{"CPU of the operator per claim", func(m *result) float64 { return m.cpu(stack.Operator) }, func(s float64) string { return fmt.Sprintf("%.0f ms", 1000*s) }},

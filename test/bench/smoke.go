@@ -15,17 +15,15 @@ type bound struct {
 }
 
 var bounds = []bound{
-	{figure{"requests per claim", (*result).requests, count}, 65},
-	{figure{"live reads of claims, Machines, instances and Nodes per claim", (*result).liveReads, count}, 2},
-	{figure{"writes of the Machine per claim", (*result).machineWrites, count}, 3},
-	{figure{"conflicts of the writes of Machines", (*result).conflicts, percent}, 0.05},
-	{figure{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count}, 1.5},
+	{allRequests, 65},
+	{liveReads, 2},
+	{machineWrites, 3},
+	{conflicts, 0.05},
+	{ownClaimWrites, 1.5},
 }
 
 // durationBounds are bounds with a large margin. They apply unless other processes disturb the run.
-var durationBounds = []bound{
-	{figure{"Node created → provider ID, p99", providerIDP99, short}, 3},
-}
+var durationBounds = []bound{{providerIDP99, 3}}
 
 // concludeSmoke returns an error that names each bound that a result exceeds.
 func concludeSmoke(_ options, results []result) error {

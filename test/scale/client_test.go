@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -99,7 +100,7 @@ func (s *store) List(_ context.Context, list client.ObjectList, options ...clien
 	var result []runtime.Object
 	for _, object := range found {
 		object := object.(client.Object)
-		if given.LabelSelector != nil && !given.LabelSelector.Matches(labelsOf(object)) {
+		if given.LabelSelector != nil && !given.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 			continue
 		}
 		if given.UnsafeDisableDeepCopy == nil || !*given.UnsafeDisableDeepCopy {
@@ -108,18 +109,6 @@ func (s *store) List(_ context.Context, list client.ObjectList, options ...clien
 		result = append(result, object)
 	}
 	return meta.SetList(list, result)
-}
-
-// labelsOf are the labels of an object.
-type labels map[string]string
-
-func labelsOf(object client.Object) labels { return object.GetLabels() }
-
-func (l labels) Has(label string) bool   { _, found := l[label]; return found }
-func (l labels) Get(label string) string { return l[label] }
-func (l labels) Lookup(label string) (string, bool) {
-	value, found := l[label]
-	return value, found
 }
 
 func (s *store) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }
