@@ -117,6 +117,8 @@ var figures = []figure{
 	{"Node created → provider ID, p90", func(m *result) float64 { return m.ProviderID.P90 }, short},
 	providerIDP99,
 	{"Node created → provider ID, max", func(m *result) float64 { return m.ProviderID.Max }, short},
+	{"linked Machine has its provider ID → claim has it, p50", func(m *result) float64 { return m.SinceMachine.P50 }, short},
+	{"linked Machine has its provider ID → claim has it, p99", func(m *result) float64 { return m.SinceMachine.P99 }, short},
 	allRequests,
 	liveReads,
 	{"other live reads per claim", (*result).otherReads, count},

@@ -22,9 +22,10 @@ type result struct {
 	// The rest is measured only for this operator.
 
 	// Link is the time from the creation of a Machine until it is linked to a claim. ProviderID is the time from the
-	// creation of a Node until its claim has its provider ID.
-	Link       distribution `json:"link"`
-	ProviderID distribution `json:"providerID"`
+	// creation of a Node until its claim has its provider ID, and SinceMachine from the linked Machine's provider ID.
+	Link         distribution `json:"link"`
+	ProviderID   distribution `json:"providerID"`
+	SinceMachine distribution `json:"sinceMachine"`
 
 	// LinkRequest is the same as Link, but with the times of the API server.
 	LinkRequest distribution `json:"linkRequest"`

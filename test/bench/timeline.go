@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -36,6 +37,8 @@ type machineTimes struct {
 	name            string
 	created, linked time.Time
 	claim           types.UID
+	// identified is when Cluster API set its provider ID.
+	identified time.Time
 }
 
 // claimTimes is what happened to a NodeClaim.
@@ -152,8 +155,8 @@ func (t *timeline) observeInstance(instance *metav1.PartialObjectMetadata, delet
 	t.tallies[instancesPresent].set(instance.UID, !deleted, now)
 }
 
-// observeMachine records a version of the metadata of a Machine.
-func (t *timeline) observeMachine(machine *metav1.PartialObjectMetadata, deleted bool, now time.Time) {
+// observeMachine records a version of a Machine.
+func (t *timeline) observeMachine(machine *clusterv1.Machine, deleted bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tallies[machinesPresent].set(machine.UID, !deleted, now)
@@ -161,6 +164,9 @@ func (t *timeline) observeMachine(machine *metav1.PartialObjectMetadata, deleted
 	if times == nil {
 		times = &machineTimes{name: machine.Name, created: now}
 		t.machines[machine.UID] = times
+	}
+	if times.identified.IsZero() && machine.Spec.ProviderID != "" {
+		times.identified = now
 	}
 	switch claim := lifecycle.ClaimUID(machine); {
 	case claim == "" || claim == times.claim:
@@ -226,6 +232,26 @@ func (t *timeline) untilProviderID() []time.Duration {
 	return durations
 }
 
+// sinceMachine returns how long each claim had no provider ID although its Machine was linked and had one: what remains
+// of untilProviderID without the time that Cluster API needs.
+func (t *timeline) sinceMachine() []time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var durations []time.Duration
+	for _, machine := range t.machines {
+		claim := t.claims[machine.claim]
+		if claim == nil || claim.identified.IsZero() || machine.identified.IsZero() {
+			continue
+		}
+		known := machine.identified
+		if machine.linked.After(known) {
+			known = machine.linked
+		}
+		durations = append(durations, claim.identified.Sub(known))
+	}
+	return durations
+}
+
 // claimWrites returns the sum of the writes of all claims.
 func (t *timeline) claimWrites() claimWrites {
 	t.mu.Lock()
@@ -250,7 +276,7 @@ func (t *timeline) lines() string {
 	}
 	var lines []string
 	for _, machine := range t.machines {
-		lines = append(lines, fmt.Sprintf("%s Machine %s linked %s to %s", text(machine.created), machine.name, text(machine.linked), machine.claim))
+		lines = append(lines, fmt.Sprintf("%s Machine %s linked %s to %s, got its provider ID %s", text(machine.created), machine.name, text(machine.linked), machine.claim, text(machine.identified)))
 	}
 	for uid, claim := range t.claims {
 		lines = append(lines, fmt.Sprintf("%s NodeClaim %s (%s) got %s %s, its Node was created %s", text(claim.created), claim.name, uid, claim.providerID, text(claim.identified), text(t.nodes[claim.providerID])))

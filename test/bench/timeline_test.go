@@ -21,8 +21,8 @@ import (
 // second returns a time.
 func second(n int) time.Time { return time.Unix(int64(n), 0) }
 
-func machineVersion(uid, claim string) *metav1.PartialObjectMetadata {
-	machine := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
+func machineVersion(uid, claim string) *clusterv1.Machine {
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
 	if claim != "" {
 		machine.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: claim}
 	}
@@ -49,8 +49,11 @@ func TestTimeline(t *testing.T) {
 	timeline := newTimeline()
 	timeline.observeMachine(machineVersion("m", ""), false, second(10))
 	timeline.observeMachine(machineVersion("m", "c"), false, second(12))
-	timeline.observeMachine(machineVersion("m", "c"), false, second(15)) // another change
-	timeline.observeMachine(machineVersion("n", ""), false, second(11))  // it stays spare
+	identified := machineVersion("m", "c")
+	identified.Spec.ProviderID = "sim://m"
+	timeline.observeMachine(identified, false, second(15))
+	timeline.observeMachine(identified, false, second(17))              // another change
+	timeline.observeMachine(machineVersion("n", ""), false, second(11)) // it stays spare
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "n"}, Spec: corev1.NodeSpec{ProviderID: "sim://m"}}
 	timeline.observeNode(node, false, second(20))
 	timeline.observeNode(node, false, second(25))
@@ -62,6 +65,9 @@ func TestTimeline(t *testing.T) {
 	}
 	if diff := cmp.Diff([]time.Duration{3 * time.Second}, timeline.untilProviderID()); diff != "" {
 		t.Errorf("until provider ID (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]time.Duration{8 * time.Second}, timeline.sinceMachine()); diff != "" {
+		t.Errorf("since the Machine had its provider ID (-want +got):\n%s", diff)
 	}
 	if err := timeline.checkRelinks(); err != nil {
 		t.Errorf("got %v although no link was changed", err)

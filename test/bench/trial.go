@@ -126,6 +126,7 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 		measured.LinkRequest = distributionOf(linkRequests(up))
 		measured.Link = distributionOf(t.timeline.untilLink())
 		measured.ProviderID = distributionOf(t.timeline.untilProviderID())
+		measured.SinceMachine = distributionOf(t.timeline.sinceMachine())
 		measured.ClaimWrites = t.timeline.claimWrites()
 		measured.Requests = requestCounts(operatorAgent, up, down)
 	}

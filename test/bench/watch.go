@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,8 +24,8 @@ import (
 
 // observe fills a timeline until the context ends. It returns when all watches have begun.
 //
-// The watches must cost little, because they run on the measured machine. Therefore they receive only the metadata of
-// Machines and simulated machines, which have the largest and most frequent changes.
+// The watches must cost little, because they run on the measured machine. Therefore that of simulated machines receives
+// only the metadata.
 func observe(ctx context.Context, on *stack.Stack) (*timeline, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", on.Kubeconfig())
 	if err != nil {
@@ -42,21 +41,17 @@ func observe(ctx context.Context, on *stack.Stack) (*timeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	instances := &metav1.PartialObjectMetadataList{}
+	instances.SetGroupVersionKind(infrav1.GroupVersion.WithKind("SimulatedMachineList"))
 	t := newTimeline()
 	inNamespace := client.InNamespace(stack.ClusterNamespace)
 	return t, errors.Join(
 		follow(ctx, c, &corev1.PodList{}, &corev1.Pod{}, t.observePod, inNamespace),
 		follow(ctx, c, &corev1.NodeList{}, &corev1.Node{}, t.observeNode),
 		follow(ctx, c, &karpv1.NodeClaimList{}, &karpv1.NodeClaim{}, t.observeClaim),
-		follow(ctx, c, metadataList(clusterv1.GroupVersion, "Machine"), &metav1.PartialObjectMetadata{}, t.observeMachine, inNamespace),
-		follow(ctx, c, metadataList(infrav1.GroupVersion, "SimulatedMachine"), &metav1.PartialObjectMetadata{}, t.observeInstance, inNamespace),
+		follow(ctx, c, &clusterv1.MachineList{}, &clusterv1.Machine{}, t.observeMachine, inNamespace),
+		follow(ctx, c, instances, &metav1.PartialObjectMetadata{}, t.observeInstance, inNamespace),
 	)
-}
-
-func metadataList(version schema.GroupVersion, kind string) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(version.WithKind(kind + "List"))
-	return list
 }
 
 // follow calls a function with each version of the objects of a kind.

@@ -21,10 +21,20 @@ func (f folder) logs() string         { return f.path("logs") }
 func (f folder) pids() string         { return f.path("pids") }
 func (f folder) kwok() string         { return f.path("kwok") }
 func (f folder) certificates() string { return f.path("certificates") }
+func (f folder) accounts() string     { return f.path("accounts") }
 func (f folder) record() string       { return f.path("stack.json") }
 func (f folder) kubeconfig() string   { return f.path("kubeconfig") }
 func (f folder) managementKubeconfig() string {
 	return f.path("management.kubeconfig")
+}
+
+// workloadAccount and managementAccount are the kubeconfigs of a process's service account.
+func (f folder) workloadAccount(name string) string {
+	return filepath.Join(f.accounts(), name+".kubeconfig")
+}
+
+func (f folder) managementAccount(name string) string {
+	return filepath.Join(f.accounts(), name+".management.kubeconfig")
 }
 
 // create creates the folders of a new stack and deletes the logs of an earlier one.
@@ -46,7 +56,7 @@ func (f folder) create() error {
 func (f folder) clear() error {
 	var errs []error
 	for _, path := range []string{
-		f.kubeconfig(), f.managementKubeconfig(), f.certificates(), f.kwok(), f.pids(),
+		f.kubeconfig(), f.managementKubeconfig(), f.accounts(), f.certificates(), f.kwok(), f.pids(),
 		// It is removed last: while it exists, an interrupted clear is found and finished.
 		f.record(),
 	} {

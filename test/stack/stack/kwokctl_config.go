@@ -77,6 +77,11 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 				{Key: "advertise-address", Value: localhost},
 				// A rotated audit log would lack requests.
 				{Key: "audit-log-maxsize", Value: "0"},
+				// With disableQPSLimits, kwokctl turns this off. With the default of 600 requests at once, the watches of
+				// an API server with two cores are up to ten seconds late during a burst.
+				{Key: "enable-priority-and-fairness", Value: "true", Override: true},
+				{Key: "max-requests-inflight", Value: "40", Override: true},
+				{Key: "max-mutating-requests-inflight", Value: "20", Override: true},
 			}},
 			// There is one of each. With a lease, it would end if a killed API server takes long to restart.
 			{Name: ControllerManager, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},

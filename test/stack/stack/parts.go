@@ -25,10 +25,19 @@ func (b *builder) startControlPlanes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.WriteFile(b.ManagementKubeconfig(), data, 0o600), b.connect())
+		if err := os.WriteFile(b.ManagementKubeconfig(), data, 0o600); err != nil {
+			return err
+		}
+	} else {
+		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
+		if err := b.startControlPlane(ctx, management); err != nil {
+			return err
+		}
 	}
-	management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
-	return errors.Join(b.startControlPlane(ctx, management), b.connect())
+	if err := b.connect(); err != nil {
+		return err
+	}
+	return b.createAccounts(ctx)
 }
 
 func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error {
@@ -138,7 +147,7 @@ func (b *builder) startClusterAPI(ctx context.Context) error {
 	ports := b.take(2)
 	return b.start(ctx, b.ownComponent(ClusterAPI, ports[0], nil,
 		b.opts.binary(binClusterAPI),
-		"--kubeconfig="+b.ManagementKubeconfig(),
+		"--kubeconfig="+b.state.managementAccount(ClusterAPI),
 		fmt.Sprintf("--webhook-port=%d", b.hooks.port),
 		"--webhook-cert-dir="+b.state.certificates(),
 		"--health-addr="+address(ports[0]),
@@ -154,8 +163,8 @@ func (b *builder) startInfrastructure(ctx context.Context) error {
 	port := b.take(1)[0]
 	return b.start(ctx, b.ownComponent(Infrastructure, port, nil,
 		b.opts.binary(binInfrastructure),
-		"--kubeconfig="+b.ManagementKubeconfig(),
-		"--workload-kubeconfig="+b.Kubeconfig(),
+		"--kubeconfig="+b.state.managementAccount(Infrastructure),
+		"--workload-kubeconfig="+b.state.workloadAccount(Infrastructure),
 		"--health-addr="+address(port),
 	))
 }
@@ -165,10 +174,10 @@ func (b *builder) startOperator(ctx context.Context) error {
 	if b.opts.KwokInstanceTypes != "" {
 		return b.startKarpenterKwok(ctx, ports)
 	}
-	env := []string{"KUBECONFIG=" + b.Kubeconfig()}
+	env := []string{"KUBECONFIG=" + b.state.workloadAccount(Operator)}
 	command := append([]string{
 		b.opts.binary(binOperator),
-		"--cluster-api-kubeconfig=" + b.ManagementKubeconfig(),
+		"--cluster-api-kubeconfig=" + b.state.managementAccount(Operator),
 		"--cluster-name=" + ClusterName,
 		"--cluster-namespace=" + ClusterNamespace,
 		"--bind-address=" + localhost,
@@ -193,7 +202,7 @@ func (b *builder) startKarpenterKwok(ctx context.Context, ports []int) error {
 		fmt.Sprintf("--metrics-port=%d", ports[1]),
 		"--disable-leader-election=true",
 	}, b.opts.OperatorArgs...)
-	env := []string{"KUBECONFIG=" + b.Kubeconfig()}
+	env := []string{"KUBECONFIG=" + b.state.workloadAccount(KarpenterKwok)}
 	return b.start(ctx, b.ownComponent(KarpenterKwok, ports[0], env, command...))
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// serviceAccounts is the group of all service accounts.
+const serviceAccounts = "system:serviceaccounts"
+
+// createAccounts gives each process that is not part of a control plane its own service account, as in a real cluster.
+// The API server divides the requests that it works on among its users, except for members of system:masters, which
+// have no limit (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/).
+func (b *builder) createAccounts(ctx context.Context) error {
+	if err := os.MkdirAll(b.state.accounts(), 0o700); err != nil {
+		return err
+	}
+	clusters := map[string]client.Client{b.ManagementKubeconfig(): b.Management}
+	if b.opts.Separate {
+		clusters[b.Kubeconfig()] = b.Workload
+	}
+	for _, c := range clusters {
+		// What the operator may do is tested in the integration tests.
+		if err := c.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "stack"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: serviceAccounts}},
+		}); err != nil {
+			return fmt.Errorf("giving service accounts their rights: %w", err)
+		}
+	}
+	var errs []error
+	for _, name := range []string{ClusterAPI, Infrastructure, Operator, KarpenterKwok} {
+		errs = append(errs,
+			writeKubeconfigAs(name, b.Kubeconfig(), b.state.workloadAccount(name)),
+			writeKubeconfigAs(name, b.ManagementKubeconfig(), b.state.managementAccount(name)))
+	}
+	return errors.Join(errs...)
+}
+
+// writeKubeconfigAs writes a copy of a kubeconfig whose users act as a service account.
+func writeKubeconfigAs(account, from, to string) error {
+	config, err := clientcmd.LoadFromFile(from)
+	if err != nil {
+		return err
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "system:serviceaccount:" + ClusterNamespace + ":" + account
+		user.ImpersonateGroups = []string{serviceAccounts, "system:authenticated"}
+	}
+	return clientcmd.WriteToFile(*config, to)
+}
