@@ -37,9 +37,6 @@ func (w *simulation) machineDeployments() {
 		if after := model.MachineDeployment(lo.FromPtr(deployment.Spec.Replicas), before, lo.FromPtr(set.Status.Replicas)); after != before {
 			current := w.server.head["MachineSet"][set.Name].DeepCopyObject().(*clusterv1.MachineSet)
 			current.Spec.Replicas = &after
-			if now := replicasOf(w.server.head["MachineDeployment"][name]); int(after) < now {
-				w.ledger.lowered = now - int(after)
-			}
 			w.server.put(current)
 		}
 		deployment.Status.Replicas = lo.ToPtr(lo.FromPtr(set.Status.Replicas))

@@ -23,9 +23,6 @@ type ledger struct {
 	// asked are surplus Machines that our process requested, or spare ones that it marked for
 	// deletion while a claim waited: its caches were behind.
 	asked int
-	// lowered is by how much a MachineSet's replicas were last set too low, because the cache of
-	// Cluster API lacked those of its MachineDeployment.
-	lowered int
 	// handed counts Machines that were unlinked and linked to another claim, which needs no new
 	// Machine.
 	handed int
@@ -69,10 +66,6 @@ func (w *simulation) noteRemoval(m *clusterv1.Machine, sees view) {
 	}
 	// A MachineSet removes Machines without a Node first, and a provider any.
 	if w.ledger.surplus > w.ledger.lost && (!m.Status.NodeRef.IsDefined() || w.scaling.kind == v1alpha1.ScalableResourceKindMachinePool) {
-		w.ledger.excused[m.Name] = true
-	}
-	if w.ledger.lowered > 0 && !m.Status.NodeRef.IsDefined() {
-		w.ledger.lowered--
 		w.ledger.excused[m.Name] = true
 	}
 	for name, object := range sees["Machine"] {

@@ -29,6 +29,8 @@ type mutant struct {
 	hidden func(actor, kind string, options client.ListOptions) bool
 	// cached returns whether a read from the API server is answered from the cache.
 	cached func(actor string, object any) bool
+	// read changes an object that was read from the API server.
+	read func(client.Object)
 	// caught is the run that is known to find it.
 	caught string
 }
@@ -64,10 +66,18 @@ var mutants = []mutant{{
 	},
 }, {
 	name:   "reads from the cache whether a claim that ends has a Machine",
-	caught: "MachineDeployment/race_and_delete/stale=15",
+	caught: "MachinePool/spare/all=38",
 	cached: func(actor string, object any) bool {
 		_, machines := object.(*clusterv1.MachineList)
 		return machines && actor != "nodeclaim"
+	},
+}, {
+	name:   "passes on replicas that the MachineDeployment controller has not observed",
+	caught: "MachineDeployment/slow_end/peers=59",
+	read: func(object client.Object) {
+		if deployment, is := object.(*clusterv1.MachineDeployment); is {
+			deployment.Status.ObservedGeneration = deployment.Generation
+		}
 	},
 }}
 
@@ -129,6 +139,13 @@ func (p *process) mutated(c client.WithWatch) client.WithWatch {
 		return c.List(ctx, list, options...)
 	}
 	return interceptor.NewClient(c, funcs)
+}
+
+// changeRead applies a mutant to an object that was read from the API server.
+func (w *simulation) changeRead(object client.Object) {
+	if w.mutant != nil && w.mutant.read != nil {
+		w.mutant.read(object)
+	}
 }
 
 // answersFromCache reports whether a mutant answers a read from the API server from the

@@ -159,7 +159,11 @@ func (r apiReader) Get(ctx context.Context, key client.ObjectKey, object client.
 	if r.process.simulation.answersFromCache(object) {
 		return r.process.client.Get(ctx, key, object, options...)
 	}
-	return r.process.read(object, key.Name, func() error { return r.Reader.Get(ctx, key, object, options...) })
+	err := r.process.read(object, key.Name, func() error { return r.Reader.Get(ctx, key, object, options...) })
+	if err == nil {
+		r.process.simulation.changeRead(object)
+	}
+	return err
 }
 
 func (r apiReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {

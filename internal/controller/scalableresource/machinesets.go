@@ -27,8 +27,10 @@ import (
 // a new claim would wait for eleven seconds.
 //
 // It reads the MachineDeployment from the API server first, so that the MachineSet never gets more
-// than the MachineDeployment has. No other controller changes its replicas meanwhile. This only
-// saves time: if it fails, the MachineDeployment controller does it.
+// than the MachineDeployment has. No other controller changes its replicas meanwhile. The
+// MachineDeployment controller must have observed these replicas: if its cache had lower ones, it
+// would lower the MachineSet again, which would delete Machines that exist by then. This only saves
+// time: if it fails, the MachineDeployment controller does it.
 func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapshot, replicas int32) error {
 	if snap.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
 		return nil
@@ -48,6 +50,7 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
 	}
 	if deployment.UID != snap.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
+		deployment.Status.ObservedGeneration < deployment.Generation ||
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event triggers the next reconcile
 	}

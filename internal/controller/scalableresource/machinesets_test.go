@@ -19,21 +19,24 @@ import (
 )
 
 // Raised replicas are passed on to the MachineSet only if the API server has them on the same
-// MachineDeployment, and not on another one of the same name.
+// MachineDeployment, and not on another one of the same name, and if Cluster API has observed them.
 func TestScaleMachineSets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		uid      types.UID
 		replicas int32
+		observed int64
 		want     int32
 	}{
-		"the MachineDeployment has them":   {uid: "1", replicas: 3, want: 3},
-		"it has other replicas by now":     {uid: "1", replicas: 2, want: 1},
-		"another one of its name has them": {uid: "2", replicas: 3, want: 1},
+		"the MachineDeployment has them":           {uid: "1", replicas: 3, observed: 7, want: 3},
+		"Cluster API may not have seen them yet":   {uid: "1", replicas: 3, observed: 6, want: 1},
+		"it has other replicas by now":             {uid: "1", replicas: 2, observed: 7, want: 1},
+		"another one of its name has them already": {uid: "2", replicas: 3, observed: 7, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", UID: "1"}}
 			live := deployment.DeepCopy()
 			live.UID, live.Spec.Replicas = tc.uid, &tc.replicas
+			live.Generation, live.Status.ObservedGeneration = 7, tc.observed
 			set := fixture.MachineSet("a", "general", 1)
 			clusters := fixture.Clusters(set)
 			cached := clusters.Management.GetClient()
