@@ -54,7 +54,7 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event triggers the next reconcile
 	}
-	return r.setMachineSetReplicas(ctx, &sets[0], replicas)
+	return client.IgnoreNotFound(r.setMachineSetReplicas(ctx, &sets[0], replicas))
 }
 
 // scaleEachSet takes those steps of planner.MachineSets that update does not take: it adds hooks to
@@ -91,7 +91,7 @@ func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, at
 			continue
 		}
 		if err := r.setMachineSetReplicas(ctx, &sets[i], target); err != nil {
-			return err
+			return client.IgnoreNotFound(err)
 		}
 		sum += target - has
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) setMachineSetReplicas(ctx context.Context, set *clusterv1.M
 	changed := set.DeepCopy()
 	changed.Spec.Replicas = &replicas
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err))
+		return fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
 	}
 	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
 	return nil
