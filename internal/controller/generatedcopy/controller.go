@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -89,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	watched := r.watch(ctx, template, resources)
 	again, err := r.keepCopies(ctx, request.Name, template, resources)
-	return reconcile.Result{RequeueAfter: again}, errors.Join(watched, err)
+	return requeue.AfterConflict(reconcile.Result{RequeueAfter: again}, errors.Join(watched, err))
 }
 
 // watch watches the kinds that a template and its scalable resources refer to, and those of what

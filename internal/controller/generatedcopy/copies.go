@@ -108,7 +108,7 @@ func usersOf(resources []*scalable.Resource) map[copyKey][]*scalable.Resource {
 }
 
 // keepCopy sets the owners of one copy, or deletes it if nothing refers to it and it is as old as
-// grace.
+// grace. It returns a conflict if the copy has changed.
 func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstructured, users []*scalable.Resource, grace time.Duration) (time.Duration, error) {
 	if object.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -128,7 +128,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 		if err == nil {
 			log.FromContext(ctx).Info("deleted unused object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
 		}
-		return 0, requeue.IgnoreChanged(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	annotations, err := r.annotationsOf(ctx, object)
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 	changed := object.DeepCopy()
 	changed.SetOwnerReferences(owners)
 	changed.SetAnnotations(annotations)
-	return 0, requeue.IgnoreChanged(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
+	return 0, client.IgnoreNotFound(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
 }
 
 // annotationsOf returns the annotations that a copy should have: what Cluster API reads

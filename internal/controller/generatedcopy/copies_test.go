@@ -3,6 +3,8 @@
 package generatedcopy
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
@@ -144,5 +148,46 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The watch of copies drops updates that change owners only, so no event may follow a conflict.
+func TestReconcileTriesAConflictAgain(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(served.Namespace)
+	object.SetName("copy")
+	object.SetLabels(scalable.GeneratedLabels(served, "general"))
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: served.Namespace, Name: "deployment", UID: "d", Labels: scalable.GeneratedLabels(served, "general"),
+	}}
+	deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "copy"}
+	conflicts := 1
+	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, deployment,
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if conflicts > 0 {
+				conflicts--
+				return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), errors.New("changed"))
+			}
+			return c.Patch(ctx, object, patch, opts...)
+		}}).Build()
+	clusters := &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}, Workload: fixture.Cluster{Client: management}}
+	r := NewReconciler(clusters, nil, clocktesting.NewFakeClock(time.Now()))
+	r.kinds = enqueue.NewKinds(nil, nil, kind)
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}
+	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter == 0 {
+		t.Fatalf("after a conflict: got %v and %v, want another reconcile", result, err)
+	}
+	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 0 {
+		t.Fatalf("got %v and %v, want no further reconcile", result, err)
+	}
+	if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	if len(object.GetOwnerReferences()) != 1 {
+		t.Errorf("got owners %v, want the MachineDeployment", object.GetOwnerReferences())
 	}
 }
