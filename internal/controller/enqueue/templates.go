@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -95,7 +94,6 @@ func Now(templates func(context.Context, client.Object) []string) handler.EventH
 
 // Later enqueues the templates of an object at the end of templateWindow.
 func Later(templates func(context.Context, client.Object) []string) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, q queue, object client.Object) {
 		for _, name := range templates(ctx, object) {
 			q.AddAfter(request(name), templateWindow)

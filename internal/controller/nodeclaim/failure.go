@@ -52,9 +52,8 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 			if marking {
 				continue // one mark is enough for all claims of the offering
 			}
-			retry, err := r.markUnavailable(ctx, claim, failed, snap)
-			marking, again = true, requeue.Soonest(retry, again)
-			errs = append(errs, err)
+			marking = true
+			errs = append(errs, r.markUnavailable(ctx, claim, failed, snap))
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:
@@ -93,13 +92,10 @@ func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Sn
 	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.Now)
 }
 
-// markAgainAfter is the time after which a mark is written again after a conflict. Other offerings
-// of the template can fail at the same time.
-const markAgainAfter = time.Second
-
 // markUnavailable marks a claim's offering as unavailable. The event of that write triggers the
-// next reconcile. It returns the time until the next attempt; zero if the mark is written.
-func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (time.Duration, error) {
+// next reconcile. It returns a conflict if the template has changed: other offerings can fail at the
+// same time.
+func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
 	offering := catalog.KeyOf(claim)
 	mark := v1alpha1.UnavailableOffering{
 		InstanceType: offering.InstanceType,
@@ -112,16 +108,16 @@ func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClai
 	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, snap.Now)
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(snap.Template, client.MergeFromWithOptimisticLock{}))
 	if requeue.IsChanged(err) {
-		return markAgainAfter, nil
+		return client.IgnoreNotFound(err)
 	}
 	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	if err != nil {
 		// If the write fails again, the claims are replaced nevertheless, and their successors get
 		// other offerings.
 		r.catalog.Mark(snap.Template, mark, snap.Now)
-		return 0, fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
+		return fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
 	}
-	return 0, nil
+	return nil
 }
 
 // recordFailure writes the failure on the claim and reports it with events. It returns false if
