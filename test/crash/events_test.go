@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -108,7 +109,7 @@ func (p *process) claimsWithMachine(c *change) []string {
 			return p.servedWith(before.Status.ProviderID)
 		case before.Status.ProviderID != after.Status.ProviderID:
 			return append(p.servedWith(before.Status.ProviderID), c.name)
-		case hasLaunched(before) != hasLaunched(after):
+		case providerid.ClaimChanged(before, after):
 			return []string{c.name}
 		}
 	}
@@ -120,8 +121,7 @@ func (p *process) claimsWithMachine(c *change) []string {
 func (p *process) claimsOfMachine(c *change) (names []string) {
 	before, _ := c.before.(*clusterv1.Machine)
 	after, _ := c.after.(*clusterv1.Machine)
-	if before != nil && after != nil && before.Spec.ProviderID == after.Spec.ProviderID &&
-		lifecycle.ClaimUID(before) == lifecycle.ClaimUID(after) && lifecycle.IsLeaving(before) == lifecycle.IsLeaving(after) {
+	if before != nil && after != nil && !providerid.MachineChanged(before, after) {
 		return nil
 	}
 	for _, machine := range []*clusterv1.Machine{before, after} {
@@ -130,10 +130,6 @@ func (p *process) claimsOfMachine(c *change) (names []string) {
 		}
 	}
 	return names
-}
-
-func hasLaunched(claim *karpv1.NodeClaim) bool {
-	return claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue()
 }
 
 // servedWith returns the claims whose Machine has a provider ID.
