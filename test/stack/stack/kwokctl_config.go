@@ -77,8 +77,8 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 				{Key: "advertise-address", Value: localhost},
 				// A rotated audit log would lack requests.
 				{Key: "audit-log-maxsize", Value: "0"},
-				// With disableQPSLimits, kwokctl turns this off. With the default of 600 requests at once, the watches of
-				// an API server with two cores are up to ten seconds late during a burst.
+				// With disableQPSLimits, kwokctl turns this off. Without a limit of the requests at once, the watches of an
+				// API server with two cores are up to ten seconds late during a burst. The default of 600 is for larger ones.
 				{Key: "enable-priority-and-fairness", Value: "true", Override: true},
 				{Key: "max-requests-inflight", Value: "40", Override: true},
 				{Key: "max-mutating-requests-inflight", Value: "20", Override: true},
