@@ -20,6 +20,10 @@ const (
 	// its kind needs. The operator does not look up a Secret.
 	ConditionBootstrapReady = "BootstrapReady"
 
+	// ConditionVersionReady reports which Kubernetes version new Machines get, and why.
+	// It is False if Cluster API or Kubernetes does not allow that version in the Cluster.
+	ConditionVersionReady = "VersionReady"
+
 	// ConditionInstanceTypesReady reports whether at least one instance type can be
 	// offered.
 	ConditionInstanceTypesReady = "InstanceTypesReady"
@@ -44,6 +48,11 @@ const ConditionCapacityAccurate = "CapacityAccurate"
 // karpenter.sh/unregistered:NoExecute. Without it, Pods can run on them before Karpenter
 // has set their labels and taints.
 const ConditionNodesTainted = "NodesTainted"
+
+// ConditionNodesCurrent reports whether all Nodes of a template are what the template
+// generates now. While it is False, the message counts the outdated Nodes by the reason of
+// their drift. Ready does not depend on it.
+const ConditionNodesCurrent = "NodesCurrent"
 
 // ReasonOfferingsUnavailable means that status.unavailableOfferings lists offerings that Karpenter
 // does not choose at the moment.
@@ -99,9 +108,12 @@ const (
 	// ReasonReferenceKindUnusable: the kind of a reference is unknown, has no Cluster API
 	// contract label, or is not a template.
 	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
-	// ReasonVersionMissing: the kind of the bootstrap template needs
-	// spec.template.spec.version, which is not set.
+	// ReasonVersionMissing: the kind of the bootstrap template needs a version, but
+	// spec.template.spec.version is not set and the control plane reports none.
 	ReasonVersionMissing = "VersionMissing"
+	// ReasonVersionSkew: the version of the Machines does not fit the version of the
+	// control plane.
+	ReasonVersionSkew = "VersionSkew"
 	// ReasonScalableResourceUnusable: the infrastructure of a MachinePool cannot create
 	// or delete single Machines as Karpenter needs it, or another controller sets the
 	// replicas of the MachinePool or of a discovered MachineDeployment.
@@ -122,6 +134,36 @@ const (
 	ReasonTaintMissing = "TaintMissing"
 )
 
+// Reasons of VersionReady while it is True.
+const (
+	// ReasonVersionSet: spec.template.spec.version sets the version.
+	ReasonVersionSet = "VersionSet"
+	// ReasonVersionOfControlPlane: Machines get the version of the control plane.
+	ReasonVersionOfControlPlane = "VersionOfControlPlane"
+	// ReasonVersionUnknown: Machines get no version, because the control plane reports
+	// none.
+	ReasonVersionUnknown = "VersionUnknown"
+)
+
+// ReasonNodesOutdated is the reason of NodesCurrent while it is False.
+const ReasonNodesOutdated = "NodesOutdated"
+
+// Reasons for the drift of a NodeClaim, which Karpenter shows in the condition Drifted.
+const (
+	// DriftVersion: new Machines get another Kubernetes version.
+	DriftVersion = "VersionDrift"
+	// DriftKubelet: spec.kubelet has changed.
+	DriftKubelet = "KubeletDrift"
+	// DriftInfrastructure: the content of the infrastructure template has changed for
+	// the offering of the NodeClaim.
+	DriftInfrastructure = "InfrastructureDrift"
+	// DriftBootstrap: the content of the bootstrap template has changed for the offering
+	// of the NodeClaim.
+	DriftBootstrap = "BootstrapDrift"
+	// DriftOfferingRemoved: the template no longer has the offering of the NodeClaim.
+	DriftOfferingRemoved = "OfferingRemoved"
+)
+
 // GetConditions returns the conditions, for operatorpkg's status.Object.
 func (t *KarpenterMachineTemplate) GetConditions() []status.Condition {
 	return t.Status.Conditions
@@ -139,6 +181,7 @@ func (t *KarpenterMachineTemplate) StatusConditions(opts ...status.ForOption) st
 		ConditionClusterReady,
 		ConditionInfrastructureReady,
 		ConditionBootstrapReady,
+		ConditionVersionReady,
 		ConditionInstanceTypesReady,
 	).For(t, opts...)
 }

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=kmt,categories={karpenter,cluster-api}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether NodePools that use this template can launch machines"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="Kubernetes version of new machines"
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.available`,description="Number of offerings that Karpenter can choose now, of all offerings"
 // +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types on offer"
 // +kubebuilder:printcolumn:name="NodeClaims",type=integer,JSONPath=`.status.nodeClaims`,description="Number of NodeClaims of this template"
@@ -53,9 +54,11 @@ type KarpenterMachineTemplateSpec struct {
 	ScalableResource ScalableResource `json:"scalableResource,omitempty,omitzero"`
 
 	// template is Cluster API's own machine template: the metadata and spec that every
-	// generated Machine gets. After a change of this field, new NodeClaims get Machines
-	// of new scalable resources. Existing Machines stay as they are until their
-	// NodeClaims are deleted: a change replaces none.
+	// generated Machine gets. After a change of version, bootstrap or infrastructureRef,
+	// or of the content of the templates that these name, new NodeClaims get Machines of
+	// new scalable resources, and drift decides what happens to existing Nodes. The other
+	// fields are changed in place within seconds, also for existing Machines, and replace
+	// none. Existing Machines of MachinePools keep their labels, annotations and timeouts.
 	// +required
 	Template MachineTemplate `json:"template,omitzero"`
 
@@ -105,6 +108,16 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	SpareTTL *metav1.Duration `json:"spareTTL,omitempty"`
 
+	// drift is what happens to Nodes that no longer are what this template generates:
+	// with Karpenter, Karpenter replaces them within the disruption budgets of their
+	// NodePools; with Disabled, they stay until their NodeClaims are deleted, and a
+	// change applies to new Nodes only. Condition NodesCurrent counts such Nodes. A
+	// changed price, another instance type and everything that is changed in place (see
+	// template) make no Node outdated. Default: Karpenter. Example: Disabled.
+	// +optional
+	// +kubebuilder:default=Karpenter
+	Drift Drift `json:"drift,omitempty"`
+
 	// maxMachines is how many Machines the NodeClaims of this template can have in total.
 	// At the limit, nothing is launched. Default: no limit. Example: 500.
 	// +optional
@@ -125,6 +138,18 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
 }
+
+// Drift is what happens to Nodes that no longer are what their template generates.
+// +kubebuilder:validation:Enum=Karpenter;Disabled
+type Drift string
+
+const (
+	// DriftKarpenter lets Karpenter replace outdated Nodes within the budgets of their
+	// NodePools.
+	DriftKarpenter Drift = "Karpenter"
+	// DriftDisabled keeps outdated Nodes.
+	DriftDisabled Drift = "Disabled"
+)
 
 // ScalableResourceKind is the kind of the objects that the operator generates.
 // +kubebuilder:validation:Enum=MachineDeployment;MachinePool
@@ -210,9 +235,14 @@ type MachineTemplate struct {
 // The other fields are not for templates: clusterName is the served Cluster,
 // failureDomain is the offering's zone, and providerID belongs to the Machine.
 type MachineTemplateSpec struct {
-	// version is the Kubernetes version of the machines. A KubeadmConfigTemplate needs
-	// it: without it, the template is not Ready.
-	// Default: none, for providers that find it elsewhere. Example: v1.36.3.
+	// version is the Kubernetes version of the machines. If it is not set, new machines
+	// get the version of the Cluster's control plane, and after an upgrade of the control
+	// plane Karpenter replaces the Nodes that have another version. Set it to stay at a
+	// version. It must fit that of the control plane: no newer minor version, at most
+	// three minor versions older, with kubeadm the same minor version, and in a Cluster
+	// with a topology exactly the same version. Otherwise nothing is launched. Condition
+	// VersionReady reports which version is used and why.
+	// Default: the version of the control plane. Example: v1.36.3.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -266,19 +296,26 @@ type MachineTemplateSpec struct {
 
 // KarpenterMachineTemplateStatus is what the operator observes.
 type KarpenterMachineTemplateStatus struct {
-	// conditions are ClusterReady, InfrastructureReady, BootstrapReady,
+	// conditions are ClusterReady, InfrastructureReady, BootstrapReady, VersionReady,
 	// InstanceTypesReady and Ready, which is True when all of these are True. Ready does
 	// not depend on the other conditions: OfferingsValid is False while some offerings
 	// cannot be created, OfferingsAvailable while some offerings that failed recently are
 	// unavailable, CapacityAccurate while Nodes report a capacity that differs from the
 	// declared one, NodesTainted while Nodes join without the taint that Karpenter needs,
-	// and MachinesProgressing while NodeClaims wait for Machines that Cluster API does
+	// NodesCurrent while Nodes are not what the template generates now, and
+	// MachinesProgressing while NodeClaims wait for Machines that Cluster API does
 	// not create or does not act on.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []status.Condition `json:"conditions,omitempty"`
+
+	// version is the Kubernetes version of new machines; empty if they get none.
+	// Example: v1.36.3.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
 
 	// instanceTypes is the number of instance types on offer.
 	// +optional

@@ -46,6 +46,16 @@ const (
 	// TemplateHashLabel.
 	TemplateHashAnnotation = Group + "/template-hash"
 
+	// MachineHashesAnnotation has, on a NodeClaim, the hashes of what its Machine was
+	// generated from: version, kubelet, infrastructure and bootstrap. If the template
+	// generates something else now, the NodeClaim drifts.
+	// Example: bootstrap=v1beta2/1f0c2a9e,infrastructure=v1beta2/77aa01bc,kubelet=5c1e0f42,version=v1.36.3.
+	MachineHashesAnnotation = Group + "/machine-hashes"
+
+	// MachineHashVersionAnnotation is, on a NodeClaim, the version of the way in which
+	// its hashes were computed. The operator replaces hashes of another version.
+	MachineHashVersionAnnotation = Group + "/machine-hash-version"
+
 	// EmptySinceAnnotation is, on a scalable resource, the time (RFC 3339) since which it
 	// has had neither NodeClaims nor Machines.
 	EmptySinceAnnotation = Group + "/empty-since"

@@ -28,6 +28,7 @@ var files = map[string]string{
 	"cluster.x-k8s.io":                managementRules,
 	"bootstrap.cluster.x-k8s.io":      managementRules,
 	"infrastructure.cluster.x-k8s.io": managementRules,
+	"controlplane.cluster.x-k8s.io":   managementRules,
 	"apiextensions.k8s.io":            managementClusterRules,
 }
 

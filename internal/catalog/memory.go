@@ -49,6 +49,14 @@ func (c *Catalog) Examined(template *v1alpha1.KarpenterMachineTemplate) bool {
 	return e.acceptedOf(template) != nil || template.Status.AcceptedHash != ""
 }
 
+// Accepted reports whether an offering of a template is valid, as far as that is known.
+func (c *Catalog) Accepted(template *v1alpha1.KarpenterMachineTemplate, key Key) bool {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	accepted := e.acceptedOf(template)
+	return accepted == nil || accepted.Has(key)
+}
+
 // Mark makes an offering that failed unavailable, like MarkUnavailable, if the template's
 // status cannot be written. The next write of the status contains the mark.
 func (c *Catalog) Mark(template *v1alpha1.KarpenterMachineTemplate, failed v1alpha1.UnavailableOffering, now time.Time) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 
 	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -15,11 +16,12 @@ import (
 const revisionLength = 16
 
 // RevisionOf returns a hash of the part of a template's spec that shapes machines of any
-// instance type. Reports of Nodes of one revision do not apply to Nodes of another, which
+// instance type, without what is changed in place. Reports of Nodes of one revision do not apply to Nodes of another, which
 // can run other software with other settings.
 func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine := template.Spec.Template
-	machine.ScalableResourceAnnotations = nil
+	machine.Metadata, machine.ScalableResourceAnnotations = clusterv1.ObjectMeta{}, nil
+	machine.Spec.MinReadySeconds, machine.Spec.ReadinessGates, machine.Spec.Deletion = nil, nil, nil
 	hash := sha256.New()
 	for _, part := range []any{machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind} {
 		// Encoding these types cannot fail, and writing to a hash never does.

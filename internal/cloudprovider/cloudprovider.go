@@ -31,6 +31,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/drift"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -59,6 +60,7 @@ type CloudProvider struct {
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 	overlays *nodeoverlay.InstanceTypeStore
+	drifts   *drift.Cache
 
 	// ending has, by UID, the provider IDs of the registered claims that end and whose Machine the cache
 	// has had. Core calls Delete for the Node and for the claim, so an entry must last until both
@@ -68,7 +70,7 @@ type CloudProvider struct {
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, ending: cache.New(rememberedFor, rememberedFor)}
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog), ending: cache.New(rememberedFor, rememberedFor)}
 }
 
 // WithOverlays makes Create use the prices and capacities of NodeOverlays, like core's
@@ -190,9 +192,21 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 	return c.catalog.InstanceTypesFor(ctx, template, labels, c.clock.Now())
 }
 
-// IsDrifted returns no reason: this version does not compare claims with templates.
-func (c *CloudProvider) IsDrifted(context.Context, *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
-	return "", nil
+// IsDrifted returns why a claim is not what its template generates now (see package drift); empty if
+// it is, if that cannot be decided now, or if the template disables drift.
+func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
+	template, err := c.template(ctx, claim.Spec.NodeClassRef)
+	if cloudprovider.IsNodeClassNotReadyError(err) {
+		return "", nil // the template does not exist
+	}
+	if err != nil || template.Spec.Drift == v1alpha1.DriftDisabled {
+		return "", err
+	}
+	answers, decided, err := c.drifts.Of(ctx, template)
+	if err != nil || !decided {
+		return "", err
+	}
+	return answers.Reason(ctx, claim)
 }
 
 // Reboot returns NodeRebootNotImplementedError: Cluster API cannot restart a machine.

@@ -42,7 +42,7 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
 		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
 	}
-	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
 	}
 	template.Status.AcceptedHash = "accepted"

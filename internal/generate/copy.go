@@ -13,15 +13,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
-// Bases are the templates from which objects are generated.
+// Bases are what objects are generated from, besides the KarpenterMachineTemplate.
 type Bases struct {
 	// Infrastructure and Bootstrap are the templates that template.spec of a
 	// KarpenterMachineTemplate refers to; nil if it refers to none.
 	Infrastructure, Bootstrap *unstructured.Unstructured
 	// ByRef returns the template that an instance type refers to.
 	ByRef func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+	// ControlPlane is that of the served Cluster, whose version Machines get.
+	ControlPlane version.ControlPlane
 }
 
 // ReadBases reads the bases of a template from the cache of the management cluster.
@@ -40,6 +43,9 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 		if bases.Bootstrap, err = reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err != nil {
 			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.bootstrap.configRef: %w", template.Name, err)
 		}
+	}
+	if bases.ControlPlane, err = version.Read(ctx, clusters); err != nil {
+		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return bases, nil
 }

@@ -4,11 +4,13 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -18,6 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
 // Generated has the objects that are generated for one offering.
@@ -28,6 +31,8 @@ type Generated struct {
 	// refers to: copies, or a machine pool and its bootstrap configuration. A
 	// MachineDeployment refers directly to a base that does not change.
 	Objects []*unstructured.Unstructured
+	// Hashes are of what shapes the Machines.
+	Hashes Hashes
 }
 
 // Generator generates scalable resources from one revision of a template. It is pure. Only
@@ -36,9 +41,12 @@ type Generator struct {
 	cluster  types.NamespacedName
 	template *v1alpha1.KarpenterMachineTemplate
 	kind     scalable.Kind
+	version  version.Version
 	patches  patch.Patches
 	bases    map[v1alpha1.PatchTarget]*base
 	byRef    func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
+	// referred are the templates that byRef has returned, because many offerings refer to the same.
+	referred map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
 }
 
 // base is a base template with its copies, by the patch operations that were applied.
@@ -68,7 +76,8 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 	}
 	g := &Generator{
 		cluster: cluster, template: template, kind: scalable.KindOf(template.Spec.ScalableResource), patches: patches,
-		bases: map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef,
+		version: version.Of(template, bases.Bootstrap, bases.ControlPlane),
+		bases:   map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef, referred: map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{},
 	}
 	for target, object := range map[v1alpha1.PatchTarget]*unstructured.Unstructured{
 		v1alpha1.PatchTargetInfrastructure: bases.Infrastructure,
@@ -101,23 +110,71 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef: set one there or in spec.template.spec", g.template.Name, instanceType.Name)
 	}
 	key, variables := instanceType.KeyOf(offering), g.variables(instanceType, offering)
-	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
-		return g.machinePool(key, offering, variables)
+	infrastructure, err := g.infrastructureOf(offering, variables)
+	if err != nil {
+		return nil, err
 	}
-	return g.machineDeployment(key, offering, variables)
+	var bootstrap *unstructured.Unstructured
+	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
+		if bootstrap, err = g.templateOf(v1alpha1.PatchTargetBootstrap, variables); err != nil {
+			return nil, err
+		}
+	}
+	var generated *Generated
+	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
+		generated, err = g.machinePool(key, offering, infrastructure, bootstrap)
+	} else {
+		generated = g.machineDeployment(key, offering, infrastructure, bootstrap)
+	}
+	if err != nil {
+		return nil, err
+	}
+	generated.Hashes = g.hashesOf(offering, infrastructure, bootstrap)
+	return generated, nil
+}
+
+// UnreadError is the error for a template that could not be read, so that it is unknown
+// whether the offering is valid.
+type UnreadError struct{ error }
+
+// infrastructureOf returns the infrastructure template of an offering: the template's base with its
+// patches, or the one that the instance type refers to, without changes.
+func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {
+	ref := offering.InfrastructureRef
+	if ref == nil {
+		return g.templateOf(v1alpha1.PatchTargetInfrastructure, variables)
+	}
+	if known := g.referred[*ref]; known != nil {
+		return known, nil
+	}
+	if g.byRef == nil {
+		return nil, errors.New("infrastructureRefs of instance types cannot be read")
+	}
+	base, err := g.byRef(*ref)
+	if err != nil {
+		err = fmt.Errorf("KarpenterMachineTemplate %s: infrastructureRef %s %s: %w", g.template.Name, ref.Kind, ref.Name, err)
+		if apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		return nil, UnreadError{err}
+	}
+	if err := g.kind.Accepts(base, g.template.Spec.ScalableResource); err != nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
+	}
+	g.referred[*ref] = base
+	return base, nil
 }
 
 // machine returns the spec that all Machines of the template have in common.
 func (g *Generator) machine() clusterv1.MachineSpec {
 	spec := g.template.Spec.Template.Spec
-	return clusterv1.MachineSpec{
-		ClusterName:     g.cluster.Name,
-		Bootstrap:       *spec.Bootstrap.DeepCopy(),
-		Version:         spec.Version,
-		MinReadySeconds: spec.MinReadySeconds,
-		ReadinessGates:  spec.ReadinessGates,
-		Deletion:        lo.FromPtr(spec.Deletion),
+	machine := clusterv1.MachineSpec{
+		ClusterName: g.cluster.Name,
+		Bootstrap:   *spec.Bootstrap.DeepCopy(),
+		Version:     g.version.Name,
 	}
+	setInPlace(&machine, spec)
+	return machine
 }
 
 // templateOf returns a base, or a copy of it if patches change it for the offering.
@@ -143,6 +200,16 @@ func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Vari
 	return object, nil
 }
 
+// isCopy reports whether an object is a copy of a base, and not a base itself.
+func (g *Generator) isCopy(object *unstructured.Unstructured) bool {
+	for _, base := range g.bases {
+		if object == base.object {
+			return false
+		}
+	}
+	return g.referred[referenceTo(object)] != object
+}
+
 func referenceTo(object *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
 	kind := object.GroupVersionKind()
 	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: object.GetName()}
@@ -162,7 +229,7 @@ func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offe
 		OperatingSystem:   labels[corev1.LabelOSStable],
 		Labels:            labels,
 		ClusterName:       g.cluster.Name,
-		KubernetesVersion: g.template.Spec.Template.Spec.Version,
+		KubernetesVersion: g.version.Name,
 		TemplateName:      g.template.Name,
 	}
 }

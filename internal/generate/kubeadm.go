@@ -22,14 +22,6 @@ import (
 // requires it. For all other bootstrap kinds, the user must configure that.
 var kubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
 
-// LacksVersion reports whether a template without a version generates Machines with a
-// KubeadmConfigTemplate, whose provider generates no bootstrap data without a version.
-func LacksVersion(template *v1alpha1.KarpenterMachineTemplate) bool {
-	spec := template.Spec.Template.Spec
-	generates := len(template.Spec.InstanceTypes) > 0 || template.Spec.Discovery != nil && template.Spec.Discovery.InfrastructureTemplates != nil
-	return spec.Version == "" && generates && schema.GroupKind{Group: spec.Bootstrap.ConfigRef.APIGroup, Kind: spec.Bootstrap.ConfigRef.Kind} == kubeadmTemplate
-}
-
 // registerWithTaints is the kubelet's argument that takes precedence over kubeadm's own
 // taints (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
 const registerWithTaints = "register-with-taints"

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -76,38 +75,5 @@ func TestJoinTaintedBadInput(t *testing.T) {
 		if err := joinTainted("v1beta2", spec, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", given, err, want)
 		}
-	}
-}
-
-func TestLacksVersion(t *testing.T) {
-	kubeadm := clusterv1.ContractVersionedObjectReference{APIGroup: kubeadmTemplate.Group, Kind: kubeadmTemplate.Kind, Name: "workers"}
-	for name, tc := range map[string]struct {
-		change func(*v1alpha1.KarpenterMachineTemplateSpec)
-		want   bool
-	}{
-		"without a version": {func(*v1alpha1.KarpenterMachineTemplateSpec) {}, true},
-		"with a version":    {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Template.Spec.Version = "v1.36.3" }, false},
-		"with another kind": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.Template.Spec.Bootstrap.ConfigRef.Kind = "RKE2ConfigTemplate"
-		}, false},
-		"with a Secret": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("x")}
-		}, false},
-		"with nothing to generate": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, false},
-		"with MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.InstanceTypes, s.Discovery = nil, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
-		}, false},
-		"with discovered templates": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.InstanceTypes, s.Discovery = nil, &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{}}
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			template := fixture.Template()
-			template.Spec.Template.Spec.Version, template.Spec.Template.Spec.Bootstrap.ConfigRef = "", kubeadm
-			tc.change(&template.Spec)
-			if got := LacksVersion(template); got != tc.want {
-				t.Errorf("got %t", got)
-			}
-		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
 // Launch is what a claim gets from the current state of a template: the scalable resource
@@ -25,6 +26,8 @@ type Launch struct {
 	Resource string
 	// Generated has the objects to create; nil if the resource is an adopted one.
 	Generated *Generated
+	// Version is that of the Machines; zero if the resource is an adopted one.
+	Version version.Version
 
 	annotations map[string]string
 }
@@ -32,6 +35,7 @@ type Launch struct {
 // launchAnnotations are all annotations that a claim can get with a launch.
 var launchAnnotations = []string{
 	v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.TemplateRevisionAnnotation, v1alpha1.PriceAnnotation,
+	v1alpha1.MachineHashesAnnotation, v1alpha1.MachineHashVersionAnnotation,
 }
 
 // UnlaunchableError is the error for an offering with which no claim can be launched: the
@@ -67,8 +71,10 @@ func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.C
 		if err != nil {
 			return nil, UnlaunchableError{err}
 		}
-		launch.Resource = launch.Generated.Resource.GetName()
+		launch.Resource, launch.Version = launch.Generated.Resource.GetName(), generator.version
 		launch.annotations[v1alpha1.TemplateHashAnnotation] = launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]
+		launch.annotations[v1alpha1.MachineHashesAnnotation] = launch.Generated.Hashes.String()
+		launch.annotations[v1alpha1.MachineHashVersionAnnotation] = HashVersion
 	}
 	launch.annotations[v1alpha1.ScalableResourceAnnotation] = launch.Resource
 	return launch, nil

@@ -5,49 +5,36 @@ package generate
 import (
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // machineDeployment returns the MachineDeployment for an offering, and the copies of templates
 // that it refers to.
-func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
+func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) *Generated {
 	generated := &Generated{}
+	machine := g.machine()
+	machine.FailureDomain = offering.FailureDomain
+	machine.InfrastructureRef = referenceTo(infrastructure)
+	if bootstrap != nil {
+		machine.Bootstrap.ConfigRef = referenceTo(bootstrap)
+	}
 	// asTheyAre are the specs of bases that do not change. They are part of the hash,
 	// because the names of bases, unlike those of copies, do not depend on their content.
 	var asTheyAre []any
-	machine := g.machine()
-	machine.FailureDomain = offering.FailureDomain
-	refer := func(ref *clusterv1.ContractVersionedObjectReference, target v1alpha1.PatchTarget) error {
-		object, err := g.templateOf(target, variables)
-		if err != nil {
-			return err
-		}
-		if object == g.bases[target].object {
-			asTheyAre = append(asTheyAre, object.Object["spec"])
-		} else {
+	for _, object := range lo.Compact([]*unstructured.Unstructured{infrastructure, bootstrap}) {
+		if g.isCopy(object) {
 			generated.Objects = append(generated.Objects, object.DeepCopy())
-		}
-		*ref = referenceTo(object)
-		return nil
-	}
-	if offering.InfrastructureRef != nil {
-		machine.InfrastructureRef = *offering.InfrastructureRef
-	} else if err := refer(&machine.InfrastructureRef, v1alpha1.PatchTargetInfrastructure); err != nil {
-		return nil, err
-	}
-	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
-		if err := refer(&machine.Bootstrap.ConfigRef, v1alpha1.PatchTargetBootstrap); err != nil {
-			return nil, err
+		} else {
+			asTheyAre = append(asTheyAre, object.Object["spec"])
 		}
 	}
-	hash := HashOf(g.template.Name, key, g.template.Spec.Template.Metadata, machine, g.template.Spec.Kubelet, asTheyAre)
+	hash := HashOf(g.template.Name, key, rolled(machine), g.template.Spec.Kubelet, asTheyAre)
 	generated.Resource = scalable.New(g.newMachineDeployment(hash, key, machine))
-	return generated, nil
+	return generated
 }
 
 func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {

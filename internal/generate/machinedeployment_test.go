@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -18,7 +19,11 @@ import (
 
 // generate returns the objects for an offering of a template, with the bases that it names.
 func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Generated, error) {
-	bases := Bases{Bootstrap: fixture.Bootstrap()}
+	bases := Bases{Bootstrap: fixture.Bootstrap(), ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+		own := fixture.Infrastructure()
+		own.SetName(ref.Name)
+		return own, nil
+	}}
 	bases.Bootstrap.SetName(template.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
 		bases.Infrastructure = fixture.Infrastructure()
@@ -109,10 +114,16 @@ func TestHash(t *testing.T) {
 		"the version":        {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.4" }, false},
 		"the infrastructure": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef.Name = "new" }, false},
 		"its own one": {func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{Name: "own"}
+			t.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "own"}
 		}, false},
 		"the bootstrap":       {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "new" }, false},
-		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Metadata.Labels["team"] = "x" }, false},
+		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Metadata.Labels["team"] = "x" }, true},
+		"a timeout": {func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.Template.Spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: new(int32(1))}
+		}, true},
+		"a readiness gate": {func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.Template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "x"}}
+		}, true},
 		"the kubelet": {func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))}
 		}, false},

@@ -3,43 +3,28 @@
 package generate
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // machinePool returns the MachinePool for an offering, with its own machine pool and
 // bootstrap configuration, which are not templates and cannot be shared.
-func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, variables patch.Variables) (*Generated, error) {
-	infrastructure, err := g.infrastructureOf(offering, variables)
-	if err != nil {
-		return nil, err
-	}
-	bases := []*unstructured.Unstructured{infrastructure}
+func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) (*Generated, error) {
+	bases := lo.Compact([]*unstructured.Unstructured{infrastructure, bootstrap})
 	machine := g.machine()
-	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
-		bootstrap, err := g.templateOf(v1alpha1.PatchTargetBootstrap, variables)
-		if err != nil {
-			return nil, err
-		}
-		bases = append(bases, bootstrap)
-	}
 	specs := lo.Map(bases, func(base *unstructured.Unstructured, _ int) any {
 		return []any{base.GetAPIVersion(), base.GetKind(), base.Object["spec"]}
 	})
-	hash := HashOf(g.template.Name, "MachinePool", key, g.template.Spec.Template.Metadata, machine, offering.FailureDomain, g.template.Spec.Kubelet, specs)
+	hash := HashOf(g.template.Name, "MachinePool", key, rolled(machine), offering.FailureDomain, g.template.Spec.Kubelet, specs)
 	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
 	generated := &Generated{}
 	refs := []*clusterv1.ContractVersionedObjectReference{&machine.InfrastructureRef, &machine.Bootstrap.ConfigRef}
@@ -69,34 +54,6 @@ func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, var
 		},
 	})
 	return generated, nil
-}
-
-// UnreadError is the error for a template that could not be read, so that it is unknown
-// whether the offering is valid.
-type UnreadError struct{ error }
-
-// infrastructureOf returns the base of a machine pool: the template's base with its patches,
-// or the one that the instance type refers to, without changes.
-func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {
-	ref := offering.InfrastructureRef
-	if ref == nil {
-		return g.templateOf(v1alpha1.PatchTargetInfrastructure, variables)
-	}
-	if g.byRef == nil {
-		return nil, errors.New("infrastructureRefs of instance types cannot be read")
-	}
-	base, err := g.byRef(*ref)
-	if err != nil {
-		err = fmt.Errorf("KarpenterMachineTemplate %s: infrastructureRef %s %s: %w", g.template.Name, ref.Kind, ref.Name, err)
-		if apierrors.IsNotFound(err) {
-			return nil, err
-		}
-		return nil, UnreadError{err}
-	}
-	if err := g.kind.Accepts(base, g.template.Spec.ScalableResource); err != nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
-	}
-	return base, nil
 }
 
 // objectOf generates an object from its template, like Cluster API's topology controller

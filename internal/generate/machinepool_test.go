@@ -217,7 +217,7 @@ func TestMachinePoolNames(t *testing.T) {
 		"the failure domain": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) {
 			t.Spec.InstanceTypes[0].Offerings[0].FailureDomain = "1"
 		}, false},
-		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.Template.Metadata.Labels["team"] = "x" }, false},
+		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.Template.Metadata.Labels["team"] = "x" }, true},
 		"the template's name": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Name = "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,6 +59,11 @@ func (s *Snapshot) unasked() bool {
 // Stalled reports whether Cluster API neither creates nor removes Machines of the resource now.
 func (s *Snapshot) Stalled() bool { return s.stall != nil }
 
+// Blocked reports whether Cluster API reports why it creates no Machines of the resource now.
+func (s *Snapshot) Blocked() bool {
+	return s.stall != nil && s.stall.Reason == v1alpha1.ReasonBlocked
+}
+
 // progressTimeout returns for how long nothing may act on an object before its launch is stalled.
 func (s *Snapshot) progressTimeout() time.Duration {
 	return min(s.times().NoProgress, s.Settings.LaunchTimeout)

@@ -77,7 +77,7 @@ func TestAlertsOnConditions(t *testing.T) {
 	template := func(name, condition string) client.Object {
 		template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		for _, other := range []string{
-			v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady,
+			v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
 			v1alpha1.ConditionOfferingsValid, v1alpha1.ConditionNodesTainted, v1alpha1.ConditionCapacityAccurate,
 			v1alpha1.ConditionMachinesProgressing,
 		} {

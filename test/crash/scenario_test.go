@@ -228,7 +228,7 @@ func (w *simulation) changeTemplate(change func(*v1alpha1.KarpenterMachineTempla
 // isReady sets the conditions that Ready depends on, and that all offerings were accepted.
 func isReady(template *v1alpha1.KarpenterMachineTemplate, clock clock.Clock) {
 	conditions := template.StatusConditions(status.WithClock(clock))
-	for _, kind := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+	for _, kind := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {
 		conditions.SetTrue(kind)
 	}
 	template.Status.AcceptedHash = "accepted"

@@ -94,7 +94,7 @@ var _ = Describe("A template", Ordered, func() {
 		Expect(env.client.Create(ctx, config)).To(Succeed())
 
 		By("having no version, which kubeadm needs")
-		f.waitNotReady(ctx, v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonVersionMissing,
+		f.waitNotReady(ctx, v1alpha1.ConditionVersionReady, v1alpha1.ReasonVersionMissing,
 			"spec.template.spec.version is not set", "KubeadmConfigTemplate", "set the Kubernetes version")
 		env.change(ctx, f.template, func() { f.template.Spec.Template.Spec.Version = "v1.36.3" })
 		f.waitReady(ctx)

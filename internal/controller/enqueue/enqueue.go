@@ -69,13 +69,13 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 
 // ClusterChanged passes events that decide whether Machines can be created in a Cluster: it
 // is created, becomes ready, is paused or resumed, is being deleted, or is deleted. It also
-// passes changes of which replicas its topology sets. It drops other updates, because Cluster
+// passes changes of its control plane and of its topology's version and replicas. It drops other updates, because Cluster
 // API changes the rest of the status often.
 func ClusterChanged() predicate.Predicate {
 	usable := func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization
 		return [...]any{
-			lo.FromPtr(c.Spec.Paused), !c.DeletionTimestamp.IsZero(), topologyReplicas(c),
+			lo.FromPtr(c.Spec.Paused), !c.DeletionTimestamp.IsZero(), topologyReplicas(c), c.Spec.Topology.Version, c.Spec.ControlPlaneRef,
 			lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized),
 		}
 	}
@@ -84,6 +84,16 @@ func ClusterChanged() predicate.Predicate {
 		after, isStill := e.ObjectNew.(*clusterv1.Cluster)
 		return !isCluster || !isStill || usable(before) != usable(after)
 	}}
+}
+
+// TemplateChanged passes updates of a template that can change what is generated from it, for how
+// long that stays, and its Kubernetes version. It drops other changes of the status.
+func TemplateChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isTemplate := e.ObjectOld.(*v1alpha1.KarpenterMachineTemplate)
+		after, isStill := e.ObjectNew.(*v1alpha1.KarpenterMachineTemplate)
+		return isTemplate && isStill && before.Status.Version != after.Status.Version
+	}})
 }
 
 // topologyReplicas returns, as a comparable value, which replicas the topology of a Cluster

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -24,11 +23,6 @@ func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.K
 			conditions.SetFalse(v1alpha1.ConditionBootstrapReady, problem.reason, "spec.template.spec.bootstrap.configRef: "+problem.message)
 			return nil
 		}
-	}
-	if generate.LacksVersion(template) {
-		conditions.SetFalse(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonVersionMissing,
-			"spec.template.spec.version is not set, but KubeadmConfigTemplates need it to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3")
-		return nil
 	}
 	conditions.SetTrue(v1alpha1.ConditionBootstrapReady)
 	return nil

@@ -86,6 +86,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
@@ -122,6 +123,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setClusterReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
+		r.setVersionReady,
 		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (err error) {
 			examineAgain, err = r.setInstanceTypesReady(ctx, template)
 			return err
@@ -131,6 +133,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setScalableResources,
 		r.setLimits,
 		r.setMachinesProgressing,
+		r.setNodesCurrent,
 		r.setCapacityAccurate,
 		r.setNodesTainted,
 		r.setOfferingsValid,

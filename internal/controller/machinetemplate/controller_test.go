@@ -5,6 +5,7 @@ package machinetemplate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,22 +140,22 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 	broken := errors.New("etcdserver: leader changed")
 	for name, tc := range map[string]struct {
 		fails func(verb string, object any, name string) error
-		// unknown is the condition that cannot be set; the others are True.
-		unknown string
+		// unknown are the conditions that cannot be set; the others are True.
+		unknown []string
 	}{
-		"the Cluster cannot be read": {unknown: v1alpha1.ConditionClusterReady, fails: func(_ string, object any, _ string) error {
+		"the Cluster cannot be read": {unknown: []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady}, fails: func(_ string, object any, _ string) error {
 			if _, is := object.(*clusterv1.Cluster); is {
 				return broken
 			}
 			return nil
 		}},
-		"the infrastructure template cannot be read": {unknown: v1alpha1.ConditionInfrastructureReady, fails: func(verb string, _ any, name string) error {
+		"the infrastructure template cannot be read": {unknown: []string{v1alpha1.ConditionInfrastructureReady}, fails: func(verb string, _ any, name string) error {
 			if verb == "get" && name == "workers" {
 				return broken
 			}
 			return nil
 		}},
-		"NodeClaims cannot be listed": {unknown: v1alpha1.ConditionInstanceTypesReady, fails: func(_ string, object any, _ string) error {
+		"NodeClaims cannot be listed": {unknown: []string{v1alpha1.ConditionInstanceTypesReady}, fails: func(_ string, object any, _ string) error {
 			if _, is := object.(*karpv1.NodeClaimList); is {
 				return broken
 			}
@@ -170,9 +171,9 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 			}
 			for _, condition := range []string{
 				v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady,
-				v1alpha1.ConditionInstanceTypesReady, v1alpha1.ConditionOfferingsAvailable,
+				v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ConditionOfferingsAvailable,
 			} {
-				if got := stored.StatusConditions().Get(condition); (condition == tc.unknown) == got.IsTrue() {
+				if got := stored.StatusConditions().Get(condition); slices.Contains(tc.unknown, condition) == got.IsTrue() {
 					t.Errorf("%s: got %+v", condition, got)
 				}
 			}

@@ -21,7 +21,7 @@ func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMac
 	var messages []string
 	for _, dependent := range []string{
 		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady,
-		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady,
+		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
 	} {
 		// A condition of an earlier generation could not be set now.
 		if condition := conditions.Get(dependent); condition.IsFalse() && condition.ObservedGeneration == template.Generation {

@@ -60,7 +60,7 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 			Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
 		})
 	}
-	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInstanceTypesReady} {
+	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
 	}
 	template.Status.AcceptedHash = "accepted" // the management cluster has accepted all dry runs

@@ -5,8 +5,8 @@ package scalableresource
 import (
 	"context"
 	"fmt"
-	"maps"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -14,24 +14,23 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// annotate sets the annotations of the template on a generated resource, and removes those that the
-// template no longer has. Cluster API copies them to MachineSets, so a user can change what these
-// do while they cannot create Machines. It returns true if it has written: the event of that
-// triggers the next reconcile. A resource whose template no longer exists keeps its annotations.
-func (r *Reconciler) annotate(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
+// setInPlace sets on a generated resource what its template describes now and what replaces no Machine
+// (see generate.InPlace), so a user can change what the resource does even while it cannot create
+// Machines. It returns true if it has written: the event of that triggers the next reconcile. A
+// resource whose template no longer exists stays as it is.
+func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if snap.Template == nil {
 		return false, nil
 	}
 	resource := snap.Resource
-	annotations := generate.WithTemplateAnnotations(resource.GetAnnotations(), snap.Template.Spec.Template.ScalableResourceAnnotations)
-	if maps.Equal(annotations, resource.GetAnnotations()) {
+	changed := resource.DeepCopy()
+	generate.InPlace(changed, snap.Template)
+	if equality.Semantic.DeepEqual(changed.API(), resource.API()) {
 		return false, nil
 	}
-	changed := resource.DeepCopy()
-	changed.SetAnnotations(annotations)
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, client.IgnoreNotFound(fmt.Errorf("setting the annotations of %s: %w", resource, err))
+		return false, client.IgnoreNotFound(fmt.Errorf("changing %s in place: %w", resource, err))
 	}
-	log.FromContext(ctx).Info("set annotations from template", "kind", resource.Kind().Name(), "resource", resource.Key())
+	log.FromContext(ctx).Info("changed scalable resource in place, because its template has changed", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil
 }

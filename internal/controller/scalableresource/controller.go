@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -68,8 +67,8 @@ func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, record
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters).
 		// The durations of a template, and its deletion, decide for how long its resources and
-		// their spare Machines stay.
-		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// their spare Machines stay, and its version which resource waiting claims get.
+		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.TemplateChanged())).
 		Complete(r)
 }
 
@@ -125,13 +124,14 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 			return reconcile.Result{}, err
 		}
 	default:
-		// An error with the annotations must not prevent the update of replicas.
-		annotated, err := r.annotate(ctx, snap)
-		if annotated {
-			return reconcile.Result{}, nil
+		// An error with these must not prevent the update of replicas.
+		moved := r.moveBlocked(ctx, snap)
+		changed, err := r.setInPlace(ctx, snap)
+		if changed {
+			return reconcile.Result{}, moved
 		}
 		result, updated := r.update(ctx, snap)
-		return result, errors.Join(err, updated)
+		return result, errors.Join(moved, err, updated)
 	}
 	return r.update(ctx, snap)
 }

@@ -26,7 +26,9 @@
 //     minutes.
 //  7. endAdoption ends the adoption of a resource that its template no longer offers and that
 //     serves no claim.
-//  8. annotate sets the annotations of the template. The event of that triggers the next reconcile.
+//  8. moveBlocked gives the waiting claims of a resource that Cluster API blocks the resource that
+//     their offering has now, such as that of another version. setInPlace sets labels, annotations
+//     and timeouts of the template. The event of that triggers the next reconcile.
 //  9. update sets the replicas of the plan, with the resourceVersion as precondition, or deletes
 //     an empty resource. Replicas are computed from what exists, so a crash loses nothing.
 //  10. scaleMachineSets passes the replicas on to the MachineSets. After a crash the next reconcile

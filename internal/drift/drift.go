@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/awslabs/operatorpkg/status"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/version"
+)
+
+// Template answers for the claims of one template in its present state. It computes once what is
+// generated for an offering. Several goroutines can use it at once.
+type Template struct {
+	clusters *operator.Clusters
+	catalog  *catalog.Catalog
+	template *v1alpha1.KarpenterMachineTemplate
+
+	mu       sync.Mutex
+	launches map[catalog.Key]launch
+}
+
+// launch is the result of generate.LaunchOf.
+type launch struct {
+	*generate.Launch
+	err error
+}
+
+// Of returns the answers for a template. It returns false if nothing can be decided now: the template
+// is not Ready in its present generation, or Cluster API creates no Machines, because it is blocked
+// or the control plane is being upgraded. In these cases, no claim drifts.
+func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) (*Template, bool, error) {
+	conditions := template.StatusConditions()
+	ready := conditions.Get(status.ConditionReady)
+	if !template.DeletionTimestamp.IsZero() || !ready.IsTrue() || ready.ObservedGeneration != template.Generation ||
+		conditions.Get(v1alpha1.ConditionMachinesProgressing).IsFalse() || !known.Examined(template) {
+		return nil, false, nil
+	}
+	controlPlane, err := version.Read(ctx, clusters)
+	if err != nil || controlPlane.Changing() != "" {
+		return nil, false, err
+	}
+	return &Template{clusters: clusters, catalog: known, template: template, launches: map[catalog.Key]launch{}}, true, nil
+}
+
+// Reason returns why a claim of the template is outdated; empty if it is not, or that is unknown. A
+// claim is never outdated before its Node is registered, nor if nothing else can be launched in
+// place of its Machine with the same offering.
+func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
+	if !claim.DeletionTimestamp.IsZero() || claim.Annotations[v1alpha1.ScalableResourceAnnotation] == "" ||
+		!claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+		return "", nil
+	}
+	key := catalog.KeyOf(claim)
+	present, err := t.LaunchOf(ctx, key)
+	switch {
+	case catalog.IsNotOffered(err):
+		return t.removed(ctx)
+	case errors.As(err, &generate.UnlaunchableError{}):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	hashes, current := hashesOf(claim)
+	if !current || present.Generated == nil || present.Version.Problem != "" || !t.catalog.Accepted(t.template, key) {
+		return "", nil
+	}
+	return Compare(hashes, present.Generated.Hashes), nil
+}
+
+// LaunchOf returns what a claim with an offering would get now, see generate.LaunchOf.
+func (t *Template) LaunchOf(ctx context.Context, key catalog.Key) (*generate.Launch, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, found := t.launches[key]
+	if !found {
+		known.Launch, known.err = generate.LaunchOf(ctx, t.clusters, t.catalog, t.template, key)
+		t.launches[key] = known
+	}
+	return known.Launch, known.err
+}
+
+// removed returns the reason for a claim whose offering the template does not have. While the template
+// or its discovery has a mistake, it is unknown whether the offering was removed.
+func (t *Template) removed(ctx context.Context) (cloudprovider.DriftReason, error) {
+	_, problems, err := t.catalog.Types(ctx, t.template)
+	if err != nil || len(problems) > 0 {
+		return "", err
+	}
+	return v1alpha1.DriftOfferingRemoved, nil
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+)
+
+// ownLabels are the labels of generated Machines that do not come from template.metadata.
+var ownLabels = []string{
+	v1alpha1.TemplateLabel, v1alpha1.InstanceTypeLabel, v1alpha1.ZoneLabel, v1alpha1.CapacityTypeLabel, v1alpha1.TemplateHashLabel,
+	clusterv1.ClusterNameLabel, clusterv1.MachineDeploymentNameLabel,
+}
+
+// InPlace sets on a generated resource what its template describes now and what replaces no Machine:
+// annotations of the resource itself, and labels, annotations, deletion timeouts, readiness gates and
+// minReadySeconds of its Machines. Cluster API passes them on to existing Machines of a
+// MachineDeployment (Cluster API: core/reconcilers/machinedeployment/mdutil/util.go,
+// MachineTemplateDeepCopyRolloutFields). They are not part of the name of the resource.
+func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTemplate) {
+	settings := template.Spec.Template
+	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), settings.ScalableResourceAnnotations))
+	machines := resource.MachineTemplate()
+	machines.Labels = lo.Assign(settings.Metadata.Labels, lo.PickByKeys(machines.Labels, ownLabels))
+	machines.Annotations = lo.Assign(settings.Metadata.Annotations)
+	setInPlace(&machines.Spec, settings.Spec)
+}
+
+// setInPlace sets the fields of a Machine that Cluster API changes in place.
+func setInPlace(machine *clusterv1.MachineSpec, settings v1alpha1.MachineTemplateSpec) {
+	settings = *settings.DeepCopy()
+	machine.MinReadySeconds = settings.MinReadySeconds
+	machine.ReadinessGates = settings.ReadinessGates
+	machine.Deletion = lo.FromPtr(settings.Deletion)
+}

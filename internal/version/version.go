@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package version
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// maxSkew is by how many minor versions a kubelet can be older than the API server
+// (https://kubernetes.io/releases/version-skew-policy).
+const maxSkew = 3
+
+// Version is the Kubernetes version of a template's new Machines.
+type Version struct {
+	// Name is the version, such as v1.36.3; empty if the template sets none and the control plane
+	// reports none.
+	Name string
+	// Problem is why nothing can be launched with this version, and what to do; empty if all is
+	// well.
+	Problem string
+	// Reason is that of condition VersionReady.
+	Reason string
+	// Message describes which version is used and why, if there is no Problem.
+	Message string
+	// Changing is what still happens to the version of the control plane; empty if it is done.
+	// Until then Cluster API creates no Machines, and no Node is replaced.
+	Changing string
+}
+
+// Of returns the version of a template's new Machines, and whether Cluster API would create them.
+// The bootstrap template can be nil. It can have Cluster API's annotation that skips checks.
+func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane) Version {
+	given := template.Spec.Template.Spec.Version
+	v := Version{Name: given, Changing: controlPlane.Changing()}
+	switch {
+	case given != "" && controlPlane.Version == "":
+		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
+	case given != "":
+		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets", given)
+	case controlPlane.Version == "" && usesKubeadm(template):
+		v.Reason, v.Problem = v1alpha1.ReasonVersionMissing, "spec.template.spec.version is not set and the control plane reports no version, but KubeadmConfigTemplates need one to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3"
+		return v
+	case controlPlane.Version == "":
+		v.Reason, v.Message = v1alpha1.ReasonVersionUnknown, "Machines get no version: spec.template.spec.version is not set, and the control plane reports none"
+		return v
+	default:
+		v.Name = canonical(controlPlane.Version)
+		v.Reason, v.Message = v1alpha1.ReasonVersionOfControlPlane, fmt.Sprintf("Machines get version %s, which is that of %s", v.Name, controlPlane.Name)
+	}
+	if v.Changing != "" {
+		v.Message += "; no Node is replaced until that is done: " + v.Changing
+	}
+	if controlPlane.Version != "" {
+		if problem := skew(template, v.Name, controlPlane, Skipped(template, bootstrap)); problem != "" {
+			v.Reason, v.Problem = v1alpha1.ReasonVersionSkew, problem
+		}
+	}
+	return v
+}
+
+// canonical returns a version in the form that the webhook of MachineDeployments requires. Control
+// planes of some providers have versions such as 1.36.
+func canonical(version string) string {
+	parsed, err := semver.ParseTolerant(version)
+	if err != nil {
+		return version
+	}
+	return "v" + parsed.String()
+}
+
+// Skipped returns the preflight checks that Cluster API does not make for Machines of a template. The
+// annotation of a MachineSet, which comes from the template, takes precedence over that of the
+// bootstrap template.
+func Skipped(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured) sets.Set[clusterv1.MachineSetPreflightCheck] {
+	value := template.Spec.Template.ScalableResourceAnnotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
+	if value == "" && bootstrap != nil {
+		value = bootstrap.GetAnnotations()[clusterv1.MachineSetSkipPreflightChecksAnnotation]
+	}
+	return sets.New(lo.Map(strings.Split(value, ","), func(check string, _ int) clusterv1.MachineSetPreflightCheck {
+		return clusterv1.MachineSetPreflightCheck(strings.TrimSpace(check))
+	})...)
+}
+
+// skew returns why Cluster API would create no Machines of a version; empty if it would.
+func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane ControlPlane, skipped sets.Set[clusterv1.MachineSetPreflightCheck]) string {
+	checks := func(check clusterv1.MachineSetPreflightCheck) bool {
+		return !skipped.HasAny(check, clusterv1.MachineSetPreflightCheckAll)
+	}
+	wanted, err := semver.ParseTolerant(name)
+	if err != nil {
+		return fmt.Sprintf("the version of the Machines is %s, which is not a version such as v1.36.3: %s", name, err)
+	}
+	has, err := semver.ParseTolerant(controlPlane.Version)
+	if err != nil {
+		return fmt.Sprintf("%s has version %s, which is not a version such as v1.36.3: %s", controlPlane.Name, controlPlane.Version, err)
+	}
+	const fix = "remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s"
+	switch {
+	case template.Spec.ScalableResource.Kind == v1alpha1.ScalableResourceKindMachinePool:
+		// Cluster API makes no checks for MachinePools, but the policy of Kubernetes is the same.
+	case controlPlane.Topology != "" && name != controlPlane.Version && checks(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew):
+		return fmt.Sprintf("version %s of the Machines is not version %s of %s, which Cluster API requires in a Cluster with a topology: "+fix, name, controlPlane.Version, controlPlane.Name, controlPlane.Version)
+	case usesKubeadm(template) && wanted.Minor != has.Minor && checks(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew):
+		return fmt.Sprintf("version %s of the Machines and version %s of %s differ in their minor version, with which kubeadm cannot join: "+fix, name, controlPlane.Version, controlPlane.Name, controlPlane.Version)
+	}
+	switch {
+	case !checks(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew):
+		return ""
+	case wanted.Major > has.Major || wanted.Major == has.Major && wanted.Minor > has.Minor:
+		return fmt.Sprintf("version %s of the Machines is newer than version %s of %s, which a kubelet must not be: "+fix, name, controlPlane.Version, controlPlane.Name, controlPlane.Version)
+	case wanted.Major < has.Major || wanted.Minor+maxSkew < has.Minor:
+		return fmt.Sprintf("version %s of the Machines is more than %d minor versions older than version %s of %s: "+fix, name, maxSkew, controlPlane.Version, controlPlane.Name, controlPlane.Version)
+	}
+	return ""
+}
+
+// usesKubeadm reports whether the Machines that are generated from a template need a version to
+// generate bootstrap data, because that is how the kubeadm bootstrap provider works.
+func usesKubeadm(template *v1alpha1.KarpenterMachineTemplate) bool {
+	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
+	discovery := template.Spec.Discovery
+	generates := len(template.Spec.InstanceTypes) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
+	return generates && ref.APIGroup == "bootstrap.cluster.x-k8s.io" && ref.Kind == "KubeadmConfigTemplate"
+}
