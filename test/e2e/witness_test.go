@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -45,6 +46,13 @@ type witness struct {
 	machines map[types.UID]bool
 	// ending is the resourceVersion of the deletion of the Cluster; zero before it.
 	ending uint64
+	// drifted are the NodeClaims that were ever drifted, and why.
+	drifted map[string]string
+	// disrupted are the NodeClaims that Karpenter is replacing, and mostDisrupted is how many these ever were.
+	disrupted     map[string]bool
+	mostDisrupted int
+	// healthy are the PodDisruptionBudgets that ever had enough Pods, and broken those that had too few later.
+	healthy, broken map[string]bool
 	// raises are the writes that raised the replicas of a MachineDeployment or MachinePool, or created it.
 	raises []raise
 }
@@ -59,19 +67,22 @@ type raise struct {
 func newWitness(ctx context.Context, t *testing.T, s *stack.Stack) *witness {
 	t.Helper()
 	g := NewWithT(t)
-	w := &witness{marks: map[string]string{}, failed: map[string]string{}, clusterReady: map[string]bool{}, machines: map[types.UID]bool{}}
+	w := &witness{marks: map[string]string{}, failed: map[string]string{}, clusterReady: map[string]bool{}, machines: map[types.UID]bool{},
+		drifted: map[string]string{}, disrupted: map[string]bool{}, healthy: map[string]bool{}, broken: map[string]bool{}}
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
 	objects, err := cache.New(config, cache.Options{Scheme: scheme.Scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, object := range []client.Object{
 		&v1alpha1.KarpenterMachineTemplate{}, &karpv1.NodeClaim{}, &clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
+		&policyv1.PodDisruptionBudget{},
 	} {
 		informer, err := objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(object any) { w.see(nil, object) },
 			UpdateFunc: func(before, object any) { w.see(before, object) },
+			DeleteFunc: w.seeDeletion,
 		})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
@@ -104,6 +115,20 @@ func (w *witness) see(before, object any) {
 		if condition := object.DeepCopy().StatusConditions().Get(v1alpha1.ConditionMachineAvailable); condition.IsFalse() {
 			w.failed[object.Name] = condition.Reason + ": " + condition.Message
 		}
+		if condition := object.DeepCopy().StatusConditions().Get(karpv1.ConditionTypeDrifted); condition.IsTrue() {
+			w.drifted[object.Name] = condition.Reason
+		}
+		if object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason) {
+			w.disrupted[object.Name] = true
+			w.mostDisrupted = max(w.mostDisrupted, len(w.disrupted))
+		} else {
+			delete(w.disrupted, object.Name)
+		}
+	case *policyv1.PodDisruptionBudget:
+		// The status is computed some time after the first Pods run.
+		enough := object.Status.ObservedGeneration > 0 && object.Status.CurrentHealthy >= object.Status.DesiredHealthy
+		w.healthy[object.Name] = w.healthy[object.Name] || enough
+		w.broken[object.Name] = w.broken[object.Name] || w.healthy[object.Name] && !enough
 	case *clusterv1.Cluster:
 		if w.ending == 0 && !object.DeletionTimestamp.IsZero() {
 			w.ending = versionOf(object)
@@ -122,6 +147,15 @@ func (w *witness) see(before, object any) {
 			old = &clusterv1.MachinePool{}
 		}
 		w.seeReplicas(object, old.Spec.Replicas, object.Spec.Replicas)
+	}
+}
+
+// seeDeletion records that an object no longer exists.
+func (w *witness) seeDeletion(object any) {
+	if claim, is := object.(*karpv1.NodeClaim); is {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		delete(w.disrupted, claim.Name)
 	}
 }
 
@@ -151,6 +185,27 @@ func (w *witness) everFailed() map[string]string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return maps.Clone(w.failed)
+}
+
+// everDrifted returns the NodeClaims that were ever drifted, and why.
+func (w *witness) everDrifted() map[string]string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return maps.Clone(w.drifted)
+}
+
+// mostDisruptedEver returns how many NodeClaims Karpenter ever replaced at once.
+func (w *witness) mostDisruptedEver() int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.mostDisrupted
+}
+
+// budgetsEverBroken returns the PodDisruptionBudgets that ever had too few Pods, after they had enough.
+func (w *witness) budgetsEverBroken() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Sorted(maps.Keys(lo.PickByValues(w.broken, []bool{true})))
 }
 
 // reasonsOfClusterReady returns the reasons that the condition ever had.

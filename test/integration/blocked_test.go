@@ -15,6 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 )
 
@@ -22,6 +23,7 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 	It("fails no claim, delays no removal, and then creates no more Machines than needed", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blocked")
 		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 15 * time.Second}
+		f.template.Spec.Template.Spec.Version = "v1.36.3"
 		f.createReady(ctx)
 		claims := f.launch(ctx, 3)
 		for _, claim := range claims {
@@ -67,6 +69,29 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 		Expect(waiting.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).IsTrue()).To(BeTrue())
 	})
 
+	It("leaves its waiting claim to that of the next version", func(ctx SpecContext) {
+		f := machineDeployments.newFixture("blockedversion").createReady(ctx)
+		env.setControlPlane(ctx, "v1.36.3", "v1.35.0")
+		machines := f.watchMachines(ctx)
+		claim := f.launchOne(ctx)
+		Eventually(ctx, func() []clusterv1.MachineSet { return f.machineSets(ctx) }).Should(HaveLen(1))
+		before := f.resource(ctx)
+		Expect(before.MachineTemplate().Spec.Version).To(Equal("v1.36.3"))
+
+		env.setControlPlane(ctx, "v1.37.0", "v1.36.3")
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, claim)).To(Succeed())
+			g.Expect(claim.Annotations[v1alpha1.ScalableResourceAnnotation]).NotTo(Equal(before.GetName()))
+			g.Expect(generate.ParseHashes(claim.Annotations[v1alpha1.MachineHashesAnnotation]).Version).To(Equal("v1.37.0"))
+		}).Should(Succeed())
+		env.setControlPlane(ctx, "v1.37.0", "v1.37.0")
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		machine := env.waitMachine(ctx, claim)
+		Expect(machine.Spec.Version).To(Equal("v1.37.0"))
+		Expect(machines.everCreated()).To(ConsistOf(machine.Name))
+		Expect(f.failures(ctx, instanceType)).To(BeEmpty())
+	})
+
 	It("serves the claim that Karpenter creates after it gives up, with one Machine", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blockedretry").createReady(ctx)
 		finish := env.upgradeControlPlane(ctx)
@@ -91,6 +116,14 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 // at the end of the spec, Cluster API's preflight check ControlPlaneIsStable fails.
 func (e *environment) upgradeControlPlane(ctx context.Context) (finish func(context.Context)) {
 	GinkgoHelper()
+	e.setControlPlane(ctx, "v1.36.3", "v1.35.0")
+	return func(ctx context.Context) { e.setControlPlane(ctx, "v1.36.3", "v1.36.3") }
+}
+
+// setControlPlane sets the version of the control plane, and the one that it runs. At the end of the
+// spec it has none again.
+func (e *environment) setControlPlane(ctx context.Context, version, running string) {
+	GinkgoHelper()
 	plane := &controlplanev1.SimulatedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 	set := func(ctx context.Context, version, running string) {
 		GinkgoHelper()
@@ -101,6 +134,5 @@ func (e *environment) upgradeControlPlane(ctx context.Context) (finish func(cont
 		}).Should(Succeed())
 	}
 	DeferCleanup(func(ctx SpecContext) { set(ctx, "", "") })
-	set(ctx, "v1.36.3", "v1.35.0")
-	return func(ctx context.Context) { set(ctx, "v1.36.3", "v1.36.3") }
+	set(ctx, version, running)
 }

@@ -42,12 +42,12 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		f := k.newFixture("moved").delays(0, 0, never).createReady(ctx)
 		claim, old, release := launchHeld(ctx, f)
 		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.Template.Metadata.Labels = map[string]string{"team": "platform"}
+			spec.Template.Spec.Version = "v1.36.3"
 		})
 		release(ctx)
-		machine := env.waitMachine(ctx, claim)
-		Expect(machine.Labels).To(HaveKeyWithValue("team", "platform"))
+		env.waitMachine(ctx, claim)
 		resource := f.resource(ctx)
+		Expect(resource.MachineTemplate().Spec.Version).To(Equal("v1.36.3"))
 		Expect(resource.GetName()).NotTo(Equal(old.GetName()))
 		Expect(env.get(ctx, claim)).To(Succeed())
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, resource.GetName()))
