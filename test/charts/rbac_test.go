@@ -21,7 +21,7 @@ func TestRights(t *testing.T) {
 	own, core, election, admin := kustomizeRules(t, "role.yaml"), kustomizeRules(t, "karpenter_core_role.yaml"),
 		kustomizeRules(t, "leader_election_role.yaml"), kustomizeRules(t, "admin_role.yaml")
 	management := func(right string) bool {
-		return has(right, "cluster.x-k8s.io") || has(right, "bootstrap.cluster.x-k8s.io") || has(right, "infrastructure.cluster.x-k8s.io")
+		return has(right, "cluster.x-k8s.io") || has(right, "bootstrap.cluster.x-k8s.io") || has(right, "infrastructure.cluster.x-k8s.io") || has(right, "controlplane.cluster.x-k8s.io")
 	}
 	crds := func(right string) bool { return has(right, "apiextensions.k8s.io") }
 	workload := func(right string) bool { return !management(right) && !crds(right) }

@@ -118,7 +118,9 @@ func (w *witness) see(before, object any) {
 		if condition := object.DeepCopy().StatusConditions().Get(karpv1.ConditionTypeDrifted); condition.IsTrue() {
 			w.drifted[object.Name] = condition.Reason
 		}
-		if object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason) {
+		// A Node whose machine is being terminated does not count against a budget any more (karpenter:
+		// pkg/controllers/disruption/helpers.go, BuildDisruptionBudgetMapping).
+		if conditions := object.DeepCopy().StatusConditions(); conditions.IsTrue(karpv1.ConditionTypeDisruptionReason) && !conditions.IsTrue(karpv1.ConditionTypeInstanceTerminating) {
 			w.disrupted[object.Name] = true
 			w.mostDisrupted = max(w.mostDisrupted, len(w.disrupted))
 		} else {
