@@ -91,11 +91,14 @@ const ConditionMachinesProgressing = "MachinesProgressing"
 
 // Reasons of the conditions above while they are not True.
 const (
-	// ReasonClusterNotFound: the served Cluster does not exist.
+	// ReasonClusterNotFound: the served Cluster does not exist, and no deletion was recorded.
 	ReasonClusterNotFound = "ClusterNotFound"
 	// ReasonClusterDeleting: the Cluster is being deleted. Events of NodeClaims that are
 	// deleted with it have the same reason.
 	ReasonClusterDeleting = "ClusterDeleting"
+	// ReasonClusterDeleted: the Cluster does not exist, because it was deleted. A Cluster that
+	// clusterctl has moved to another management cluster was not deleted.
+	ReasonClusterDeleted = "ClusterDeleted"
 	// ReasonClusterPaused: spec.paused of the Cluster is true.
 	ReasonClusterPaused = "ClusterPaused"
 	// ReasonClusterNotProvisioned: the Cluster has no infrastructure or control plane

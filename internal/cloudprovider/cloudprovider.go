@@ -139,7 +139,8 @@ func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.Ka
 	return instanceTypes, nil
 }
 
-// Get returns the claim with a provider ID, which is that of a Machine or a provisional one.
+// Get returns the claim with a provider ID, which is that of a Machine or a provisional one. Instead of
+// NodeClaimNotFoundError it returns another error while the Cluster is paused or moved.
 func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
 	if providerID == "" {
 		return nil, cloudprovider.NewNodeClaimNotFoundError(errors.New("no provider ID given"))
@@ -169,13 +170,21 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 			return &claims.Items[0], nil
 		}
 	}
+	if err := c.checkAbsence(ctx); err != nil {
+		return nil, err
+	}
 	return nil, cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine has provider ID %s", providerID))
 }
 
-// List returns a claim for each Machine that serves one.
+// List returns a claim for each Machine that serves one. It returns an error while the Cluster is paused
+// or moved, because Karpenter core deletes claims that List does not return. It checks that after it
+// has listed the Machines, so that they were complete.
 func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), lifecycle.LinkedToAny())
 	if err != nil {
+		return nil, err
+	}
+	if err := c.checkAbsence(ctx); err != nil {
 		return nil, err
 	}
 	return lo.Map(machines, func(_ clusterv1.Machine, i int) *karpv1.NodeClaim { return fromMachine(&machines[i]) }), nil

@@ -30,7 +30,8 @@ import (
 // A Machine that can still become a Node is not marked but unlinked: it is spare for
 // spareTTL and can serve the next claim that Karpenter creates for the same Pods. So is
 // a Machine that is not created yet. While the Cluster or the resource is paused, nothing
-// is changed and the claim waits.
+// is changed and the claim waits. If it has no Machine then, or the Cluster does not exist, Delete
+// returns another error: see checkAbsence.
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	machines, err := c.machinesOf(ctx, claim)
 	if err != nil {
@@ -45,6 +46,9 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	}
 	if left || errors.Join(errs...) != nil {
 		return errors.Join(errs...)
+	}
+	if err := c.checkAbsence(ctx); err != nil {
+		return err
 	}
 	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,6 +26,13 @@ func IsMarked(machine *clusterv1.Machine) bool {
 // IsLeaving reports whether a Machine is marked for deletion or being deleted.
 func IsLeaving(machine *clusterv1.Machine) bool {
 	return !machine.DeletionTimestamp.IsZero() || IsMarked(machine)
+}
+
+// IsMoved reports whether clusterctl deletes this copy of a Machine, because it has moved the Machine
+// to another management cluster. The instance and its Node stay.
+func IsMoved(machine *clusterv1.Machine) bool {
+	_, moved := machine.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	return moved
 }
 
 // LeavingSince returns when a Machine was marked or deleted. If a user has spoiled the time, it

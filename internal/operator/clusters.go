@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -62,18 +63,27 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 	return management, nil
 }
 
-// ClusterDeleting reports whether the served Cluster is being deleted or does not exist. It
-// reads from the API server: Machines that are requested because a cache lags behind would be
-// created while Cluster API deletes all others.
-func (c *Clusters) ClusterDeleting(ctx context.Context) (bool, error) {
+// Live returns the served Cluster as the API server has it; nil if it does not exist.
+func (c *Clusters) Live(ctx context.Context) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := c.Management.GetAPIReader().Get(ctx, c.Cluster, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			return true, nil
+			return nil, nil
 		}
-		return false, fmt.Errorf("getting Cluster %s: %w", c.Cluster, err)
+		return nil, fmt.Errorf("getting Cluster %s: %w", c.Cluster, err)
 	}
-	return !cluster.DeletionTimestamp.IsZero(), nil
+	return cluster, nil
+}
+
+// Inactive reports whether the served Cluster is paused, is being deleted or does not exist. It
+// reads from the API server: Machines that are requested because a cache lags behind would be
+// created while Cluster API deletes all others, or while clusterctl moves the Cluster.
+func (c *Clusters) Inactive(ctx context.Context) (bool, error) {
+	cluster, err := c.Live(ctx)
+	if err != nil || cluster == nil {
+		return err == nil, err
+	}
+	return lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero(), nil
 }
 
 // Template returns the KarpenterMachineTemplate with a name from the cache of the workload

@@ -65,7 +65,7 @@ func TestClusterDeletion(t *testing.T) {
 	g.Expect(createdSince(g, s, audit.Deleter("clusters", stack.ClusterName, auditEntries(g, s)))).To(BeEmpty(), "what the operator created in the Cluster")
 	g.Expect(w.raisedWhileEnding()).To(BeEmpty(), "raised replicas")
 	g.Expect(w.everMarked()).To(BeEmpty(), "unavailable offerings")
-	g.Expect(w.reasonsOfClusterReady()).To(ContainElements(v1alpha1.ReasonClusterDeleting, v1alpha1.ReasonClusterNotFound))
+	g.Expect(w.reasonsOfClusterReady()).To(ContainElements(v1alpha1.ReasonClusterDeleting, v1alpha1.ReasonClusterDeleted))
 }
 
 // auditEntries returns the requests to the only API server so far.

@@ -89,8 +89,8 @@ var _ = Describe("A Cluster that is being deleted", long, func() {
 				env.forceGone(ctx, &nodes.Items[i])
 			}
 		}
-		deployments.waitNotReady(ctx, v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotFound, "fleet/served")
-		Expect(cloudprovider.IsNodeClaimNotFoundError(env.cloudProvider().Delete(ctx, waiting[0]))).To(BeTrue(), "a claim of a Cluster that does not exist has no Machine")
+		deployments.waitNotReady(ctx, v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterDeleted, "fleet/served was deleted")
+		Expect(cloudprovider.IsNodeClaimNotFoundError(env.cloudProvider().Delete(ctx, waiting[0]))).To(BeTrue(), "a claim of a Cluster that was deleted has no Machine")
 
 		Expect(env.requests.since(mark, creates)).To(BeEmpty(), "what was created in the Cluster")
 		Expect(env.requests.since(mark, func(r request) bool { return replicasIn(r) > 4 })).To(BeEmpty(), "raised replicas")

@@ -21,18 +21,19 @@ func (r *Reconciler) setClusterReady(ctx context.Context, template *v1alpha1.Kar
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
 		}
-		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotFound,
-			fmt.Sprintf("Cluster %s, which this operator serves, does not exist: create it, or set the operator's --cluster-name and --cluster-namespace", r.clusters.Cluster))
+		r.setNoCluster(template)
 		return nil
 	}
 	initialized := cluster.Status.Initialization
 	switch {
+	case lo.FromPtr(cluster.Spec.Paused):
+		// Before it deletes the Cluster here, clusterctl pauses it. Such a deletion must not be recorded,
+		// because the Machines of a moved Cluster exist elsewhere (cloudprovider, checkDeleted).
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterPaused,
+			fmt.Sprintf("Cluster %s is paused: set its spec.paused to false to continue", r.clusters.Cluster))
 	case !cluster.DeletionTimestamp.IsZero():
 		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterDeleting,
 			fmt.Sprintf("Cluster %s is being deleted, so no Machines are created for NodeClaims: delete the NodePools of this template, or set the operator's --cluster-name and --cluster-namespace to another Cluster", r.clusters.Cluster))
-	case lo.FromPtr(cluster.Spec.Paused):
-		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterPaused,
-			fmt.Sprintf("Cluster %s is paused: set its spec.paused to false to continue", r.clusters.Cluster))
 	case !lo.FromPtr(initialized.InfrastructureProvisioned):
 		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotProvisioned,
 			fmt.Sprintf("the infrastructure of Cluster %s is not provisioned yet: see its conditions", r.clusters.Cluster))
@@ -43,4 +44,18 @@ func (r *Reconciler) setClusterReady(ctx context.Context, template *v1alpha1.Kar
 		conditions.SetTrue(v1alpha1.ConditionClusterReady)
 	}
 	return nil
+}
+
+// setNoCluster sets that the served Cluster does not exist, and whether it was deleted. Only the
+// condition itself shows the latter, once the Cluster no longer exists: NodeClaims without a Machine
+// can end if it was deleted, and must wait if clusterctl has moved it to another management cluster.
+func (r *Reconciler) setNoCluster(template *v1alpha1.KarpenterMachineTemplate) {
+	conditions := template.StatusConditions()
+	if before := conditions.Get(v1alpha1.ConditionClusterReady).Reason; before == v1alpha1.ReasonClusterDeleting || before == v1alpha1.ReasonClusterDeleted {
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterDeleted,
+			fmt.Sprintf("Cluster %s was deleted: delete the NodePools of this template, create the Cluster again, or set the operator's --cluster-name and --cluster-namespace to another Cluster", r.clusters.Cluster))
+		return
+	}
+	conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotFound,
+		fmt.Sprintf("Cluster %s, which this operator serves, does not exist: create it, set the operator's --cluster-name and --cluster-namespace, or give the operator a kubeconfig of the management cluster that clusterctl has moved it to", r.clusters.Cluster))
 }

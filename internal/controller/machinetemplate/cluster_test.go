@@ -22,19 +22,24 @@ func TestClusterReady(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	for name, tc := range map[string]struct {
 		change func(*clusterv1.Cluster) // nil for no Cluster
+		before string                   // reason that the condition has
 		reason string                   // empty if it is ready
 		words  []string
 	}{
-		"usable":  {change: func(*clusterv1.Cluster) {}},
-		"missing": {reason: v1alpha1.ReasonClusterNotFound, words: []string{"fleet/served", "--cluster-name"}},
-		"paused":  {change: func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) }, reason: v1alpha1.ReasonClusterPaused, words: []string{"spec.paused"}},
+		"usable":                           {change: func(*clusterv1.Cluster) {}},
+		"missing":                          {reason: v1alpha1.ReasonClusterNotFound, words: []string{"fleet/served", "--cluster-name", "kubeconfig"}},
+		"missing after its deletion began": {before: v1alpha1.ReasonClusterDeleting, reason: v1alpha1.ReasonClusterDeleted, words: []string{"fleet/served was deleted", "delete the NodePools", "--cluster-name"}},
+		"missing since it was deleted":     {before: v1alpha1.ReasonClusterDeleted, reason: v1alpha1.ReasonClusterDeleted},
+		"missing after it was moved":       {before: v1alpha1.ReasonClusterPaused, reason: v1alpha1.ReasonClusterNotFound},
+		"created again":                    {change: func(*clusterv1.Cluster) {}, before: v1alpha1.ReasonClusterDeleted},
+		"paused":                           {change: func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) }, reason: v1alpha1.ReasonClusterPaused, words: []string{"spec.paused"}},
 		"being deleted": {
 			change: func(c *clusterv1.Cluster) { c.DeletionTimestamp = new(metav1.Now()) },
 			reason: v1alpha1.ReasonClusterDeleting, words: []string{"fleet/served is being deleted", "no Machines are created", "delete the NodePools", "--cluster-name"},
 		},
-		"being deleted, and paused": {
+		"deleted by clusterctl, which moves it": {
 			change: func(c *clusterv1.Cluster) { c.DeletionTimestamp, c.Spec.Paused = new(metav1.Now()), new(true) },
-			reason: v1alpha1.ReasonClusterDeleting,
+			reason: v1alpha1.ReasonClusterPaused,
 		},
 		"without infrastructure": {change: func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil }, reason: v1alpha1.ReasonClusterNotProvisioned, words: []string{"infrastructure"}},
 		"without control plane":  {change: func(c *clusterv1.Cluster) { c.Status.Initialization.ControlPlaneInitialized = nil }, reason: v1alpha1.ReasonClusterNotProvisioned, words: []string{"control plane"}},
@@ -50,6 +55,9 @@ func TestClusterReady(t *testing.T) {
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 			r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
 			template := &v1alpha1.KarpenterMachineTemplate{}
+			if tc.before != "" {
+				template.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, tc.before, "before")
+			}
 			if err := r.setClusterReady(t.Context(), template); err != nil {
 				t.Fatal(err)
 			}

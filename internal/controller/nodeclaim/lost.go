@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -40,7 +41,8 @@ func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 		return ""
 	}
 	for _, machine := range snap.LinkedTo(claim.UID) {
-		if machine.Spec.ProviderID != claim.Status.ProviderID {
+		// clusterctl deletes the copy of a Machine that it has moved, and the Node stays.
+		if machine.Spec.ProviderID != claim.Status.ProviderID || lifecycle.IsMoved(machine) {
 			continue
 		}
 		if !machine.DeletionTimestamp.IsZero() {

@@ -60,10 +60,10 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// adoptAs adopts a MachineDeployment for an offering of a template, unless the Cluster is
-// being deleted.
+// adoptAs adopts a MachineDeployment for an offering of a template, unless the Cluster is paused
+// or being deleted.
 func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDeployment, template string, offering catalog.Key) (bool, error) {
-	if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
+	if inactive, err := r.clusters.Inactive(ctx); err != nil || inactive {
 		return false, err
 	}
 	management, key := r.clusters.Management.GetClient(), client.ObjectKeyFromObject(resource)

@@ -30,13 +30,16 @@ import (
 )
 
 // A waiting claim gets a new resource, an adopted one, or higher replicas, as long as the Cluster
-// stays. If the Cluster is being deleted, nothing is written, also if only the API server knows it.
+// stays. If the Cluster is being deleted or paused, nothing is written, also if only the API server
+// knows it.
 func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	stays := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name, Finalizers: []string{clusterv1.ClusterFinalizer}}}
 	deleting := stays.DeepCopy()
 	deleting.DeletionTimestamp = new(metav1.NewTime(now))
+	paused := stays.DeepCopy()
+	paused.Spec.Paused = new(true)
 	generated := func(t *testing.T) client.Object {
 		t.Helper()
 		object := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: generatedName(t, served, stays), Labels: map[string]string{v1alpha1.TemplateLabel: "general"}}}
@@ -71,6 +74,7 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 			"is being deleted":                   {cached: deleting, live: deleting},
 			"is being deleted, the cache lags":   {cached: stays, live: deleting},
 			"does not exist, and the cache lags": {cached: stays},
+			"is paused, and the cache lags":      {cached: stays, live: paused},
 		} {
 			t.Run(what+", in a Cluster that "+when, func(t *testing.T) {
 				claim := launchedClaim(tc.instanceType)

@@ -161,7 +161,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {
-		if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
+		if inactive, err := r.clusters.Inactive(ctx); err != nil || inactive {
 			return reconcile.Result{}, err // the event of the Cluster triggers the next reconcile
 		}
 	}

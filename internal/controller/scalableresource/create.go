@@ -100,9 +100,9 @@ const maxMessage = 1024
 
 // createResource creates a scalable resource. It creates the objects that the resource refers to first,
 // because Cluster API cannot use the resource without them. It creates nothing in a Cluster that
-// is being deleted.
+// is paused or being deleted.
 func (r *Reconciler) createResource(ctx context.Context, generated *generate.Generated) error {
-	if ends, err := r.clusters.ClusterDeleting(ctx); err != nil || ends {
+	if inactive, err := r.clusters.Inactive(ctx); err != nil || inactive {
 		return err // the event of the Cluster triggers the next reconcile
 	}
 	if err := r.createObjects(ctx, generated.Objects); err != nil {

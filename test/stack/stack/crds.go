@@ -14,7 +14,9 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -62,7 +64,12 @@ func managementCRDs(m *modules, hooks *webhooks) ([]*apiextensionsv1.CustomResou
 		}
 	}
 	simulated, err := readCRDs(infrastructure.CRDs)
-	return append(clusterAPI, simulated...), err
+	all := append(clusterAPI, simulated...)
+	for _, crd := range all {
+		// clusterctl labels what it installs, and moves only objects of such kinds.
+		metav1.SetMetaDataLabel(&crd.ObjectMeta, clusterctlv1.ClusterctlLabel, "")
+	}
+	return all, err
 }
 
 // readCRDs reads all YAML files below a folder, one CRD in each. It skips kustomizations.

@@ -29,6 +29,10 @@ type Options struct {
 	// Separate creates two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
 	Separate bool
 
+	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
+	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
+	Manages *Stack
+
 	// WithoutOperator does not start the operator, so that it can be run in another way, such as in a debugger.
 	WithoutOperator bool
 
@@ -57,6 +61,9 @@ func (o *Options) complete(m *modules) error {
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
+	}
+	if o.Manages != nil {
+		o.Separate, o.WithoutOperator = true, true
 	}
 	paths := []*string{&o.Dir, &o.BinDir}
 	if o.KwokInstanceTypes != "" {

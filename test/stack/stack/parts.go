@@ -14,30 +14,36 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// startControlPlanes starts the one or the two control planes.
+// startControlPlanes starts the one or the two control planes, or the second one for another stack.
 func (b *builder) startControlPlanes(ctx context.Context) error {
-	workload := newControlPlane(b.state, "workload", "", true, b.Kubeconfig())
-	if err := b.startControlPlane(ctx, workload); err != nil {
+	if other := b.opts.Manages; other != nil {
+		if err := copyFile(other.Kubeconfig(), b.Kubeconfig()); err != nil {
+			return err
+		}
+	} else if err := b.startControlPlane(ctx, newControlPlane(b.state, "workload", "", true, b.Kubeconfig())); err != nil {
 		return err
 	}
-	if !b.opts.Separate {
-		data, err := os.ReadFile(b.Kubeconfig())
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(b.ManagementKubeconfig(), data, 0o600); err != nil {
-			return err
-		}
-	} else {
+	if b.opts.Separate {
 		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
 		if err := b.startControlPlane(ctx, management); err != nil {
 			return err
 		}
+	} else if err := copyFile(b.Kubeconfig(), b.ManagementKubeconfig()); err != nil {
+		return err
 	}
 	if err := b.connect(); err != nil {
 		return err
 	}
 	return b.createAccounts(ctx)
+}
+
+// copyFile copies a kubeconfig.
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
 }
 
 func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error {
@@ -114,7 +120,7 @@ func (b *builder) createAPIs(ctx context.Context) error {
 		return err
 	}
 	var workload []*apiextensionsv1.CustomResourceDefinition
-	if !b.opts.WithoutCRDs {
+	if !b.opts.WithoutCRDs && b.opts.Manages == nil {
 		if workload, err = workloadCRDs(b.modules, b.opts.KwokInstanceTypes != ""); err != nil {
 			return err
 		}

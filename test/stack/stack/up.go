@@ -100,17 +100,7 @@ func (b *builder) build(ctx context.Context) error {
 	if b.ports, err = FreePorts(2*portsPerControlPlane + portsBesides); err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{lo.Ternary(b.opts.Separate, "two control planes", "control plane"), b.startControlPlanes},
-		{"custom resources", b.createAPIs},
-		{"Cluster API", b.startClusterAPI},
-		{"simulated infrastructure", b.startInfrastructure},
-		{"Cluster " + ClusterNamespace + "/" + ClusterName, b.createCluster},
-		{lo.Ternary(b.opts.WithoutOperator, "operator (not started)", "operator"), b.startOperator},
-	} {
+	for _, step := range b.steps() {
 		start := time.Now()
 		_, _ = fmt.Fprintf(b.opts.Progress, "  %-26s", step.name)
 		if err := step.run(ctx); err != nil {
@@ -120,6 +110,29 @@ func (b *builder) build(ctx context.Context) error {
 		_, _ = fmt.Fprintf(b.opts.Progress, "ready after %.1fs\n", time.Since(start).Seconds())
 	}
 	return nil
+}
+
+// step is a part of a stack, and how it starts.
+type step struct {
+	name string
+	run  func(context.Context) error
+}
+
+func (b *builder) steps() []step {
+	controlPlanes := lo.Ternary(b.opts.Separate, "two control planes", "control plane")
+	if b.opts.Manages != nil {
+		controlPlanes = "another control plane"
+	}
+	steps := []step{
+		{controlPlanes, b.startControlPlanes},
+		{"custom resources", b.createAPIs},
+		{"Cluster API", b.startClusterAPI},
+		{"simulated infrastructure", b.startInfrastructure},
+	}
+	if b.opts.Manages == nil {
+		steps = append(steps, step{"Cluster " + ClusterNamespace + "/" + ClusterName, b.createCluster})
+	}
+	return append(steps, step{lo.Ternary(b.opts.WithoutOperator, "operator (not started)", "operator"), b.startOperator})
 }
 
 // take removes ports from the free ones.
