@@ -87,6 +87,10 @@ func TestAbsenceOfMachines(t *testing.T) {
 				_, err := provider.Get(t.Context(), claim.Status.ProviderID)
 				check("Get "+claim.Status.ProviderID, err)
 			}
+			provider.marked.SetDefault(string(registered.UID), struct{}{})
+			if err := provider.Delete(t.Context(), registered); !cloudprovider.IsNodeClaimNotFoundError(err) {
+				t.Errorf("Delete of a claim whose Machine this process has marked: got %v, want that the Machine does not exist", err)
+			}
 			if machines, err := provider.List(t.Context()); (err == nil) != (tc.want == "") || len(machines) > 0 {
 				t.Errorf("List: got %d Machines and %v", len(machines), err)
 			}

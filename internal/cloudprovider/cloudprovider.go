@@ -66,11 +66,13 @@ type CloudProvider struct {
 	// has had. Core calls Delete for the Node and for the claim, so an entry must last until both
 	// have ended.
 	ending *cache.Cache
+	// marked has the UIDs of the claims whose Machine this process has marked for deletion.
+	marked *cache.Cache
 }
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog), ending: cache.New(rememberedFor, rememberedFor)}
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
 }
 
 // WithOverlays makes Create use the prices and capacities of NodeOverlays, like core's

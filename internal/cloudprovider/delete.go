@@ -31,7 +31,8 @@ import (
 // spareTTL and can serve the next claim that Karpenter creates for the same Pods. So is
 // a Machine that is not created yet. While the Cluster or the resource is paused, nothing
 // is changed and the claim waits. If it has no Machine then, or the Cluster does not exist, Delete
-// returns another error: see checkAbsence.
+// returns another error: see checkAbsence. A Machine that this process has marked is removed wherever
+// clusterctl moves it, so its absence is enough.
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	machines, err := c.machinesOf(ctx, claim)
 	if err != nil {
@@ -47,8 +48,10 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	if left || errors.Join(errs...) != nil {
 		return errors.Join(errs...)
 	}
-	if err := c.checkAbsence(ctx); err != nil {
-		return err
+	if _, marked := c.marked.Get(string(claim.UID)); !marked {
+		if err := c.checkAbsence(ctx); err != nil {
+			return err
+		}
 	}
 	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine serves NodeClaim %s", claim.Name))
 }
@@ -122,7 +125,11 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		return false, err
 	}
 	if !spare {
-		return false, lifecycle.Mark(ctx, management, machine, now, true)
+		err := lifecycle.Mark(ctx, management, machine, now, true)
+		if err == nil {
+			c.marked.SetDefault(string(claim.UID), struct{}{})
+		}
+		return false, err
 	}
 	if err := c.resetProviderID(ctx, claim); err != nil {
 		return false, err
