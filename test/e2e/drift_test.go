@@ -164,9 +164,14 @@ func (r *drift) spoil(ctx context.Context, g *WithT) {
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 	scalePods(ctx, g, r.s, "large", 4)
 	g.Eventually(ctx, func(g Gomega) {
-		events := &corev1.EventList{}
-		g.Expect(r.s.Workload.List(ctx, events, client.MatchingFields{"involvedObject.kind": "Pod", "reason": "FailedScheduling"})).To(Succeed())
-		g.Expect(events.Items).NotTo(BeEmpty(), "events of the Pod that finds no Node")
+		pods := &corev1.PodList{}
+		g.Expect(r.s.Workload.List(ctx, pods, client.MatchingLabels{"app": "large"})).To(Succeed())
+		waiting := lo.CountBy(pods.Items, func(pod corev1.Pod) bool {
+			return lo.ContainsBy(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+			})
+		})
+		g.Expect(waiting).To(Equal(1), "Pods that wait for a Node")
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 	g.Expect(r.claimsOf(ctx, g, "")).To(Equal(before))
 	g.Expect(r.w.everDrifted()).To(Equal(drifted))
