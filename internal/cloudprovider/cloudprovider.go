@@ -18,7 +18,6 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/patrickmn/go-cache"
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -31,15 +30,12 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
-
-// unhealthyToleration is how long a Node can be not Ready before Karpenter replaces it,
-// if the feature gate NodeRepair is on.
-const unhealthyToleration = 30 * time.Minute
 
 var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
 
@@ -137,7 +133,8 @@ func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.Ka
 	return instanceTypes, nil
 }
 
-// Get returns the claim with a provider ID, which is that of a Machine or a provisional one.
+// Get returns the claim with a provider ID, which is that of a Machine or a provisional one. A Machine
+// whose instance no longer exists counts as not found: core then does not drain its Node.
 func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
 	if providerID == "" {
 		return nil, cloudprovider.NewNodeClaimNotFoundError(errors.New("no provider ID given"))
@@ -151,6 +148,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if err != nil {
 		return nil, err
 	}
+	machines = lo.Reject(machines, func(_ clusterv1.Machine, i int) bool { return failure.InstanceGone(&machines[i]) != "" })
 	if len(machines) > 0 {
 		// A claim that was relaunched can have two Machines. One that is leaving counts
 		// only if there is no other.
@@ -198,27 +196,6 @@ func (c *CloudProvider) IsDrifted(context.Context, *karpv1.NodeClaim) (cloudprov
 // Reboot returns NodeRebootNotImplementedError: Cluster API cannot restart a machine.
 func (c *CloudProvider) Reboot(context.Context, *karpv1.NodeClaim, string) error {
 	return cloudprovider.NewNodeRebootNotImplementedError()
-}
-
-// RepairPolicies returns when a Node counts as broken: when it has been NotReady or
-// Unknown for 30 minutes. Karpenter then replaces it without a drain, because its
-// kubelet would not end any Pod. Exactly one policy, the one without a reason, is the
-// default (karpenter: pkg/controllers/node/health/policy.go).
-func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
-	return []cloudprovider.RepairPolicy{{
-		ConditionType:          corev1.NodeReady,
-		ConditionStatus:        corev1.ConditionFalse,
-		TolerationDuration:     unhealthyToleration,
-		TerminationGracePeriod: new(time.Duration),
-		Action:                 cloudprovider.ReplaceNode,
-	}, {
-		ConditionType:          corev1.NodeReady,
-		ConditionStatus:        corev1.ConditionUnknown,
-		ReasonRegex:            ".*",
-		TolerationDuration:     unhealthyToleration,
-		TerminationGracePeriod: new(time.Duration),
-		Action:                 cloudprovider.ReplaceNode,
-	}}
 }
 
 // Name returns the name of this provider in logs and metrics.

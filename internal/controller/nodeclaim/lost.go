@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// deleteLost deletes the claims whose Machine a user or another controller deletes, or whose Node
-// no longer exists. Karpenter then drains the Node by its own rules, and calls
-// CloudProvider.Delete.
+// deleteLost deletes the claims whose Machine a user or another controller deletes, or whose Node or
+// instance no longer exists. Karpenter then drains the Node by its own rules, unless CloudProvider.Get
+// returns that its instance does not exist, and calls CloudProvider.Delete.
 func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) error {
 	var errs []error
 	for i := range snap.Claims {
@@ -33,8 +34,8 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 }
 
 // lost returns why a registered claim must be deleted: a user or a health check deletes its
-// Machine, or its Node was removed by force, which Karpenter has not noticed. It is empty if
-// there is no such reason.
+// Machine, its instance no longer exists, or its Node was removed by force, which Karpenter has
+// not noticed. It is empty if there is no such reason.
 func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	if !claim.DeletionTimestamp.IsZero() || !snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
@@ -48,6 +49,9 @@ func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 		}
 		if healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition); healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason {
 			return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name)
+		}
+		if gone := failure.InstanceGone(machine); gone != "" {
+			return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone)
 		}
 	}
 	return ""

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaim
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+)
+
+// A registered claim ends with its Machine, Node or instance, and with nothing less. Its Machine stays
+// until Karpenter has called Delete.
+func TestLostClaims(t *testing.T) {
+	set := func(kind string, status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			conditions.Set(m, metav1.Condition{Type: kind, Status: status, Reason: reason})
+		}
+	}
+	infrastructureDeleted := set(clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, clusterv1.MachineInfrastructureDeletedReason)
+	silent := set(clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
+	for name, tc := range map[string]struct {
+		machine      []func(*clusterv1.Machine)
+		unregistered bool
+		lost         bool
+	}{
+		"a healthy Machine":                 {},
+		"its Machine is being deleted":      {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
+		"its Node was removed":              {machine: []func(*clusterv1.Machine){set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)}, lost: true},
+		"its instance no longer exists":     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
+		"its Node does not report":          {machine: []func(*clusterv1.Machine){silent}},
+		"its instance, and its Node runs":   {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
+		"a failed health check, remediated": {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
+		"a deferred remediation":            {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
+		"before its Node has registered":    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registered := launched("c", func(c *karpv1.NodeClaim) {
+				c.Status.ProviderID = "sim://m"
+				if !tc.unregistered {
+					c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+				}
+			})
+			its := append(tc.machine, linkedTo("c"), withID("sim://m"), func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" })
+			w := newWorld(registered, machine("m", its...))
+			r := w.newProcess()
+			for range 2 { // the second reconcile must change nothing
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if lost := !w.claim(t, "c").DeletionTimestamp.IsZero(); lost != tc.lost {
+				t.Errorf("the claim is deleted: %t, want %t", lost, tc.lost)
+			}
+			if lifecycle.IsMarked(w.machine(t, "m")) {
+				t.Error("the Machine is marked for deletion")
+			}
+			if marks := w.marks(t); len(marks) > 0 {
+				t.Errorf("offerings are unavailable: %v", marks)
+			}
+		})
+	}
+}
