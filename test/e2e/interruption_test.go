@@ -80,7 +80,8 @@ func TestHealthCheck(t *testing.T) {
 		`{"status":{"conditions":[{"type":"KernelDeadlock","status":"True","reason":"DockerHung","lastTransitionTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339)))
 	g.Expect(s.Workload.Status().Patch(ctx, sick.DeepCopy(), deadlock)).To(Succeed())
 	expectReplaced(ctx, g, s, sick, stays)
-	g.Expect(w.machinesEver()).To(Equal(3), "Machines that ever existed: two and the replacement")
+	// Two and the replacement. The third race of docs/design/deletion.md can cost a Machine that boots, which is replaced.
+	g.Expect(w.machinesEver()).To(BeNumerically("~", 3.5, 0.5), "Machines that ever existed")
 	g.Expect(w.everMarked()).To(BeEmpty(), "offerings that were ever unavailable")
 	g.Expect(w.everFailed()).To(BeEmpty(), "NodeClaims that ever failed")
 }

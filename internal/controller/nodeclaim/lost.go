@@ -36,16 +36,26 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 // lost returns why a registered claim must be deleted: a user or a health check deletes its
 // Machine, its instance no longer exists, or its Node was removed by force, which Karpenter has
 // not noticed. It is empty if there is no such reason.
+//
+// The Machine of a registered claim is the one whose Node core has registered. While it was being
+// deleted, the claim may have got a second Machine with another provider ID: core writes that a claim
+// is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
+// Core registers only one Node for a claim, so such a claim must end, too.
 func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
 	if !claim.DeletionTimestamp.IsZero() || !snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
 	}
 	for _, machine := range snap.LinkedTo(claim.UID) {
-		if machine.Spec.ProviderID != claim.Status.ProviderID {
+		node := machine.Status.NodeRef.Name
+		registered := node != "" && node == claim.Status.NodeName
+		if machine.Spec.ProviderID != claim.Status.ProviderID && !registered {
 			continue
 		}
 		if !machine.DeletionTimestamp.IsZero() {
 			return fmt.Sprintf("Machine %s is being deleted", machine.Name)
+		}
+		if node != "" && claim.Status.NodeName != "" && !registered {
+			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node)
 		}
 		if healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition); healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason {
 			return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name)

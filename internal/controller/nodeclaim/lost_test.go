@@ -3,6 +3,7 @@
 package nodeclaim
 
 import (
+	"cmp"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // A registered claim ends with its Machine, Node or instance, and with nothing less. Its Machine stays
@@ -26,26 +28,32 @@ func TestLostClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine      []func(*clusterv1.Machine)
 		unregistered bool
-		lost         bool
+		// nodeName and providerID are those of the claim; those of the Machine if empty.
+		nodeName, providerID string
+		lost                 bool
 	}{
-		"a healthy Machine":                 {},
-		"its Machine is being deleted":      {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
-		"its Node was removed":              {machine: []func(*clusterv1.Machine){set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)}, lost: true},
-		"its instance no longer exists":     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
-		"its Node does not report":          {machine: []func(*clusterv1.Machine){silent}},
-		"its instance, and its Node runs":   {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
-		"a failed health check, remediated": {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
-		"a deferred remediation":            {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
-		"before its Node has registered":    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
+		"a healthy Machine":                                                 {},
+		"its Machine is being deleted":                                      {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
+		"its Node was removed":                                              {machine: []func(*clusterv1.Machine){set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)}, lost: true},
+		"its instance no longer exists":                                     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
+		"its Node does not report":                                          {machine: []func(*clusterv1.Machine){silent}},
+		"its instance, and its Node runs":                                   {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
+		"a failed health check, remediated":                                 {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
+		"a deferred remediation":                                            {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
+		"its first Machine is being deleted, and its ID was reset":          {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
+		"its ID was reset":                                                  {providerID: planner.ProvisionalID("c")},
+		"the Node of its first Machine":                                     {nodeName: "first", lost: true},
+		"the Node of its first Machine, and the second one has no Node yet": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
+		"before its Node has registered":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registered := launched("c", func(c *karpv1.NodeClaim) {
-				c.Status.ProviderID = "sim://m"
+				c.Status.ProviderID, c.Status.NodeName = cmp.Or(tc.providerID, "sim://m"), cmp.Or(tc.nodeName, "node")
 				if !tc.unregistered {
 					c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 				}
 			})
-			its := append(tc.machine, linkedTo("c"), withID("sim://m"), func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" })
+			its := append([]func(*clusterv1.Machine){linkedTo("c"), withID("sim://m"), func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }}, tc.machine...)
 			w := newWorld(registered, machine("m", its...))
 			r := w.newProcess()
 			for range 2 { // the second reconcile must change nothing
