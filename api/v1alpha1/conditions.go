@@ -58,6 +58,11 @@ const ConditionNodesCurrent = "NodesCurrent"
 // does not choose at the moment.
 const ReasonOfferingsUnavailable = "OfferingsUnavailable"
 
+// ReasonInterrupted is the reason of an UnavailableOffering whose capacity was taken away: a termination
+// handler has announced the end of an instance of it. Events of the Node, its NodeClaim and their
+// template have the same reason.
+const ReasonInterrupted = "Interrupted"
+
 // ConditionMachineAvailable is, on a NodeClaim, False if the infrastructure could not
 // provide a machine, with the reason of UnavailableOffering. It is Unknown while the
 // NodeClaim waits for Cluster API, and becomes True when the NodeClaim has its machine.

@@ -109,20 +109,20 @@ type UnavailableOffering struct {
 	// +kubebuilder:validation:MaxLength=63
 	CapacityType string `json:"capacityType"`
 
-	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed, LaunchTimeout or
-	// ScalableResourceUnusable.
+	// reason is InsufficientCapacity, QuotaExceeded, MachineFailed, LaunchTimeout,
+	// ScalableResourceUnusable or Interrupted.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`
 
-	// message is what the infrastructure reported, cut to 256 bytes. It is left out if
+	// message is what the infrastructure or a termination handler reported, cut to 256 bytes. It is left out if
 	// very many offerings are unavailable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 
-	// failures is how many times in a row the offering has failed. Each failure doubles
-	// the time for which it is unavailable, from 3 minutes to at most 30 minutes.
+	// failures is how many times in a row the offering has failed or was interrupted. Each
+	// time doubles the time for which it is unavailable, from 3 minutes to at most 30 minutes.
 	// +required
 	Failures int32 `json:"failures"`
 

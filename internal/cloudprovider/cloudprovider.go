@@ -18,7 +18,6 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/patrickmn/go-cache"
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -32,15 +31,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
-
-// unhealthyToleration is how long a Node can be not Ready before Karpenter replaces it,
-// if the feature gate NodeRepair is on.
-const unhealthyToleration = 30 * time.Minute
 
 var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
 
@@ -141,7 +137,8 @@ func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.Ka
 	return instanceTypes, nil
 }
 
-// Get returns the claim with a provider ID, which is that of a Machine or a provisional one. Instead of
+// Get returns the claim with a provider ID, which is that of a Machine or a provisional one. A Machine
+// whose instance no longer exists counts as not found: core then does not drain its Node. Instead of
 // NodeClaimNotFoundError it returns another error while the Cluster is paused or moved.
 func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
 	if providerID == "" {
@@ -156,11 +153,12 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if err != nil {
 		return nil, err
 	}
-	if len(machines) > 0 {
+	exist := lo.Reject(machines, func(_ clusterv1.Machine, i int) bool { return failure.InstanceGone(&machines[i]) != "" })
+	if len(exist) > 0 {
 		// A claim that was relaunched can have two Machines. One that is leaving counts
 		// only if there is no other.
-		stays, found := lo.Find(machines, func(machine clusterv1.Machine) bool { return !lifecycle.IsLeaving(&machine) })
-		return fromMachine(lo.Ternary(found, &stays, &machines[0])), nil
+		stays, found := lo.Find(exist, func(machine clusterv1.Machine) bool { return !lifecycle.IsLeaving(&machine) })
+		return fromMachine(lo.Ternary(found, &stays, &exist[0])), nil
 	}
 	if provisional {
 		// The claim has no Machine yet, so the claim itself has all that is known.
@@ -172,8 +170,10 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 			return &claims.Items[0], nil
 		}
 	}
-	if err := c.checkAbsence(ctx); err != nil {
-		return nil, err
+	if len(machines) == 0 {
+		if err := c.checkAbsence(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return nil, cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("no Machine has provider ID %s", providerID))
 }
@@ -223,27 +223,6 @@ func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) 
 // Reboot returns NodeRebootNotImplementedError: Cluster API cannot restart a machine.
 func (c *CloudProvider) Reboot(context.Context, *karpv1.NodeClaim, string) error {
 	return cloudprovider.NewNodeRebootNotImplementedError()
-}
-
-// RepairPolicies returns when a Node counts as broken: when it has been NotReady or
-// Unknown for 30 minutes. Karpenter then replaces it without a drain, because its
-// kubelet would not end any Pod. Exactly one policy, the one without a reason, is the
-// default (karpenter: pkg/controllers/node/health/policy.go).
-func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
-	return []cloudprovider.RepairPolicy{{
-		ConditionType:          corev1.NodeReady,
-		ConditionStatus:        corev1.ConditionFalse,
-		TolerationDuration:     unhealthyToleration,
-		TerminationGracePeriod: new(time.Duration),
-		Action:                 cloudprovider.ReplaceNode,
-	}, {
-		ConditionType:          corev1.NodeReady,
-		ConditionStatus:        corev1.ConditionUnknown,
-		ReasonRegex:            ".*",
-		TolerationDuration:     unhealthyToleration,
-		TerminationGracePeriod: new(time.Duration),
-		Action:                 cloudprovider.ReplaceNode,
-	}}
 }
 
 // Name returns the name of this provider in logs and metrics.

@@ -191,18 +191,3 @@ func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
 		t.Error("the claim that is returned shares memory with the one that was given")
 	}
 }
-
-func TestRepairPolicies(t *testing.T) {
-	fallbacks := 0
-	for _, policy := range (&CloudProvider{}).RepairPolicies() {
-		if policy.ReasonRegex == "" {
-			fallbacks++
-		}
-		if policy.Action != cloudprovider.ReplaceNode {
-			t.Errorf("policy for %s=%s has action %s, which Cluster API does not support", policy.ConditionType, policy.ConditionStatus, policy.Action)
-		}
-	}
-	if fallbacks != 1 {
-		t.Errorf("got %d default policies; core requires exactly one", fallbacks)
-	}
-}

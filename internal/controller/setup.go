@@ -27,6 +27,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinehash"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
@@ -89,6 +90,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 		providerid.NewReconciler(op.Clusters),
 		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
+		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),
 		// This publishes events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
 			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg accepts only this kind.

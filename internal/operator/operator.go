@@ -35,6 +35,8 @@ import (
 	core "sigs.k8s.io/karpenter/pkg/operator"
 	"sigs.k8s.io/karpenter/pkg/operator/logging"
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 )
 
 // Name is the name of this operator, as user agent and in logs.
@@ -48,6 +50,8 @@ type Operator struct {
 	Clock             clock.Clock
 	InstanceTypeStore *nodeoverlay.InstanceTypeStore
 	PredictionStore   *prediction.Store
+	// InterruptionSignals announce that the instance of a Node ends.
+	InterruptionSignals interruption.Signals
 }
 
 // New returns the operator for a workload cluster, and the context for its controllers.
@@ -91,6 +95,8 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 		Clock:             clock.RealClock{},
 		InstanceTypeStore: nodeoverlay.NewInstanceTypeStore(),
 		PredictionStore:   prediction.NewStore(),
+
+		InterruptionSignals: options.InterruptionSignals,
 	}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/utils/env"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 )
 
 // Options are the settings of the binary.
@@ -32,6 +34,10 @@ type Options struct {
 	// listen; empty for all addresses.
 	BindAddress string
 
+	// InterruptionSignals are the taints and conditions of Nodes that announce that an
+	// instance ends.
+	InterruptionSignals interruption.Signals
+
 	// PrintVersion reports whether to print the versions instead of running the operator.
 	PrintVersion bool
 }
@@ -46,6 +52,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.ClusterNamespace, "cluster-namespace", env.WithDefaultString("CLUSTER_NAMESPACE", ""), "The namespace of the Cluster in the management cluster. If unset, any namespace.")
 	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the workload cluster is the management cluster.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
+	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
 	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, under the name from Cluster API's contract for clusterctl.")
 	fs.BoolVar(&o.PrintVersion, "version", false, "Print the versions of the operator, Karpenter, Cluster API and Go, and exit.")
@@ -55,6 +62,10 @@ func ParseOptions(args ...string) (*Options, error) {
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
+	}
+	var err error
+	if o.InterruptionSignals, err = interruption.Parse(*signals); err != nil {
+		return nil, fmt.Errorf("--interruption-signals: %w", err)
 	}
 	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))

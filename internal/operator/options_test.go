@@ -2,7 +2,10 @@
 
 package operator
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -35,6 +38,44 @@ func TestNamespaces(t *testing.T) {
 				t.Errorf("the Cluster is in %q, want %q", got, tc.cluster)
 			}
 		})
+	}
+}
+
+func TestInterruptionSignals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		environment, flag string
+		want              int
+		problem           string
+	}{
+		"a variable":               {environment: "taint:a,condition:B=True", want: 2},
+		"the flag":                 {flag: "none"},
+		"the flag over a variable": {environment: "none", flag: "taint:a", want: 1},
+		"an invalid variable":      {environment: "taint:a b", problem: "--interruption-signals: interruption signal"},
+		"an invalid flag":          {flag: "spot", problem: "--interruption-signals: interruption signal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var args []string
+			if tc.flag != "" {
+				args = append(args, "--interruption-signals="+tc.flag)
+			}
+			if tc.environment != "" {
+				t.Setenv("INTERRUPTION_SIGNALS", tc.environment)
+			}
+			options, err := ParseOptions(args...)
+			if tc.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.problem) {
+					t.Errorf("got error %v, want one with %q", err, tc.problem)
+				}
+				return
+			}
+			if err != nil || len(options.InterruptionSignals) != tc.want {
+				t.Errorf("got %v and error %v, want %d signals", options, err, tc.want)
+			}
+		})
+	}
+	options, err := ParseOptions()
+	if err != nil || len(options.InterruptionSignals) == 0 {
+		t.Errorf("got %v and error %v, want the default signals", options, err)
 	}
 }
 

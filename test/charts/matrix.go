@@ -116,6 +116,7 @@ func all(values Values) Values {
 			"preferencePolicy": "Ignore", "minValuesPolicy": "BestEffort",
 			"schedulerConfig":   "podTopologySpread:\n  defaultConstraints:\n    - {maxSkew: 3, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}\n",
 			"ignoreDRARequests": false, "disableClusterStateObservability": true,
+			"interruptionSignals": []string{"default", "taint:example.com/ends"},
 			"featureGates": Values{
 				"nodeRepair": true, "reservedCapacity": false, "spotToSpotConsolidation": true, "nodeOverlay": true,
 				"staticCapacity": true, "capacityBuffer": true, "terminateFirstDrift": true, "terminateFirstRepair": true,
@@ -135,7 +136,7 @@ func least() Values {
 		"controller":     Values{"resources": nil, "securityContext": nil},
 		"logLevel":       nil, "logOutputPaths": nil, "logErrorOutputPaths": nil,
 		"settings": Values{
-			"batchMaxDuration": nil, "batchIdleDuration": nil, "preferencePolicy": nil, "minValuesPolicy": nil, "featureGates": nil,
+			"batchMaxDuration": nil, "batchIdleDuration": nil, "preferencePolicy": nil, "minValuesPolicy": nil, "interruptionSignals": nil, "featureGates": nil,
 		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -41,6 +42,15 @@ func TestSettings(t *testing.T) {
 		"minValuesPolicy":                  {setting("minValuesPolicy", "BestEffort"), func(o *operator.Options) { o.Core.MinValuesPolicy = "BestEffort" }},
 		"ignoreDRARequests":                {setting("ignoreDRARequests", false), func(o *operator.Options) { o.Core.IgnoreDRARequests = false }},
 		"disableClusterStateObservability": {setting("disableClusterStateObservability", true), func(o *operator.Options) { o.Core.DisableClusterStateObservability = true }},
+		"interruptionSignals": {
+			setting("interruptionSignals", []string{"default", "taint:example.com/ends=spot:NoExecute", "condition:Ends=True"}),
+			func(o *operator.Options) {
+				o.InterruptionSignals = append(o.InterruptionSignals,
+					interruption.Signal{Taint: &corev1.Taint{Key: "example.com/ends", Value: "spot", Effect: corev1.TaintEffectNoExecute}},
+					interruption.Signal{Condition: "Ends", Status: corev1.ConditionTrue})
+			},
+		},
+		"no interruptionSignals": {setting("interruptionSignals", []string{}), func(o *operator.Options) { o.InterruptionSignals = nil }},
 		"schedulerConfig": {
 			setting("schedulerConfig", "podTopologySpread:\n  defaultConstraints:\n    - maxSkew: 3\n      topologyKey: kubernetes.io/hostname\n      whenUnsatisfiable: ScheduleAnyway\n"),
 			func(o *operator.Options) {

@@ -22,6 +22,7 @@ import (
 	clusterreconciler "sigs.k8s.io/cluster-api/core/reconcilers/cluster"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machine"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machinedeployment"
+	"sigs.k8s.io/cluster-api/core/reconcilers/machinehealthcheck"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machinepool"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machineset"
 	"sigs.k8s.io/cluster-api/core/setup"
@@ -105,6 +106,9 @@ func setupClusterAPI(ctx context.Context, mgr ctrl.Manager) {
 	}).SetupWithManager(ctx, mgr, concurrency)).To(Succeed())
 	Expect((&machinepool.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: cache,
+	}).SetupWithManager(ctx, mgr, concurrency)).To(Succeed())
+	Expect((&machinehealthcheck.Reconciler{
+		Client: mgr.GetClient(), ClusterCache: cache,
 	}).SetupWithManager(ctx, mgr, concurrency)).To(Succeed())
 }
 

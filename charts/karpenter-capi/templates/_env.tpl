@@ -18,6 +18,7 @@
   "SCHEDULER_CONFIG" .Values.settings.schedulerConfig
   "IGNORE_DRA_REQUESTS" .Values.settings.ignoreDRARequests
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" .Values.settings.disableClusterStateObservability
+  "INTERRUPTION_SIGNALS" (kindIs "slice" .Values.settings.interruptionSignals | ternary (join "," .Values.settings.interruptionSignals | default "none") "")
   "FEATURE_GATES" (include "karpenter-capi.featureGates" .)
   | toYaml }}
 {{- end }}

@@ -65,7 +65,7 @@ type machineFacts struct {
 	providerID, node, failure         string
 	deleting, seen                    bool
 	bootstrap, infrastructure, paused condition
-	nodeReason                        string
+	nodeReason, nodeReadyReason       string
 }
 
 // factsOfMachine returns what decisions depend on of a Machine.
@@ -77,6 +77,8 @@ func factsOfMachine(machine *clusterv1.Machine) machineFacts {
 		infrastructure: conditionOf(machine, clusterv1.MachineInfrastructureReadyCondition),
 		paused:         conditionOf(machine, clusterv1.PausedCondition),
 		nodeReason:     conditionOf(machine, clusterv1.MachineNodeHealthyCondition).reason,
+
+		nodeReadyReason: conditionOf(machine, clusterv1.MachineNodeReadyCondition).reason,
 	}
 	if owner := metav1.GetControllerOfNoCopy(machine); owner != nil {
 		facts.owner = owner.UID

@@ -56,6 +56,9 @@ func TestMachineChanged(t *testing.T) {
 		"its Node is removed": {want: true, change: func(m *clusterv1.Machine) {
 			set(m, clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)
 		}},
+		"its Node is no longer Ready": {want: true, change: func(m *clusterv1.Machine) {
+			set(m, clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
+		}},
 		"a failure": {want: true, change: func(m *clusterv1.Machine) {
 			set(m, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NoCapacity")
 		}},

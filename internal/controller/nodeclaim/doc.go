@@ -17,8 +17,8 @@
 //  3. resetProviderIDs gives claims that have lost their Machine before their Node has registered
 //     their provisional ID. After a crash, the next reconcile does. The controller providerid gives
 //     claims the IDs of their Machines.
-//  4. deleteLost deletes registered claims whose Machine is being deleted, or whose Node was
-//     removed. After a crash, the next reconcile deletes them.
+//  4. deleteLost deletes registered claims whose Machine is being deleted, or whose Node or instance
+//     no longer exists. After a crash, the next reconcile deletes them.
 //  5. deleteWithCluster deletes claims without a Machine while the Cluster is being deleted. A
 //     crash has the same effect.
 //  6. reportStalls writes the condition MachineAvailable of claims whose launch is stalled, or is

@@ -3,59 +3,76 @@
 package nodeclaim
 
 import (
-	"strings"
+	"cmp"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
-// A registered claim is deleted with its Machine, but not when clusterctl deletes the copy of the
-// Machine that it has moved.
-func TestLost(t *testing.T) {
+// A registered claim ends with its Machine, Node or instance, and with nothing less. Its Machine stays
+// until Karpenter has called Delete.
+func TestLostClaims(t *testing.T) {
+	set := func(kind string, status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			conditions.Set(m, metav1.Condition{Type: kind, Status: status, Reason: reason})
+		}
+	}
+	infrastructureDeleted := set(clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, clusterv1.MachineInfrastructureDeletedReason)
+	silent := set(clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
 	for name, tc := range map[string]struct {
-		change func(*karpv1.NodeClaim, *clusterv1.Machine)
-		want   string
+		machine      []func(*clusterv1.Machine)
+		unregistered bool
+		// nodeName and providerID are those of the claim; those of the Machine if empty.
+		nodeName, providerID string
+		lost                 bool
 	}{
-		"its Machine exists": {},
-		"its Machine is being deleted": {change: func(_ *karpv1.NodeClaim, m *clusterv1.Machine) {
-			m.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
-		}, want: "Machine m is being deleted"},
-		"its Machine was moved": {change: func(_ *karpv1.NodeClaim, m *clusterv1.Machine) {
-			m.DeletionTimestamp, m.Annotations = new(metav1.NewTime(fixture.Noon)), map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
-		}},
-		"its second Machine is being deleted": {change: func(_ *karpv1.NodeClaim, m *clusterv1.Machine) {
-			m.DeletionTimestamp, m.Spec.ProviderID = new(metav1.NewTime(fixture.Noon)), "real://other"
-		}},
-		"its Node was removed": {change: func(_ *karpv1.NodeClaim, m *clusterv1.Machine) {
-			fixture.WithCondition(m, clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason, "", fixture.Noon)
-		}, want: "the Node of Machine m has been removed"},
-		"it is being deleted": {change: func(c *karpv1.NodeClaim, m *clusterv1.Machine) {
-			c.DeletionTimestamp, m.DeletionTimestamp = new(metav1.NewTime(fixture.Noon)), new(metav1.NewTime(fixture.Noon))
-		}},
-		"it is not registered": {change: func(c *karpv1.NodeClaim, m *clusterv1.Machine) {
-			c.StatusConditions().SetUnknown(karpv1.ConditionTypeRegistered)
-			m.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
-		}},
+		"a healthy Machine":            {},
+		"its Machine is being deleted": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
+		"clusterctl has moved its Machine": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) {
+			m.DeletionTimestamp, m.Annotations = &metav1.Time{Time: now}, map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
+		}}},
+		"its Node was removed":                                              {machine: []func(*clusterv1.Machine){set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)}, lost: true},
+		"its instance no longer exists":                                     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
+		"its Node does not report":                                          {machine: []func(*clusterv1.Machine){silent}},
+		"its instance, and its Node runs":                                   {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
+		"a failed health check, remediated":                                 {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
+		"a deferred remediation":                                            {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
+		"its first Machine is being deleted, and its ID was reset":          {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
+		"its ID was reset":                                                  {providerID: planner.ProvisionalID("c")},
+		"the Node of its first Machine":                                     {nodeName: "first", lost: true},
+		"the Node of its first Machine, and the second one has no Node yet": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
+		"before its Node has registered":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim, machine := fixture.Claim(time.Hour), fixture.Machine(time.Hour)
-			claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
-			claim.Status.ProviderID, machine.Spec.ProviderID = "real://m", "real://m"
-			machine.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: string(claim.UID)}
-			if tc.change != nil {
-				tc.change(claim, machine)
+			registered := launched("c", func(c *karpv1.NodeClaim) {
+				c.Status.ProviderID, c.Status.NodeName = cmp.Or(tc.providerID, "sim://m"), cmp.Or(tc.nodeName, "node")
+				if !tc.unregistered {
+					c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+				}
+			})
+			its := append([]func(*clusterv1.Machine){linkedTo("c"), withID("sim://m"), func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }}, tc.machine...)
+			w := newWorld(registered, machine("m", its...))
+			r := w.newProcess()
+			for range 2 { // the second reconcile must change nothing
+				if err := reconcileOnce(t, r); err != nil {
+					t.Fatal(err)
+				}
 			}
-			got := lost(claim, &snapshot.Snapshot{Claims: []karpv1.NodeClaim{*claim}, Machines: map[string]*clusterv1.Machine{"m": machine}})
-			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("got %q, want %q", got, tc.want)
+			if lost := !w.claim(t, "c").DeletionTimestamp.IsZero(); lost != tc.lost {
+				t.Errorf("the claim is deleted: %t, want %t", lost, tc.lost)
+			}
+			if lifecycle.IsMarked(w.machine(t, "m")) {
+				t.Error("the Machine is marked for deletion")
+			}
+			if marks := w.marks(t); len(marks) > 0 {
+				t.Errorf("offerings are unavailable: %v", marks)
 			}
 		})
 	}

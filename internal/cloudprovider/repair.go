@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+)
+
+const (
+	// mayRecover is the toleration for conditions that can become healthy again: a kubelet restarts, a
+	// network comes back.
+	mayRecover = 30 * time.Minute
+	// staysBroken is the toleration for conditions that are never healthy again before the machine is
+	// restarted. It is the time for a person to look.
+	staysBroken = 10 * time.Minute
+	// drain is how long Karpenter tries to drain a Node whose kubelet still ends Pods.
+	drain = 10 * time.Minute
+	// noDrain is for Nodes whose kubelet ends no Pods, so that waiting for a drain does not help.
+	noDrain = time.Duration(0)
+)
+
+// anyReason is the expression of policies that apply to each reason. A policy without an expression
+// is the default of all conditions, and there can be only one.
+const anyReason = ".*"
+
+// RepairPolicies returns when a Node counts as broken, so that Karpenter replaces it if the feature
+// gate NodeRepair is on. Exactly one policy, the one without a reason, is the default
+// (karpenter: pkg/controllers/node/health/policy.go). Conditions that only count restarts, such as
+// FrequentKubeletRestart, are symptoms that end, so there are no policies for them.
+//
+// The conditions of Machines are not among them, because Karpenter knows only those of Nodes. See
+// failure.InstanceGone.
+func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
+	kubelet := replace(corev1.NodeReady, corev1.ConditionFalse, mayRecover, noDrain)
+	kubelet.ReasonRegex = ""
+	return []cloudprovider.RepairPolicy{
+		// The kubelet, and the node controller for a kubelet that does not report.
+		kubelet,
+		replace(corev1.NodeReady, corev1.ConditionUnknown, mayRecover, noDrain),
+
+		// The node problem detector in its default deployment (node-problem-detector:
+		// deployment/node-problem-detector.yaml with config/kernel-monitor.json,
+		// config/readonly-monitor.json and config/docker-monitor.json). It sets these conditions of
+		// type "permanent" from messages of the kernel, and does not remove them.
+		replace("KernelDeadlock", corev1.ConditionTrue, staysBroken, noDrain),
+		replace("ReadonlyFilesystem", corev1.ConditionTrue, staysBroken, drain),
+		replace("XfsShutdown", corev1.ConditionTrue, staysBroken, drain),
+		replace("CperHardwareErrorFatal", corev1.ConditionTrue, staysBroken, drain),
+		replace("CorruptDockerOverlay2", corev1.ConditionTrue, staysBroken, drain),
+
+		// Its health checkers, which restart what they check (config/health-checker-kubelet.json,
+		// config/health-checker-containerd.json).
+		replace("KubeletUnhealthy", corev1.ConditionTrue, mayRecover, noDrain),
+		replace("ContainerRuntimeUnhealthy", corev1.ConditionTrue, mayRecover, noDrain),
+
+		// The node monitoring agent of EKS, with the tolerations of Karpenter's provider for AWS
+		// (karpenter-provider-aws: pkg/cloudprovider/cloudprovider.go).
+		replace("AcceleratedHardwareReady", corev1.ConditionFalse, 10*time.Minute, drain),
+		replace("StorageReady", corev1.ConditionFalse, mayRecover, drain),
+		replace("NetworkingReady", corev1.ConditionFalse, mayRecover, drain),
+		replace("KernelReady", corev1.ConditionFalse, mayRecover, noDrain),
+		replace("ContainerRuntimeReady", corev1.ConditionFalse, mayRecover, noDrain),
+	}
+}
+
+// replace returns the policy that replaces Nodes with a condition, for any reason, after the toleration.
+// grace limits the drain, also if the NodePool has no terminationGracePeriod.
+func replace(condition corev1.NodeConditionType, status corev1.ConditionStatus, toleration, grace time.Duration) cloudprovider.RepairPolicy {
+	return cloudprovider.RepairPolicy{
+		ConditionType:          condition,
+		ConditionStatus:        status,
+		ReasonRegex:            anyReason,
+		TolerationDuration:     toleration,
+		TerminationGracePeriod: &grace,
+		Action:                 cloudprovider.ReplaceNode,
+	}
+}

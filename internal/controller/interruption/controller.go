@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+)
+
+// Reconciler deletes the NodeClaims of Nodes whose instance ends.
+type Reconciler struct {
+	clusters *operator.Clusters
+	catalog  *catalog.Catalog
+	signals  interruption.Signals
+	recorder events.Recorder
+	clock    clock.PassiveClock
+}
+
+// NewReconciler returns the reconciler for the signals of the operator's settings.
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, signals interruption.Signals, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, catalog: catalog, signals: signals, recorder: recorder, clock: clock}
+}
+
+// Register adds the reconciler to a manager.
+func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
+	return ctrl.NewControllerManagedBy(mgr).Named("capi.interruption").
+		Watches(&corev1.Node{}, all, builder.WithPredicates(r.announced())).
+		// The notice can be as short as 30 seconds.
+		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](enqueue.MinRetry, enqueue.MaxRetry)}).
+		Complete(r)
+}
+
+// announced passes the events from which on a Node must be replaced: a handler sets a signal, or Karpenter
+// registers a Node that has one. When the operator starts, it also passes all Nodes that must be replaced.
+func (r *Reconciler) announced() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return r.ends(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return r.ends(e.ObjectNew) && !r.ends(e.ObjectOld) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// ends reports whether an object is a Node of this operator, registered, and with a signal.
+func (r *Reconciler) ends(object client.Object) bool {
+	node, is := object.(*corev1.Node)
+	return is && ours(node) && r.signals.Of(node) != ""
+}
+
+// ours reports whether Karpenter has registered a Node for a NodeClaim of this operator.
+func ours(node *corev1.Node) bool {
+	_, ofTemplate := node.Labels[karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})]
+	return ofTemplate && node.Labels[karpv1.NodeRegisteredLabelKey] == "true"
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
+
+// Reconcile handles all Nodes that have a signal. A template or NodeClaim whose write fails does not stop
+// the others.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	return requeue.AfterConflict(reconcile.Result{}, r.reconcile(ctx))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context) error {
+	found, err := r.interrupted(ctx)
+	errs := []error{err}
+	for template, ofTemplate := range lo.GroupBy(found, interruptedNode.template) {
+		if err := r.mark(ctx, template, ofTemplate); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		// Karpenter collects the Pods of these Nodes for at least batchIdleDuration, one second by default,
+		// before it chooses offerings. The cache has the marks by then.
+		for i := range ofTemplate {
+			errs = append(errs, r.delete(ctx, &ofTemplate[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// interruptedNode is a Node with a signal, and its claim.
+type interruptedNode struct {
+	node   *corev1.Node
+	claim  *karpv1.NodeClaim
+	signal string
+}
+
+func (n interruptedNode) template() string { return n.claim.Spec.NodeClassRef.Name }
+
+// interrupted returns the Nodes that have a signal, and whose claim is not being deleted.
+func (r *Reconciler) interrupted(ctx context.Context) ([]interruptedNode, error) {
+	workload := r.clusters.Workload.GetClient()
+	nodes := &corev1.NodeList{}
+	if err := workload.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Nodes: %w", err)
+	}
+	var found []interruptedNode
+	var errs []error
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if !r.ends(node) {
+			continue
+		}
+		claims := &karpv1.NodeClaimList{}
+		if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
+			errs = append(errs, fmt.Errorf("listing the NodeClaim of Node %s: %w", node.Name, err))
+			continue
+		}
+		if len(claims.Items) == 1 && claims.Items[0].DeletionTimestamp.IsZero() {
+			found = append(found, interruptedNode{node: node.DeepCopy(), claim: &claims.Items[0], signal: r.signals.Of(node)})
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// delete deletes the claim of a Node, and never another one of the same name.
+func (r *Reconciler) delete(ctx context.Context, ends *interruptedNode) error {
+	r.recorder.Publish(nodeInterrupted(ends), claimInterrupted(ends))
+	err := r.clusters.Workload.GetClient().Delete(ctx, ends.claim, client.Preconditions{UID: &ends.claim.UID})
+	if requeue.IsChanged(err) {
+		return nil // it no longer exists, or another claim has its name
+	}
+	if err != nil {
+		return fmt.Errorf("deleting NodeClaim %s, because the instance of its Node ends: %w", ends.claim.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted NodeClaim, because the instance of its Node ends", "NodeClaim", ends.claim.Name, "Node", ends.node.Name, "signal", ends.signal)
+	return nil
+}
