@@ -48,6 +48,8 @@ type Operator struct {
 	Clock             clock.Clock
 	InstanceTypeStore *nodeoverlay.InstanceTypeStore
 	PredictionStore   *prediction.Store
+	// NodeName is the name of the Node on which the operator runs; empty if that is unknown.
+	NodeName string
 }
 
 // New returns the operator for a workload cluster, and the context for its controllers.
@@ -91,6 +93,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 		Clock:             clock.RealClock{},
 		InstanceTypeStore: nodeoverlay.NewInstanceTypeStore(),
 		PredictionStore:   prediction.NewStore(),
+		NodeName:          options.NodeName,
 	}, nil
 }
 
