@@ -10,6 +10,10 @@
 // being deleted. It removes the hooks of the Machine of its own Node last: if that Machine has a
 // pre-terminate hook, the operator runs until all others have none.
 //
+// The other controllers mark no Machine that is deleted with its Cluster, because the mark adds a hook. A
+// Machine that they have marked just before loses the hook again: its event triggers the next
+// reconcile.
+//
 // One reconcile handles all Machines of the Cluster, whatever scalable resource they belong to, and
 // whether that is paused. A crash between two writes delays the rest only: the next start lists all
 // Machines again. Nothing is written while the Cluster is paused, because Cluster API deletes
