@@ -2,7 +2,7 @@
 
 // Command karpenter-capi runs Karpenter for a Cluster of Cluster API: Karpenter core with
 // all its controllers, a CloudProvider for Cluster API, and the reconcilers that create
-// Machines for NodeClaims.
+// Machines for NodeClaims. The subcommand uninstall-check reports whether it can be uninstalled.
 package main
 
 import (
@@ -31,6 +31,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == uninstallCheckCommand {
+		return uninstallCheck(ctx, args[1:], os.Stdout)
+	}
 	options, err := operator.ParseOptions(args...)
 	if err != nil {
 		return err
@@ -42,15 +45,9 @@ func run(ctx context.Context, args []string) error {
 	if limit := options.Core.MemoryLimit; limit > 0 {
 		debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
 	}
-	workload, err := ctrl.GetConfig()
+	workload, management, err := configs(options)
 	if err != nil {
-		return fmt.Errorf("configuring the workload cluster's client: %w", err)
-	}
-	management := rest.CopyConfig(workload)
-	if path := options.ClusterAPIKubeconfig; path != "" {
-		if management, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
-			return fmt.Errorf("reading --cluster-api-kubeconfig %s: %w", path, err)
-		}
+		return err
 	}
 	ctx, op, err := operator.New(ctx, workload, management, options)
 	if err != nil {
@@ -60,4 +57,20 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return op.Start(ctx)
+}
+
+// configs returns the configurations of the clients for both clusters.
+func configs(options *operator.Options) (workload, management *rest.Config, err error) {
+	workload, err = ctrl.GetConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuring the workload cluster's client: %w", err)
+	}
+	if options.ClusterAPIKubeconfig == "" {
+		return workload, rest.CopyConfig(workload), nil
+	}
+	management, err = clientcmd.BuildConfigFromFlags("", options.ClusterAPIKubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading --cluster-api-kubeconfig %s: %w", options.ClusterAPIKubeconfig, err)
+	}
+	return workload, management, nil
 }

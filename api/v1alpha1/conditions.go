@@ -29,6 +29,11 @@ const (
 	ConditionInstanceTypesReady = "InstanceTypesReady"
 )
 
+// ConditionDeletable is False on a template that is being deleted, as long as NodeClaims use
+// it or objects that were generated from it exist. A template that is not being deleted does
+// not have this condition. While a template has it, the template is not Ready.
+const ConditionDeletable = "Deletable"
+
 // ConditionOfferingsAvailable reports whether all offerings of a template are available:
 // none has failed and is waiting until it can be chosen again. Ready does not depend on
 // it, because the other offerings can be launched.
@@ -140,6 +145,11 @@ const (
 	ReasonCapacityDiffers = "CapacityDiffers"
 	// ReasonTaintMissing: Nodes have joined without the taint that Karpenter needs.
 	ReasonTaintMissing = "TaintMissing"
+	// ReasonNodeClaimsRemain: NodeClaims of a template that is being deleted exist.
+	ReasonNodeClaimsRemain = "NodeClaimsRemain"
+	// ReasonGeneratedObjectsRemain: objects that were generated from a template that is
+	// being deleted exist.
+	ReasonGeneratedObjectsRemain = "GeneratedObjectsRemain"
 )
 
 // Reasons of VersionReady while it is True.
@@ -185,11 +195,9 @@ func (t *KarpenterMachineTemplate) SetConditions(conditions []status.Condition) 
 // StatusConditions returns the set of conditions with Ready as its root, for
 // operatorpkg's status.Object.
 func (t *KarpenterMachineTemplate) StatusConditions(opts ...status.ForOption) status.ConditionSet {
-	return status.NewReadyConditions(
-		ConditionClusterReady,
-		ConditionInfrastructureReady,
-		ConditionBootstrapReady,
-		ConditionVersionReady,
-		ConditionInstanceTypesReady,
-	).For(t, opts...)
+	dependents := []string{ConditionClusterReady, ConditionInfrastructureReady, ConditionBootstrapReady, ConditionVersionReady, ConditionInstanceTypesReady}
+	if !t.DeletionTimestamp.IsZero() {
+		dependents = append(dependents, ConditionDeletable)
+	}
+	return status.NewReadyConditions(dependents...).For(t, opts...)
 }

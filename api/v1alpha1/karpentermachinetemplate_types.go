@@ -303,8 +303,9 @@ type KarpenterMachineTemplateStatus struct {
 	// unavailable, CapacityAccurate while Nodes report a capacity that differs from the
 	// declared one, NodesTainted while Nodes join without the taint that Karpenter needs,
 	// NodesCurrent while Nodes are not what the template generates now, and
-	// MachinesProgressing while NodeClaims wait for Machines that Cluster API does
-	// not create or does not act on.
+	// MachinesProgressing while NodeClaims wait for Machines that Cluster API does not
+	// create or does not act on. A template that is being deleted also has Deletable,
+	// which is False while it is in use, and is not Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

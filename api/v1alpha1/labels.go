@@ -100,6 +100,11 @@ const (
 	TerminateHookAnnotation = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/karpenter"
 )
 
+// TerminationFinalizer is the finalizer of every KarpenterMachineTemplate. The operator
+// removes it when no NodeClaim uses the template and nothing that was generated from it is
+// left.
+const TerminationFinalizer = Group + "/termination"
+
 // Labels of Nodes that this operator derives from an instance type, or that an instance
 // type can set (instance-gpu-name and instance-family). NodePools and Pods can require
 // them.

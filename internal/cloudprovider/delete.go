@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -125,6 +126,9 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		return false, err
 	}
 	if !spare {
+		if ends, err := c.endsWithCluster(ctx, machine); err != nil || ends {
+			return false, err
+		}
 		err := lifecycle.Mark(ctx, management, machine, now, true)
 		if err == nil {
 			c.marked.SetDefault(string(claim.UID), struct{}{})
@@ -139,6 +143,22 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 	}
 	logger.Info("unlinked Machine, which can serve another NodeClaim")
 	return true, nil
+}
+
+// endsWithCluster reports whether Cluster API deletes a Machine with its Cluster. Such a Machine is not
+// marked: the mark would add a hook that package clusterdeletion has removed.
+func (c *CloudProvider) endsWithCluster(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
+	if machine.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	cluster := &clusterv1.Cluster{}
+	if err := c.clusters.Management.GetClient().Get(ctx, c.clusters.Cluster, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("getting Cluster %s: %w", c.clusters.Cluster, err)
+	}
+	return !cluster.DeletionTimestamp.IsZero(), nil
 }
 
 // canBeSpare reports whether the Machine of a claim that is deleted can serve another

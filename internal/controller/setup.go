@@ -25,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/clusterdeletion"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/interruption"
@@ -85,6 +86,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
+		clusterdeletion.NewReconciler(op.Clusters, op.NodeName),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		machinehash.NewReconciler(op.Clusters, catalog),
 		providerid.NewReconciler(op.Clusters),

@@ -33,6 +33,9 @@
 // replicas no longer count it, because the infrastructure provider replaces an instance that
 // disappears earlier.
 //
+// When the Cluster is being deleted, package clusterdeletion removes the hooks of all Machines, in any
+// state. Machines that are being deleted then are not marked.
+//
 // Each write is one request. Its precondition is exactly what the decision depends on: that it is the
 // same Machine, and that it is linked, marked and being deleted as it was when it was read, or not.
 // The API server checks this in the same request (patch.go), and other writes to the Machine cause

@@ -20,6 +20,13 @@ func HoldsInstance(machine *clusterv1.Machine) bool {
 	return holds
 }
 
+// HasHooks reports whether a Machine has a hook of this operator, whether or not that blocks its
+// deletion.
+func HasHooks(machine *clusterv1.Machine) bool {
+	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
+	return drain || HoldsInstance(machine)
+}
+
 // WaitsForHook reports whether a hook of this operator blocks the deletion of a Machine.
 func WaitsForHook(machine *clusterv1.Machine) bool {
 	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
@@ -32,7 +39,7 @@ func WaitsForHook(machine *clusterv1.Machine) bool {
 // conflict is returned.
 func HoldInstance(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
-	// RemoveHooks removes both hooks, and only from Machines that are being deleted.
+	// RemoveHooks removes both hooks.
 	removed := !machine.DeletionTimestamp.IsZero() && !drain
 	if !IsLeaving(machine) || HoldsInstance(machine) || removed {
 		return nil

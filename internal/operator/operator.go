@@ -52,6 +52,8 @@ type Operator struct {
 	PredictionStore   *prediction.Store
 	// InterruptionSignals announce that the instance of a Node ends.
 	InterruptionSignals interruption.Signals
+	// NodeName is the name of the Node on which the operator runs; empty if that is unknown.
+	NodeName string
 }
 
 // New returns the operator for a workload cluster, and the context for its controllers.
@@ -97,6 +99,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 		PredictionStore:   prediction.NewStore(),
 
 		InterruptionSignals: options.InterruptionSignals,
+		NodeName:            options.NodeName,
 	}, nil
 }
 

@@ -38,6 +38,9 @@ type Options struct {
 	// instance ends.
 	InterruptionSignals interruption.Signals
 
+	// NodeName is the name of the Node on which the operator runs; empty if that is unknown.
+	NodeName string
+
 	// PrintVersion reports whether to print the versions instead of running the operator.
 	PrintVersion bool
 }
@@ -53,6 +56,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the workload cluster is the management cluster.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
 	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
+	fs.StringVar(&o.NodeName, "node-name", env.WithDefaultString("NODE_NAME", ""), "The name of the Node on which the operator runs. While the Cluster is being deleted, the operator removes the hooks of this Node's Machine last. The Deployment sets it.")
 	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
 	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, under the name from Cluster API's contract for clusterctl.")
 	fs.BoolVar(&o.PrintVersion, "version", false, "Print the versions of the operator, Karpenter, Cluster API and Go, and exit.")

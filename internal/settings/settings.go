@@ -22,8 +22,8 @@ type Settings struct {
 	EmptyTTL time.Duration
 }
 
-// Of returns the settings of a template. If the template is nil because it no longer exists,
-// nothing is kept, since no later claim could use it.
+// Of returns the settings of a template. If the template is being deleted, or is nil because it
+// no longer exists, nothing is kept, since no later claim could use it.
 func Of(template *v1alpha1.KarpenterMachineTemplate) Settings {
 	if template == nil {
 		return Settings{LaunchTimeout: v1alpha1.DefaultLaunchTimeout}
@@ -31,9 +31,13 @@ func Of(template *v1alpha1.KarpenterMachineTemplate) Settings {
 	or := func(duration *metav1.Duration, otherwise time.Duration) time.Duration {
 		return lo.FromPtrOr(duration, metav1.Duration{Duration: otherwise}).Duration
 	}
-	return Settings{
+	settings := Settings{
 		LaunchTimeout: or(template.Spec.LaunchTimeout, v1alpha1.DefaultLaunchTimeout),
 		SpareTTL:      or(template.Spec.SpareTTL, v1alpha1.DefaultSpareTTL),
 		EmptyTTL:      or(template.Spec.ScalableResource.EmptyTTL, v1alpha1.DefaultEmptyTTL),
 	}
+	if !template.DeletionTimestamp.IsZero() {
+		settings.SpareTTL, settings.EmptyTTL = 0, 0
+	}
+	return settings
 }

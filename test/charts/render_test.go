@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 const (
 	release   = "karpenter-capi"
 	namespace = "karpenter"
+	node      = "control-plane-0"
 )
 
 // newHelm returns a helm that accesses no cluster. Without the binary the test is skipped.

@@ -92,7 +92,7 @@ func TestSettings(t *testing.T) {
 			// The chart's defaults must be those of the operator without any setting, in a container with the chart's
 			// resources.
 			t.Setenv("SYSTEM_NAMESPACE", namespace)
-			want, err := operator.ParseOptions("--cpu-requests=1000", "--memory-limit=1073741824")
+			want, err := operator.ParseOptions("--cpu-requests=1000", "--memory-limit=1073741824", "--node-name="+node)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,6 +138,8 @@ func resolve(t *testing.T, container corev1.Container, from *corev1.EnvVarSource
 	switch {
 	case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
 		return namespace
+	case from.FieldRef != nil && from.FieldRef.FieldPath == "spec.nodeName":
+		return node
 	case from.ResourceFieldRef != nil && from.ResourceFieldRef.ContainerName == container.Name:
 		switch from.ResourceFieldRef.Resource + "/" + from.ResourceFieldRef.Divisor.String() {
 		case "requests.cpu/1m":
@@ -169,7 +171,7 @@ func TestLeastSettings(t *testing.T) {
 		got = append(got, variable.Name)
 	}
 	slices.Sort(got)
-	want := []string{"CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "HEALTH_PROBE_PORT", "IGNORE_DRA_REQUESTS", "MEMORY_LIMIT", "METRICS_PORT", "SYSTEM_NAMESPACE"}
+	want := []string{"CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "HEALTH_PROBE_PORT", "IGNORE_DRA_REQUESTS", "MEMORY_LIMIT", "METRICS_PORT", "NODE_NAME", "SYSTEM_NAMESPACE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

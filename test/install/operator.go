@@ -137,6 +137,8 @@ func valueOf(variable *corev1.EnvVar, container *corev1.Container) (string, erro
 		return variable.Value, nil
 	case source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.namespace":
 		return Namespace, nil
+	case source.FieldRef != nil && source.FieldRef.FieldPath == "spec.nodeName":
+		return "", nil // the operator runs on no Node
 	case source.ResourceFieldRef != nil && source.ResourceFieldRef.Resource == "requests.cpu" && source.ResourceFieldRef.Divisor.MilliValue() == 1:
 		return strconv.FormatInt(container.Resources.Requests.Cpu().MilliValue(), 10), nil
 	case source.ResourceFieldRef != nil && source.ResourceFieldRef.Resource == "limits.memory" && source.ResourceFieldRef.Divisor.IsZero():

@@ -29,6 +29,10 @@
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
 - name: CPU_REQUESTS
   valueFrom:
     resourceFieldRef:

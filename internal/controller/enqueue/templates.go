@@ -4,6 +4,7 @@ package enqueue
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/samber/lo"
@@ -101,7 +102,12 @@ func Later(templates func(context.Context, client.Object) []string) handler.Even
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			add(ctx, q, e.ObjectNew)
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				add(ctx, q, e.ObjectOld) // its adoption has ended, or a user has removed its label
+			}
+		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
 	}
 }

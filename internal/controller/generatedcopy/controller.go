@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -62,6 +64,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.OfResource)))
 	}
 	c, err := b.
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim), deleted())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -70,15 +73,17 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		return fmt.Errorf("setting up the controller of generated copies: %w", err)
 	}
 	r.kinds = enqueue.NewKinds(c, management)
-	return nil
+	return mgr.Add(manager.RunnableFunc(r.watchLeftovers))
 }
 
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
-// Reconcile maintains the copies of the template of the given name.
+// Reconcile maintains the copies of the template of the given name, and ends its deletion. Cluster API
+// deletes the copies with their Cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	template, err := r.clusters.Template(ctx, request.Name)
 	if err != nil {
@@ -89,8 +94,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
 	watched := r.watch(ctx, template, resources)
-	again, err := r.keepCopies(ctx, request.Name, template, resources)
-	return requeue.AfterConflict(reconcile.Result{RequeueAfter: again}, errors.Join(watched, err))
+	paused, ends, err := r.clusterState(ctx)
+	if err != nil || paused {
+		return reconcile.Result{}, errors.Join(watched, err)
+	}
+	var result reconcile.Result
+	kept := generated{resources: len(resources), endsWithCluster: ends}
+	if !ends {
+		kept.copies, result.RequeueAfter, err = r.keepCopies(ctx, request.Name, template, resources)
+	}
+	if err = errors.Join(watched, err); err == nil {
+		err = r.removeFinalizer(ctx, template, kept)
+	}
+	return requeue.AfterConflict(result, err)
+}
+
+// clusterState reports whether the served Cluster is paused, and whether it is being deleted or does not
+// exist.
+func (r *Reconciler) clusterState(ctx context.Context) (paused, ends bool, err error) {
+	cluster := &clusterv1.Cluster{}
+	if err := r.clusters.Management.GetClient().Get(ctx, r.clusters.Cluster, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, true, nil
+		}
+		return false, false, fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
+	}
+	return lo.FromPtr(cluster.Spec.Paused), !cluster.DeletionTimestamp.IsZero(), nil
 }
 
 // watch watches the kinds that a template and its scalable resources refer to, and those of what

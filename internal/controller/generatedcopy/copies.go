@@ -32,8 +32,8 @@ import (
 // controller scalableresource creates copies before the resource that refers to them.
 const unusedFor = 5 * time.Minute
 
-// unusedForDeleted is the same once the KarpenterMachineTemplate no longer exists. Nothing new is
-// generated then, so the resource of a new copy appears within seconds.
+// unusedForDeleted is the same once the KarpenterMachineTemplate is being deleted or no longer exists.
+// Nothing new is launched then, so the resource of a new copy appears within seconds.
 const unusedForDeleted = 30 * time.Second
 
 // keepCopies maintains what was generated from base templates for a template: the scalable
@@ -46,15 +46,12 @@ const unusedForDeleted = 30 * time.Second
 // are of: this operator neither counts nor writes them.
 //
 // The template is nil if it no longer exists. Its copies are in use until its scalable resources are
-// deleted. keepCopies returns after what time to look at a copy again.
-func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) (time.Duration, error) {
+// deleted. keepCopies returns how many copies exist, and after what time to look at one again.
+func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) (int, time.Duration, error) {
 	management := r.clusters.Management.GetClient()
-	cluster := &clusterv1.Cluster{}
-	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero() {
-		return 0, client.IgnoreNotFound(err)
-	}
 	users := usersOf(resources)
-	grace := lo.Ternary(template == nil, unusedForDeleted, unusedFor)
+	grace := lo.Ternary(template == nil || !template.DeletionTimestamp.IsZero(), unusedForDeleted, unusedFor)
+	var existing int
 	var next time.Duration
 	var errs []error
 	for _, kind := range r.kinds.List() {
@@ -69,9 +66,10 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 			key := copyKey{kind.GroupKind(), object.GetName()}
 			referring := users[key]
 			delete(users, key) // it is not missing
-			if isOfMachine(object) {
-				continue
+			if isOfMachine(object) || len(referring) == 0 && metav1.GetControllerOf(object) != nil {
+				continue // it is deleted with its Machine or its controller
 			}
+			existing++
 			left, err := r.keepCopy(ctx, object, referring, grace)
 			errs = append(errs, err)
 			next = requeue.Soonest(next, left)
@@ -80,7 +78,7 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 	if template != nil {
 		errs = append(errs, r.recreate(ctx, template, users))
 	}
-	return next, errors.Join(errs...)
+	return existing, next, errors.Join(errs...)
 }
 
 // isOfMachine reports whether Cluster API or a provider has created an object for a Machine, such
@@ -115,9 +113,6 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 	}
 	management := r.clusters.Management.GetClient()
 	if len(users) == 0 {
-		if metav1.GetControllerOf(object) != nil {
-			return 0, nil // its controller owns it, and it is deleted with that
-		}
 		if left := grace - r.clock.Since(object.GetCreationTimestamp().Time); left > 0 {
 			return left, nil
 		}

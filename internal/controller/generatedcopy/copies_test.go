@@ -82,7 +82,7 @@ func keepCopies(t *testing.T, r *Reconciler, template *v1alpha1.KarpenterMachine
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.keepCopies(t.Context(), "general", template, resources); err != nil {
+	if _, _, err := r.keepCopies(t.Context(), "general", template, resources); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@
 //
 // It sets the scalable resources as their owners, copies the annotations that Cluster API reads
 // from templates, creates objects again that a user has deleted, and deletes those that nothing
-// refers to. It never writes an object of another Cluster or one that this operator did not
+// refers to. As the last one that deletes what was generated from a template, it also removes the
+// finalizer of the template, which package machinetemplate has added. It never writes an object of another Cluster or one that this operator did not
 // generate. All state is in the API, so that a crash between two writes delays the rest only.
 package generatedcopy

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package machinetemplate reports in the status of a KarpenterMachineTemplate whether it can
-// be used, what it offers, and what was generated from it. Each condition has its own file.
+// be used, what it offers, and what was generated from it. Each condition has its own file. It also
+// adds the finalizer that package generatedcopy removes.
 package machinetemplate
 
 import (
@@ -82,7 +83,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create
@@ -102,6 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
+	if err := r.ensureFinalizer(ctx, template); err != nil {
+		return requeue.AfterConflict(reconcile.Result{}, err)
+	}
 	stored := template.DeepCopy()
 	examineAgain, setErr := r.setStatus(ctx, template)
 	patchErr := r.patchStatus(ctx, template, stored)
@@ -120,6 +124,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	var examineAgain time.Duration
 	var errs []error
 	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
+		r.setDeletable,
 		r.setClusterReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
@@ -128,7 +133,6 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 			examineAgain, err = r.setInstanceTypesReady(ctx, template)
 			return err
 		},
-		r.setReady,
 		r.setOfferingsAvailable,
 		r.setScalableResources,
 		r.setLimits,
@@ -137,6 +141,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setCapacityAccurate,
 		r.setNodesTainted,
 		r.setOfferingsValid,
+		r.setReady, // after all conditions, because each one that changes overwrites the message of Ready
 		r.setAvailable,
 	} {
 		errs = append(errs, set(ctx, template))

@@ -19,10 +19,14 @@ func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMac
 	conditions := template.StatusConditions()
 	var reason string
 	var messages []string
-	for _, dependent := range []string{
+	dependents := []string{
 		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady,
 		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
-	} {
+	}
+	if !template.DeletionTimestamp.IsZero() {
+		dependents = append([]string{v1alpha1.ConditionDeletable}, dependents...)
+	}
+	for _, dependent := range dependents {
 		// A condition of an earlier generation could not be set now.
 		if condition := conditions.Get(dependent); condition.IsFalse() && condition.ObservedGeneration == template.Generation {
 			reason = lo.CoalesceOrEmpty(reason, condition.Reason)

@@ -5,8 +5,6 @@ package machinetemplate
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -33,13 +31,8 @@ func (r *Reconciler) setNodesTainted(ctx context.Context, template *v1alpha1.Kar
 		conditions.SetTrue(v1alpha1.ConditionNodesTainted)
 		return nil
 	}
-	slices.Sort(nodes)
-	names := strings.Join(nodes[:min(len(nodes), maxNamed)], ", ")
-	if more := len(nodes) - maxNamed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	conditions.SetFalse(v1alpha1.ConditionNodesTainted, v1alpha1.ReasonTaintMissing, fmt.Sprintf(
 		"Nodes joined without the taint %s:%s, so Pods could run on them before Karpenter registered them: let the bootstrap configuration register Nodes with it. These Nodes are %s",
-		karpv1.UnregisteredNoExecuteTaint.Key, karpv1.UnregisteredNoExecuteTaint.Effect, names))
+		karpv1.UnregisteredNoExecuteTaint.Key, karpv1.UnregisteredNoExecuteTaint.Effect, examples(nodes)))
 	return nil
 }

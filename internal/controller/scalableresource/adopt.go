@@ -91,14 +91,15 @@ func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMac
 	return err == nil && offering.MachineDeployment == name, err
 }
 
-// endAdoption ends the adoption of a MachineDeployment that its template no longer offers, and whose
-// Machines are all unmanaged. It returns true if it has ended the adoption.
+// endAdoption ends the adoption of a MachineDeployment that its template no longer offers, or whose
+// template is being deleted, and whose Machines are all unmanaged. It returns true if it has ended
+// the adoption.
 func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if len(snap.Claims) > 0 || len(snap.Machines) > len(snap.Plan.Unmanaged) {
 		return false, nil
 	}
 	offers, err := r.offers(ctx, snap.Template, scalable.OfferingOf(snap.Resource), snap.Name)
-	if err != nil || offers {
+	if err != nil || offers && snap.Template.DeletionTimestamp.IsZero() {
 		return false, err
 	}
 	resource := snap.Resource

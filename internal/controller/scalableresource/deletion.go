@@ -47,15 +47,13 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Machines)) {
 		machine := snap.Machines[name]
+		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
+			continue // package clusterdeletion removes its hooks
+		}
 		if snap.IsLost(machine) {
 			errs = append(errs, client.IgnoreNotFound(lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true)))
 		}
 		if !lifecycle.IsLeaving(machine) {
-			continue
-		}
-		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
-			// Cluster API drains nothing then, but honors pre-terminate hooks.
-			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
 			continue
 		}
 		if !lifecycle.IsMarked(machine) {

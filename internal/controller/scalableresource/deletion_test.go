@@ -23,9 +23,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// The hook of a Machine that a user deletes blocks it until Karpenter has drained its Node, but not
-// while the whole Cluster is being deleted: Cluster API then honors pre-terminate hooks, and drains
-// nothing.
+// The hook of a Machine that a user deletes blocks it until Karpenter has drained its Node. This package
+// does nothing with Machines that are deleted with their Cluster: package clusterdeletion removes their
+// hooks, and a mark would add one.
 func TestDeletionWithCluster(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
@@ -35,7 +35,7 @@ func TestDeletionWithCluster(t *testing.T) {
 		ending, deleted, marked, held bool
 	}{
 		"deleted by hand":          {deleted: true, held: true},
-		"deleted with its Cluster": {deleted: true, ending: true},
+		"deleted with its Cluster": {deleted: true, ending: true, held: true},
 		"marked before that":       {ending: true, marked: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {

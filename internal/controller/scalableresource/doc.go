@@ -19,8 +19,9 @@
 //     claim of the link from the API server. A crash leaves Machines in states of package
 //     lifecycle, from which the next reconcile continues.
 //  5. deleteMarked deletes the Machines that are deletable, and removes their hooks. It marks
-//     Machines that others delete if Karpenter will not drain their Nodes. A crash has the same
-//     effect as in step 4.
+//     Machines that others delete if Karpenter will not drain their Nodes. It leaves Machines that
+//     are deleted with their Cluster to package clusterdeletion. A crash has the same effect as in
+//     step 4.
 //  6. ensureResource creates a resource that does not exist, after the objects that it refers to. After a
 //     crash, the next reconcile uses these objects. If nothing uses them, they are deleted after 5
 //     minutes.

@@ -101,6 +101,9 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
 		g.Expect([]int{len(claimUIDs(ctx, g, s)), len(machines.Items), len(nodes.Items)}).To(Equal([]int{0, 0, 0}), "claims, Machines, Nodes")
 	}).WithTimeout(3 * time.Minute).WithPolling(install.Poll).Should(Succeed())
+	// Templates have a finalizer, so they are deleted while the operator runs.
+	guided("Uninstall", "kubectl delete nodepools")
+	guided("Uninstall", "kubectl delete karpentermachinetemplates")
 	process.Stop()
 	guided("Uninstall", "helm uninstall karpenter-capi")
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generatedcopy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// After a start, the operator watches the kinds of which copies exist, although no template refers to
+// them.
+func TestFindLeftovers(t *testing.T) {
+	const infrastructure = "infrastructure.cluster.x-k8s.io"
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	generated := scalable.GeneratedLabels(served, "deleted")
+	mapper := meta.NewDefaultRESTMapper(nil)
+	kind := func(group, name string) schema.GroupVersionKind {
+		kind := schema.GroupVersionKind{Group: group, Version: "v1beta2", Kind: name}
+		mapper.Add(kind, meta.RESTScopeNamespace)
+		return kind
+	}
+	var objects []client.Object
+	crd := func(name string, labels map[string]string) {
+		object := reference.CRD()
+		object.SetName(name)
+		object.SetLabels(labels)
+		objects = append(objects, object)
+	}
+	add := func(kind schema.GroupVersionKind, namespace string, labels map[string]string) {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(kind)
+		object.SetNamespace(namespace)
+		object.SetName("object")
+		object.SetLabels(labels)
+		objects = append(objects, object)
+		plural, _ := meta.UnsafeGuessKindToResource(kind)
+		crd(plural.Resource+"."+kind.Group, map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta1_v1beta2"})
+	}
+	leftover := kind(infrastructure, "LeftTemplate")
+	bootstrap := kind("bootstrap.cluster.x-k8s.io", "LeftConfigTemplate")
+	add(leftover, served.Namespace, generated)
+	add(bootstrap, served.Namespace, generated)
+	add(kind(infrastructure, "Machine"), served.Namespace, lo.Assign(generated, map[string]string{clusterv1.MachineDeploymentNameLabel: "x"}))
+	add(kind(infrastructure, "BaseTemplate"), served.Namespace, nil)
+	add(kind(infrastructure, "NeighborTemplate"), served.Namespace, scalable.GeneratedLabels(types.NamespacedName{Name: "neighbor"}, "deleted"))
+	add(kind(infrastructure, "DistantTemplate"), "another", generated)
+	add(kind("controlplane.cluster.x-k8s.io", "PlaneTemplate"), served.Namespace, generated)
+	crd("others.example.com", nil)
+	crd("removedtemplates."+infrastructure, map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}) // it is no longer served
+
+	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()}
+	r := NewReconciler(&operator.Clusters{Cluster: served, Management: both}, nil, clocktesting.NewFakeClock(time.Now()))
+	r.kinds = enqueue.NewKinds(unwatched{}, nil)
+	if err := r.findLeftovers(t.Context(), mapper); err != nil {
+		t.Fatal(err)
+	}
+	byName := func(kinds []schema.GroupVersionKind) map[string]bool {
+		return lo.SliceToMap(kinds, func(kind schema.GroupVersionKind) (string, bool) { return kind.String(), true })
+	}
+	if diff := cmp.Diff(byName([]schema.GroupVersionKind{leftover, bootstrap}), byName(r.kinds.List())); diff != "" {
+		t.Errorf("watched kinds (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// groups are the API groups of providers in Cluster API's contract, which the operator has rights for.
+var groups = []string{"infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io"}
+
+// Kinds returns all kinds of infrastructure and bootstrap providers in the management cluster, in the
+// API version that Kind returns. If a kind cannot be determined, it returns the others with an error.
+func Kinds(ctx context.Context, management client.Reader, mapper meta.RESTMapper) ([]schema.GroupVersionKind, error) {
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(CRD().GroupVersionKind())
+	if err := management.List(ctx, definitions); err != nil {
+		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+	}
+	var kinds []schema.GroupVersionKind
+	var errs []error
+	for i := range definitions.Items {
+		definition := &definitions.Items[i]
+		resource, group, _ := strings.Cut(definition.Name, ".")
+		version, usable := contractVersion(schema.GroupKind{Group: group}, definition.Labels)
+		if !usable || !slices.Contains(groups, group) {
+			continue
+		}
+		kind, err := mapper.KindFor(version.GroupVersion().WithResource(resource))
+		if err != nil && !meta.IsNoMatchError(err) { // its CustomResourceDefinition has been deleted since
+			errs = append(errs, fmt.Errorf("kind of CustomResourceDefinition %s: %w", definition.Name, err))
+		}
+		if err == nil {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, errors.Join(errs...)
+}
