@@ -174,7 +174,7 @@ endif
 
 .PHONY: test-e2e
 test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack.
-	@go test -tags e2e -count=1 -p 1 -timeout 30m $(TEST_FLAGS) ./test/e2e/...
+	@go test -tags e2e -count=1 -p 1 -timeout 60m $(TEST_FLAGS) ./test/e2e/...
 
 # What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/chaos -h tells.
 CHAOS_FLAGS ?=

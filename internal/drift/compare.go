@@ -33,10 +33,10 @@ func Compare(claim, present generate.Hashes) cloudprovider.DriftReason {
 // differ reports whether two hashes differ. A claim without a hash differs from nothing, and hashes
 // of two API versions cannot be compared.
 func differ(claim, present string) bool {
-	return claim != "" && comparable(claim, present) && claim != present
+	return claim != "" && canCompare(claim, present) && claim != present
 }
 
-func comparable(claim, present string) bool {
+func canCompare(claim, present string) bool {
 	before, _, versioned := strings.Cut(claim, "/")
 	now, _, isNow := strings.Cut(present, "/")
 	return !versioned || !isNow || before == now
@@ -52,7 +52,7 @@ func Renew(annotations map[string]string, present generate.Hashes, version strin
 		hashes = generate.Hashes{Version: version}
 	}
 	renew := func(claim *string, present string) {
-		if *claim == "" || !comparable(*claim, present) {
+		if *claim == "" || !canCompare(*claim, present) {
 			*claim = present
 		}
 	}

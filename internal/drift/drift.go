@@ -56,8 +56,7 @@ func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog
 // claim is never outdated before its Node is registered, nor if nothing else can be launched in
 // place of its Machine with the same offering.
 func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
-	if !claim.DeletionTimestamp.IsZero() || claim.Annotations[v1alpha1.ScalableResourceAnnotation] == "" ||
-		!claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if !CanDrift(claim) {
 		return "", nil
 	}
 	key := catalog.KeyOf(claim)
@@ -75,6 +74,14 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 		return "", nil
 	}
 	return Compare(hashes, present.Generated.Hashes), nil
+}
+
+// CanDrift reports whether a claim of a template of this operator can be outdated: its Node is registered,
+// and it is not being deleted.
+func CanDrift(claim *karpv1.NodeClaim) bool {
+	ref := claim.Spec.NodeClassRef
+	return ref != nil && ref.Kind == v1alpha1.Kind && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
+		claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // LaunchOf returns what a claim with an offering would get now, see generate.LaunchOf.

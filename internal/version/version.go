@@ -103,22 +103,37 @@ func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane
 	if err != nil {
 		return fmt.Sprintf("%s has version %s, which is not a version such as v1.36.3: %s", controlPlane.Name, controlPlane.Version, err)
 	}
-	const fix = "remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s"
+	problem := requirement(template, name, wanted, has, controlPlane, checks)
+	if problem == "" && checks(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew) {
+		problem = policy(name, wanted, has, controlPlane)
+	}
+	if problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s", problem, controlPlane.Version)
+}
+
+// requirement returns why a topology or kubeadm does not allow a version; empty if they do. Cluster API
+// makes no such checks for MachinePools.
+func requirement(template *v1alpha1.KarpenterMachineTemplate, name string, wanted, has semver.Version, controlPlane ControlPlane, checks func(clusterv1.MachineSetPreflightCheck) bool) string {
 	switch {
 	case template.Spec.ScalableResource.Kind == v1alpha1.ScalableResourceKindMachinePool:
-		// Cluster API makes no checks for MachinePools, but the policy of Kubernetes is the same.
-	case controlPlane.Topology != "" && name != controlPlane.Version && checks(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew):
-		return fmt.Sprintf("version %s of the Machines is not version %s of %s, which Cluster API requires in a Cluster with a topology: "+fix, name, controlPlane.Version, controlPlane.Name, controlPlane.Version)
-	case usesKubeadm(template) && wanted.Minor != has.Minor && checks(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew):
-		return fmt.Sprintf("version %s of the Machines and version %s of %s differ in their minor version, with which kubeadm cannot join: "+fix, name, controlPlane.Version, controlPlane.Name, controlPlane.Version)
-	}
-	switch {
-	case !checks(clusterv1.MachineSetPreflightCheckKubernetesVersionSkew):
 		return ""
+	case controlPlane.Topology != "" && name != controlPlane.Version && checks(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew):
+		return fmt.Sprintf("version %s of the Machines is not version %s of %s, which Cluster API requires in a Cluster with a topology", name, controlPlane.Version, controlPlane.Name)
+	case usesKubeadm(template) && wanted.Minor != has.Minor && checks(clusterv1.MachineSetPreflightCheckKubeadmVersionSkew):
+		return fmt.Sprintf("version %s of the Machines and version %s of %s differ in their minor version, with which kubeadm cannot join", name, controlPlane.Version, controlPlane.Name)
+	}
+	return ""
+}
+
+// policy returns why the version skew policy of Kubernetes does not allow a version; empty if it does.
+func policy(name string, wanted, has semver.Version, controlPlane ControlPlane) string {
+	switch {
 	case wanted.Major > has.Major || wanted.Major == has.Major && wanted.Minor > has.Minor:
-		return fmt.Sprintf("version %s of the Machines is newer than version %s of %s, which a kubelet must not be: "+fix, name, controlPlane.Version, controlPlane.Name, controlPlane.Version)
+		return fmt.Sprintf("version %s of the Machines is newer than version %s of %s, which a kubelet must not be", name, controlPlane.Version, controlPlane.Name)
 	case wanted.Major < has.Major || wanted.Minor+maxSkew < has.Minor:
-		return fmt.Sprintf("version %s of the Machines is more than %d minor versions older than version %s of %s: "+fix, name, maxSkew, controlPlane.Version, controlPlane.Name, controlPlane.Version)
+		return fmt.Sprintf("version %s of the Machines is more than %d minor versions older than version %s of %s", name, maxSkew, controlPlane.Version, controlPlane.Name)
 	}
 	return ""
 }

@@ -108,7 +108,7 @@ func (r *Reconciler) ofTemplate(ctx context.Context, object client.Object) []rec
 	if err != nil {
 		log.FromContext(ctx).Error(err, "listing NodeClaims")
 	}
-	return lo.Map(claims, func(claim karpv1.NodeClaim, i int) reconcile.Request {
+	return lo.Map(claims, func(_ karpv1.NodeClaim, i int) reconcile.Request {
 		return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&claims[i])}
 	})
 }
@@ -124,31 +124,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	ref := claim.Spec.NodeClassRef
-	if ref == nil || ref.Kind != v1alpha1.Kind || !claim.DeletionTimestamp.IsZero() || claim.Annotations[v1alpha1.ScalableResourceAnnotation] == "" ||
-		!claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if !drift.CanDrift(claim) {
 		return reconcile.Result{}, nil
 	}
-	template, err := r.clusters.Template(ctx, ref.Name)
-	if err != nil || template == nil {
-		return reconcile.Result{}, err
-	}
-	answers, decided, err := r.drifts.Of(ctx, template)
-	if err != nil || !decided {
-		return reconcile.Result{}, err
-	}
-	launch, err := answers.LaunchOf(ctx, catalog.KeyOf(claim))
-	if errors.As(err, &generate.UnlaunchableError{}) {
-		return reconcile.Result{}, nil
-	}
-	if err != nil || launch.Generated == nil {
+	present, err := r.presentOf(ctx, claim)
+	if err != nil || present == nil {
 		return reconcile.Result{}, err
 	}
 	version, err := r.versionOf(ctx, claim)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	renewed := drift.Renew(claim.Annotations, launch.Generated.Hashes, version)
+	renewed := drift.Renew(claim.Annotations, present.Hashes, version)
 	if maps.Equal(renewed, claim.Annotations) {
 		return reconcile.Result{}, nil
 	}
@@ -160,6 +147,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	log.FromContext(ctx).Info("renewed the hashes of NodeClaim, which could not be compared with present ones", "NodeClaim", claim.Name)
 	return reconcile.Result{}, nil
+}
+
+// presentOf returns what the template of a claim generates now for its offering; nil if nothing can be
+// generated or decided, or the offering is that of an adopted resource.
+func (r *Reconciler) presentOf(ctx context.Context, claim *karpv1.NodeClaim) (*generate.Generated, error) {
+	template, err := r.clusters.Template(ctx, claim.Spec.NodeClassRef.Name)
+	if err != nil || template == nil {
+		return nil, err
+	}
+	answers, decided, err := r.drifts.Of(ctx, template)
+	if err != nil || !decided {
+		return nil, err
+	}
+	launch, err := answers.LaunchOf(ctx, catalog.KeyOf(claim))
+	if errors.As(err, &generate.UnlaunchableError{}) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return launch.Generated, nil
 }
 
 // versionOf returns the Kubernetes version that the scalable resource of a claim gives to Machines;
