@@ -27,6 +27,7 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	template.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, "Test", "it is False")
+	template.Status.Version = "v1.36.3"
 	template.Status.Available, template.Status.InstanceTypes, template.Status.NodeClaims, template.Status.Machines = "270/300", 50, 7, 8
 	if err := apiServer.Status().Update(t.Context(), template); err != nil {
 		t.Fatal(err)
@@ -51,10 +52,10 @@ func TestColumns(t *testing.T) {
 			names, cells = append(names, column.Name), append(cells, fmt.Sprint(table.Rows[0].Cells[i]))
 		}
 	}
-	if diff := cmp.Diff("Name Ready Available InstanceTypes NodeClaims Machines Age", strings.Join(names, " ")); diff != "" {
+	if diff := cmp.Diff("Name Ready Version Available InstanceTypes NodeClaims Machines Age", strings.Join(names, " ")); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff("columns False 270/300 50 7 8", strings.Join(cells[:len(cells)-1], " ")); diff != "" {
+	if diff := cmp.Diff("columns False v1.36.3 270/300 50 7 8", strings.Join(cells[:len(cells)-1], " ")); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
 }
