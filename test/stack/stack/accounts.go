@@ -14,8 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serviceAccounts is the group of all service accounts.
-const serviceAccounts = "system:serviceaccounts"
+const (
+	// serviceAccounts is the group of all service accounts, by which the API server recognizes them.
+	serviceAccounts = "system:serviceaccounts"
+	// processes is the group of those that the stack creates. Others have only the rights that a test gives them.
+	processes = "stack:processes"
+)
 
 // createAccounts gives each process that is not part of a control plane its own service account, as in a real cluster.
 // The API server divides the requests that it works on among its users, except for members of system:masters, which
@@ -33,9 +37,9 @@ func (b *builder) createAccounts(ctx context.Context) error {
 		if err := c.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "stack"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: serviceAccounts}},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: processes}},
 		}); err != nil {
-			return fmt.Errorf("giving service accounts their rights: %w", err)
+			return fmt.Errorf("giving the processes their rights: %w", err)
 		}
 	}
 	var errs []error
@@ -55,7 +59,7 @@ func writeKubeconfigAs(account, from, to string) error {
 	}
 	for _, user := range config.AuthInfos {
 		user.Impersonate = "system:serviceaccount:" + ClusterNamespace + ":" + account
-		user.ImpersonateGroups = []string{serviceAccounts, "system:authenticated"}
+		user.ImpersonateGroups = []string{serviceAccounts, processes, "system:authenticated"}
 	}
 	return clientcmd.WriteToFile(*config, to)
 }
