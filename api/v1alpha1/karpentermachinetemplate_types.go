@@ -58,7 +58,7 @@ type KarpenterMachineTemplateSpec struct {
 	// or of the content of the templates that these name, new NodeClaims get Machines of
 	// new scalable resources, and drift decides what happens to existing Nodes. The other
 	// fields are changed in place within seconds, also for existing Machines, and replace
-	// none. Existing Machines of MachinePools keep their labels, annotations and timeouts.
+	// none. Cluster API gives Machines of MachinePools only the labels and annotations.
 	// +required
 	Template MachineTemplate `json:"template,omitzero"`
 

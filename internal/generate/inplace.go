@@ -20,7 +20,9 @@ var ownLabels = []string{
 // annotations of the resource itself, and labels, annotations, deletion timeouts, readiness gates and
 // minReadySeconds of its Machines. Cluster API passes them on to existing Machines of a
 // MachineDeployment (Cluster API: core/reconcilers/machinedeployment/mdutil/util.go,
-// MachineTemplateDeepCopyRolloutFields). They are not part of the name of the resource.
+// MachineTemplateDeepCopyRolloutFields), and labels and annotations to those of a MachinePool
+// (core/reconcilers/machinepool/machinepool_controller_phases.go, computeDesiredMachine). They are not
+// part of the name of the resource.
 func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTemplate) {
 	settings := template.Spec.Template
 	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), settings.ScalableResourceAnnotations))

@@ -11,9 +11,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-var _ = Describe("A change that replaces no Machine", func() {
-	It("reaches the existing MachineDeployment and its Machine", func(ctx SpecContext) {
-		f := machineDeployments.newFixture("inplace").createReady(ctx)
+var _ = forEachKind("A change that replaces no Machine", func(k kind) {
+	It("reaches the existing scalable resource and its Machine", func(ctx SpecContext) {
+		f := k.newFixture("inplace").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine, resource := env.waitMachine(ctx, claim), f.resource(ctx)
@@ -26,7 +26,10 @@ var _ = Describe("A change that replaces no Machine", func() {
 			g.Expect(env.get(ctx, machine)).To(Succeed())
 			g.Expect(machine.Labels).To(HaveKeyWithValue("team", "platform"))
 			g.Expect(machine.Annotations).To(HaveKeyWithValue("note", "hello"))
-			g.Expect(machine.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(77)))
+			g.Expect(f.resource(ctx).MachineTemplate().Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(77)))
+			if _, is := resource.API().(*clusterv1.MachineDeployment); is {
+				g.Expect(machine.Spec.Deletion.NodeDeletionTimeoutSeconds).To(HaveValue(BeEquivalentTo(77)))
+			}
 		}).Should(Succeed())
 
 		By("removing them again")
