@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -77,11 +78,11 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 }
 
 // CanDrift reports whether a claim of a template of this operator can be outdated: its Node is registered,
-// and it is not being deleted.
+// and it is not being deleted. It can be given claims that are shared with the cache.
 func CanDrift(claim *karpv1.NodeClaim) bool {
 	ref := claim.Spec.NodeClassRef
 	return ref != nil && ref.Kind == v1alpha1.Kind && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
-		claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue()
+		snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // LaunchOf returns what a claim with an offering would get now, see generate.LaunchOf.

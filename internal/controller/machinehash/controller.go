@@ -33,6 +33,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // concurrency is the number of claims that are reconciled at once. After an upgrade of the operator,
@@ -66,7 +67,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // claimChanged passes updates of a claim that change its hashes, or its Node is registered.
 func claimChanged() predicate.Predicate {
 	registered := func(claim *karpv1.NodeClaim) bool {
-		return claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue()
+		return snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue()
 	}
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -84,7 +85,7 @@ func claimChanged() predicate.Predicate {
 // Ready, Cluster API acts again, or the content or the API version changes of what it refers to.
 func templateChanged() predicate.Predicate {
 	state := func(template *v1alpha1.KarpenterMachineTemplate) any {
-		conditions := template.StatusConditions()
+		conditions := template.StatusConditions(status.WithObservedOnly()) // events share objects with the cache
 		ready, version := lo.FromPtr(conditions.Get(status.ConditionReady)), lo.FromPtr(conditions.Get(v1alpha1.ConditionVersionReady))
 		return [...]any{
 			ready.IsTrue(), ready.ObservedGeneration, template.Generation, template.Status.AcceptedHash, template.Status.Version,
