@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/awslabs/operatorpkg/status"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// The template has the version of the control plane, and is not Ready with one that does not fit.
+func TestVersionReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		version string
+		want    string
+		reason  string
+		ready   bool
+	}{
+		"none":                  {want: "v1.36.3", reason: v1alpha1.ReasonVersionOfControlPlane, ready: true},
+		"an older one":          {version: "v1.35.0", want: "v1.35.0", reason: v1alpha1.ReasonVersionSet, ready: true},
+		"a newer minor version": {version: "v1.37.0", want: "v1.37.0", reason: v1alpha1.ReasonVersionSkew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := newTemplate()
+			template.Spec.Template.Spec.Version = tc.version
+			kind := infrastructureKind
+			kind.Group, kind.Kind = "controlplane.test", "TestControlPlane"
+			crd := named(infrastructureKind, "testcontrolplanes.controlplane.test")
+			crd.SetAPIVersion("apiextensions.k8s.io/v1")
+			crd.SetKind("CustomResourceDefinition")
+			crd.SetNamespace("")
+			crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
+			controlPlane := named(kind, "served")
+			controlPlane.Object["spec"], controlPlane.Object["status"] = map[string]any{"version": "v1.36.3"}, map[string]any{"version": "v1.36.3"}
+			c := newCell(template, crd, controlPlane)
+			cluster := &clusterv1.Cluster{}
+			if err := c.Get(t.Context(), c.clusters.Cluster, cluster); err != nil {
+				t.Fatal(err)
+			}
+			cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "served"}
+			if err := c.Update(t.Context(), cluster); err != nil {
+				t.Fatal(err)
+			}
+			stored, err := c.reconcile(t, "general")
+			if err != nil {
+				t.Fatal(err)
+			}
+			condition, ready := stored.StatusConditions().Get(v1alpha1.ConditionVersionReady), stored.StatusConditions().IsTrue(status.ConditionReady)
+			if stored.Status.Version != tc.want || condition.Reason != tc.reason || ready != tc.ready {
+				t.Errorf("got version %s for reason %s, Ready %t; want %s for %s, %t", stored.Status.Version, condition.Reason, ready, tc.want, tc.reason, tc.ready)
+			}
+			if !slices.Contains(c.kinds.List(), kind) {
+				t.Errorf("the kind of the control plane is not watched: %v", c.kinds.List())
+			}
+		})
+	}
+}
