@@ -24,7 +24,7 @@ func TestNodesCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	launch, err := generate.LaunchOf(t.Context(), c.clusters, c.Reconciler.catalog, template, catalog.Key{InstanceType: "m5", Zone: "a", CapacityType: "on-demand"})
+	launch, err := generate.LaunchOf(t.Context(), c.clusters, c.catalog, template, catalog.Key{InstanceType: "m5", Zone: "a", CapacityType: "on-demand"})
 	if err != nil {
 		t.Fatal(err)
 	}
