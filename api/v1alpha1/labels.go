@@ -66,6 +66,12 @@ const (
 	// longer has.
 	TemplateAnnotationsAnnotation = Group + "/annotations-from-template"
 
+	// InPlaceHashAnnotation is, on a generated scalable resource, the hash of those
+	// settings of its template that were last applied in place: labels, annotations,
+	// deletion timeouts, readiness gates and minReadySeconds of Machines. The operator
+	// applies them again when the template has others, and leaves what others change.
+	InPlaceHashAnnotation = Group + "/in-place-hash"
+
 	// SpareSinceAnnotation is, on a Machine without a link, the time (RFC 3339) since
 	// which it has been spare. A Machine that was never linked has been spare since its
 	// creation.

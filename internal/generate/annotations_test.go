@@ -81,7 +81,7 @@ func TestScalableResourceAnnotations(t *testing.T) {
 			if with.Resource.GetName() != without.Resource.GetName() {
 				t.Errorf("%s becomes %s", without.Resource.GetName(), with.Resource.GetName())
 			}
-			want := map[string]string{skipChecks: "All", v1alpha1.TemplateAnnotationsAnnotation: skipChecks}
+			want := map[string]string{skipChecks: "All", v1alpha1.TemplateAnnotationsAnnotation: skipChecks, v1alpha1.InPlaceHashAnnotation: inPlaceHash(before)}
 			if diff := cmp.Diff(want, with.Resource.GetAnnotations()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -23,13 +23,27 @@ var ownLabels = []string{
 // MachineTemplateDeepCopyRolloutFields), and labels and annotations to those of a MachinePool
 // (core/reconcilers/machinepool/machinepool_controller_phases.go, computeDesiredMachine). They are not
 // part of the name of the resource.
+//
+// The settings of Machines are set only if the template has others than when they were last set. A
+// webhook that adds defaults or labels would otherwise be answered with another write each time.
 func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTemplate) {
-	settings := template.Spec.Template
+	settings, hash := template.Spec.Template, inPlaceHash(template)
 	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), settings.ScalableResourceAnnotations))
+	if resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation] == hash {
+		return
+	}
+	resource.SetAnnotations(lo.Assign(resource.GetAnnotations(), map[string]string{v1alpha1.InPlaceHashAnnotation: hash}))
 	machines := resource.MachineTemplate()
 	machines.Labels = lo.Assign(settings.Metadata.Labels, lo.PickByKeys(machines.Labels, ownLabels))
 	machines.Annotations = lo.Assign(settings.Metadata.Annotations)
 	setInPlace(&machines.Spec, settings.Spec)
+}
+
+// inPlaceHash returns the hash of a template's settings of Machines that are changed in place.
+func inPlaceHash(template *v1alpha1.KarpenterMachineTemplate) string {
+	var machine clusterv1.MachineSpec
+	setInPlace(&machine, template.Spec.Template.Spec)
+	return HashOf(template.Spec.Template.Metadata, machine)
 }
 
 // setInPlace sets the fields of a Machine that Cluster API changes in place.

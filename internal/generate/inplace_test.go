@@ -125,3 +125,29 @@ func difference(want, got *scalable.Resource) string {
 	}
 	return cmp.Diff(want.API(), got.API())
 }
+
+// What webhooks and users add stays, and causes no further write, until the template changes.
+func TestInPlaceLeavesWhatOthersAdd(t *testing.T) {
+	for _, kind := range []v1alpha1.ScalableResourceKind{v1alpha1.ScalableResourceKindMachineDeployment, v1alpha1.ScalableResourceKindMachinePool} {
+		template := fixture.Template()
+		template.Spec.ScalableResource.Kind = kind
+		generated, err := generateOf(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := generated.Resource
+		machines := resource.MachineTemplate()
+		machines.Spec.MinReadySeconds = new(int32(0)) // Cluster API's webhook of MachinePools
+		machines.Labels["policy.example.com/team"] = "a"
+		stored := resource.DeepCopy()
+		InPlace(resource, template)
+		if diff := difference(stored, resource); diff != "" {
+			t.Errorf("%s (-stored +changed):\n%s", kind, diff)
+		}
+		template.Spec.Template.Metadata.Labels = map[string]string{"team": "other"}
+		InPlace(resource, template)
+		if got := resource.MachineTemplate().Labels["team"]; got != "other" {
+			t.Errorf("%s: after a change of the template, Machines get the label %q", kind, got)
+		}
+	}
+}
