@@ -4,6 +4,7 @@ package generate
 
 import (
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -29,14 +30,18 @@ var ownLabels = []string{
 func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTemplate) {
 	settings, hash := template.Spec.Template, inPlaceHash(template)
 	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), settings.ScalableResourceAnnotations))
-	if resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation] == hash {
+	applied, known := resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation]
+	if applied == hash {
 		return
 	}
-	resource.SetAnnotations(lo.Assign(resource.GetAnnotations(), map[string]string{v1alpha1.InPlaceHashAnnotation: hash}))
 	machines := resource.MachineTemplate()
+	before := machines.DeepCopy()
 	machines.Labels = lo.Assign(settings.Metadata.Labels, lo.PickByKeys(machines.Labels, ownLabels))
 	machines.Annotations = lo.Assign(settings.Metadata.Annotations)
 	setInPlace(&machines.Spec, settings.Spec)
+	if known || !equality.Semantic.DeepEqual(before, machines) {
+		resource.SetAnnotations(lo.Assign(resource.GetAnnotations(), map[string]string{v1alpha1.InPlaceHashAnnotation: hash}))
+	}
 }
 
 // inPlaceHash returns the hash of a template's settings of Machines that are changed in place.
