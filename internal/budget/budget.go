@@ -16,13 +16,15 @@ package budget
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
 )
 
 // Status is the maximum size of the status.
-const Status = conditions*Message + Unavailable + Invalid + Observed + Limited + Resources + rest
+const Status = Conditions*Message + Unavailable + Invalid + Observed + Limited + Resources + rest
 
 // The maximum sizes of messages in the status.
 const (
@@ -49,8 +51,8 @@ const (
 )
 
 const (
-	// conditions is greater than the number of conditions.
-	conditions = 12
+	// Conditions is the maximum number of conditions.
+	Conditions = 14
 	// rest is the share of numbers, the names of fields, and managed fields.
 	rest = 6 << 10
 )
@@ -87,4 +89,14 @@ func Fit[T any](items []T, size int) int {
 		}
 	}
 	return len(items)
+}
+
+// Names returns the first names in their order, at most so many, and how many others there are.
+func Names(names []string, most int) string {
+	names = slices.Sorted(slices.Values(names))
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 // maxNamed is the number of objects that are named for each kind.
@@ -27,12 +28,7 @@ func Print(out io.Writer, cluster types.NamespacedName, findings []Finding) erro
 	var text strings.Builder
 	fmt.Fprintf(&text, "If you uninstall the operator for Cluster %s now, it leaves behind:\n", cluster)
 	for _, finding := range findings {
-		names := slices.Sorted(slices.Values(finding.Names))
-		named := strings.Join(names[:min(len(names), maxNamed)], ", ")
-		if more := len(names) - maxNamed; more > 0 {
-			named += fmt.Sprintf(" and %d more", more)
-		}
-		fmt.Fprintf(&text, "\n%d %s: %s\n  %s\n", len(names), finding.Kind, named, finding.Do)
+		fmt.Fprintf(&text, "\n%d %s: %s\n  %s\n", len(finding.Names), finding.Kind, budget.Names(finding.Names, maxNamed), finding.Do)
 	}
 	if _, err := io.WriteString(out, text.String()+"\n"); err != nil {
 		return err

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -256,5 +257,25 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	}
 	if stored, err = c.reconcile(t, "general"); err != nil || len(stored.Status.UnavailableOfferings) != 1 || stored.Status.UnavailableOfferings[0].Zone != "a" {
 		t.Errorf("got %v and %+v, want the mark", err, stored.Status.UnavailableOfferings)
+	}
+}
+
+// The status has room for all conditions. Only a template that is being deleted has all of them.
+func TestStatusHasRoomForConditions(t *testing.T) {
+	template := newTemplate()
+	template.Finalizers = []string{v1alpha1.TerminationFinalizer}
+	template.DeletionTimestamp = new(metav1.NewTime(began))
+	stored, err := newCell(template).reconcile(t, template.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, condition := range []string{v1alpha1.ConditionDeletable, v1alpha1.ConditionVersionReady, v1alpha1.ConditionOfferingsValid} {
+		if stored.StatusConditions().Get(condition) == nil {
+			t.Errorf("the template does not have %s", condition)
+		}
+	}
+	// NodesCurrent is set only while the template is Ready.
+	if count := len(stored.Status.Conditions) + 1; count > budget.Conditions {
+		t.Errorf("a template can have %d conditions, the status has room for %d", count, budget.Conditions)
 	}
 }

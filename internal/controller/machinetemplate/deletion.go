@@ -5,8 +5,6 @@ package machinetemplate
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/samber/lo"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +12,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -64,7 +63,7 @@ func (r *Reconciler) setDeletable(ctx context.Context, template *v1alpha1.Karpen
 // claimsRemain returns the message for a template whose deletion waits for NodeClaims.
 func claimsRemain(claims []karpv1.NodeClaim) string {
 	names := lo.Map(claims, func(claim karpv1.NodeClaim, _ int) string { return claim.Name })
-	return fmt.Sprintf("the template is being deleted and waits for %d NodeClaims: delete the NodePools that use it, or let them use another template. The NodeClaims are %s", len(claims), examples(names))
+	return fmt.Sprintf("the template is being deleted and waits for %d NodeClaims: delete the NodePools that use it, or let them use another template. The NodeClaims are %s", len(claims), budget.Names(names, maxNamed))
 }
 
 // objectsRemain returns the message for a template whose deletion waits for the deletion of what was
@@ -74,15 +73,5 @@ func objectsRemain(template string, resources []*scalable.Resource) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("the template is being deleted and waits for the copies of its base templates: if that takes longer than a minute, look for finalizers on the objects of the management cluster with the label %s=%s", v1alpha1.TemplateLabel, template)
 	}
-	return fmt.Sprintf("the template is being deleted and waits for what was generated from it: if that takes longer than a minute, look whether the Cluster or these objects are paused. These are %s", examples(names))
-}
-
-// examples returns some of the names, and how many others there are.
-func examples(names []string) string {
-	slices.Sort(names)
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return fmt.Sprintf("the template is being deleted and waits for what was generated from it: if that takes longer than a minute, look whether the Cluster or these objects are paused. These are %s", budget.Names(names, maxNamed))
 }
