@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -14,22 +15,20 @@ import (
 // Machines, the resource that their offering has now, if that is another. After an upgrade of the
 // control plane, Cluster API may never again create Machines of the version before.
 func (r *Reconciler) moveBlocked(ctx context.Context, snap *snapshot.Snapshot) error {
-	if !snap.Blocked() {
+	if snap.Template == nil || !snap.Blocked() {
 		return nil
+	}
+	// All claims of a resource have its offering.
+	launch, err := generate.LaunchOf(ctx, r.clusters, r.catalog, snap.Template, scalable.OfferingOf(snap.Resource))
+	if errors.As(err, &generate.UnlaunchableError{}) {
+		return nil // they wait until Cluster API creates Machines, or the template offers something
+	}
+	if err != nil || launch.Resource == snap.Name {
+		return err
 	}
 	var errs []error
 	for i := range snap.Claims {
-		claim := &snap.Claims[i]
-		if !snap.Waits(claim) {
-			continue
-		}
-		launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
-		switch {
-		case errors.As(err, &generate.UnlaunchableError{}):
-			// It waits until Cluster API creates its Machine, or until the template offers something.
-		case err != nil:
-			errs = append(errs, err)
-		case launch.Resource != snap.Name:
+		if claim := &snap.Claims[i]; snap.Waits(claim) {
 			errs = append(errs, r.setResource(ctx, claim, launch))
 		}
 	}
