@@ -241,7 +241,7 @@ func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string
 
 // template returns the template that a NodeClass reference names.
 func (c *CloudProvider) template(ctx context.Context, ref *karpv1.NodeClassReference) (*v1alpha1.KarpenterMachineTemplate, error) {
-	if ref == nil || ref.Group != v1alpha1.Group || ref.Kind != v1alpha1.Kind {
+	if !operator.IsTemplate(ref) {
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("nodeClassRef must name a %s of group %s, found %+v", v1alpha1.Kind, v1alpha1.Group, ref))
 	}
 	template := &v1alpha1.KarpenterMachineTemplate{}

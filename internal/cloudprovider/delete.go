@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -151,12 +150,9 @@ func (c *CloudProvider) endsWithCluster(ctx context.Context, machine *clusterv1.
 	if machine.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	cluster := &clusterv1.Cluster{}
-	if err := c.clusters.Management.GetClient().Get(ctx, c.clusters.Cluster, cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, fmt.Errorf("getting Cluster %s: %w", c.clusters.Cluster, err)
+	cluster, err := c.clusters.Cached(ctx)
+	if err != nil || cluster == nil {
+		return err == nil, err
 	}
 	return !cluster.DeletionTimestamp.IsZero(), nil
 }

@@ -80,8 +80,7 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 // CanDrift reports whether a claim of a template of this operator can be outdated: its Node is registered,
 // and it is not being deleted. It can be given claims that are shared with the cache.
 func CanDrift(claim *karpv1.NodeClaim) bool {
-	ref := claim.Spec.NodeClassRef
-	return ref != nil && ref.Kind == v1alpha1.Kind && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
+	return operator.IsTemplate(claim.Spec.NodeClassRef) && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
 		snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue()
 }
 

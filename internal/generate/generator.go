@@ -92,7 +92,7 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		}
 		g.bases[target] = &base{object: object, spec: spec, copies: map[string]*unstructured.Unstructured{}}
 	}
-	if b := g.bases[v1alpha1.PatchTargetBootstrap]; b != nil && b.object.GroupVersionKind().GroupKind() == kubeadmTemplate {
+	if b := g.bases[v1alpha1.PatchTargetBootstrap]; b != nil && b.object.GroupVersionKind().GroupKind() == version.KubeadmTemplate {
 		if err := joinTainted(b.object.GroupVersionKind().Version, b.spec, template.Spec.Kubelet); err != nil {
 			return nil, fmt.Errorf("%s %s/%s: %w", b.object.GetKind(), b.object.GetNamespace(), b.object.GetName(), err)
 		}

@@ -12,15 +12,10 @@ import (
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
-
-// kubeadmTemplate is the kind that the operator changes so that Nodes join as Karpenter
-// requires it. For all other bootstrap kinds, the user must configure that.
-var kubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
 
 // registerWithTaints is the kubelet's argument that takes precedence over kubeadm's own
 // taints (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).

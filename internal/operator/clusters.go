@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -65,8 +66,17 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 
 // Live returns the served Cluster as the API server has it; nil if it does not exist.
 func (c *Clusters) Live(ctx context.Context) (*clusterv1.Cluster, error) {
+	return c.served(ctx, c.Management.GetAPIReader())
+}
+
+// Cached returns the served Cluster as the cache has it; nil if it does not have it.
+func (c *Clusters) Cached(ctx context.Context) (*clusterv1.Cluster, error) {
+	return c.served(ctx, c.Management.GetClient())
+}
+
+func (c *Clusters) served(ctx context.Context, management client.Reader) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
-	if err := c.Management.GetAPIReader().Get(ctx, c.Cluster, cluster); err != nil {
+	if err := management.Get(ctx, c.Cluster, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -84,6 +94,11 @@ func (c *Clusters) Inactive(ctx context.Context) (bool, error) {
 		return err == nil, err
 	}
 	return lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero(), nil
+}
+
+// IsTemplate reports whether a reference to a NodeClass names a KarpenterMachineTemplate.
+func IsTemplate(ref *karpv1.NodeClassReference) bool {
+	return ref != nil && ref.Group == v1alpha1.Group && ref.Kind == v1alpha1.Kind
 }
 
 // Template returns the KarpenterMachineTemplate with a name from the cache of the workload

@@ -18,6 +18,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -72,7 +73,7 @@ func (f *Finder) nodePools(ctx context.Context) ([]string, error) {
 	pools := &karpv1.NodePoolList{}
 	err := f.Workload.List(ctx, pools)
 	return lo.FilterMap(pools.Items, func(pool karpv1.NodePool, _ int) (string, bool) {
-		return pool.Name, isOurs(pool.Spec.Template.Spec.NodeClassRef)
+		return pool.Name, operator.IsTemplate(pool.Spec.Template.Spec.NodeClassRef)
 	}), err
 }
 
@@ -80,12 +81,8 @@ func (f *Finder) nodeClaims(ctx context.Context) ([]string, error) {
 	claims := &karpv1.NodeClaimList{}
 	err := f.Workload.List(ctx, claims)
 	return lo.FilterMap(claims.Items, func(claim karpv1.NodeClaim, _ int) (string, bool) {
-		return claim.Name, isOurs(claim.Spec.NodeClassRef)
+		return claim.Name, operator.IsTemplate(claim.Spec.NodeClassRef)
 	}), err
-}
-
-func isOurs(ref *karpv1.NodeClassReference) bool {
-	return ref != nil && ref.Group == v1alpha1.Group && ref.Kind == v1alpha1.Kind
 }
 
 func (f *Finder) templates(ctx context.Context) ([]string, error) {

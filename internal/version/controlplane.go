@@ -38,12 +38,9 @@ type ControlPlane struct {
 // Read reads the control plane of the served Cluster from the cache of the management cluster. A
 // Cluster or a control plane that does not exist reports no version.
 func Read(ctx context.Context, clusters *operator.Clusters) (ControlPlane, error) {
-	cluster := &clusterv1.Cluster{}
-	if err := clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return ControlPlane{}, nil
-		}
-		return ControlPlane{}, fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err)
+	cluster, err := clusters.Cached(ctx)
+	if err != nil || cluster == nil {
+		return ControlPlane{}, err
 	}
 	unknown := ControlPlane{Topology: cluster.Spec.Topology.Version}
 	ref := cluster.Spec.ControlPlaneRef

@@ -9,6 +9,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -18,6 +19,10 @@ import (
 // maxSkew is by how many minor versions a kubelet can be older than the API server
 // (https://kubernetes.io/releases/version-skew-policy).
 const maxSkew = 3
+
+// KubeadmTemplate is the kind of the bootstrap templates whose provider needs a version. Package generate
+// changes them so that Nodes join as Karpenter requires it.
+var KubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
 
 // Version is the Kubernetes version of a template's new Machines.
 type Version struct {
@@ -144,5 +149,5 @@ func usesKubeadm(template *v1alpha1.KarpenterMachineTemplate) bool {
 	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	discovery := template.Spec.Discovery
 	generates := len(template.Spec.InstanceTypes) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
-	return generates && ref.APIGroup == "bootstrap.cluster.x-k8s.io" && ref.Kind == "KubeadmConfigTemplate"
+	return generates && schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind} == KubeadmTemplate
 }

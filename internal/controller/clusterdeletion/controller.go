@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,16 +78,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 // ends reports whether the Cluster is being deleted or does not exist, and is not paused. The cache can
 // lack a Cluster whose Machines it has.
 func (r *Reconciler) ends(ctx context.Context) (bool, error) {
-	cluster := &clusterv1.Cluster{}
-	err := r.clusters.Management.GetClient().Get(ctx, r.clusters.Cluster, cluster)
-	if apierrors.IsNotFound(err) {
-		err = r.clusters.Management.GetAPIReader().Get(ctx, r.clusters.Cluster, cluster)
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
+	cluster, err := r.clusters.Cached(ctx)
+	if err == nil && cluster == nil {
+		cluster, err = r.clusters.Live(ctx)
 	}
-	if err != nil {
-		return false, fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
+	if err != nil || cluster == nil {
+		return err == nil, err
 	}
 	return !cluster.DeletionTimestamp.IsZero() && !lo.FromPtr(cluster.Spec.Paused), nil
 }

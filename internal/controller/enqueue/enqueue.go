@@ -69,8 +69,8 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 
 // ClusterChanged passes events that decide whether Machines can be created in a Cluster: it
 // is created, becomes ready, is paused or resumed, is being deleted, or is deleted. It also
-// passes changes of its control plane and of its topology's version and replicas. It drops other updates, because Cluster
-// API changes the rest of the status often.
+// passes changes of its control plane and of its topology's version and replicas. It drops other
+// updates, because Cluster API changes the rest of the status often.
 func ClusterChanged() predicate.Predicate {
 	usable := func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization

@@ -80,7 +80,7 @@ func (t *Templates) OfResource(ctx context.Context, object client.Object) []stri
 // OfClaim returns the template of a NodeClaim.
 func (t *Templates) OfClaim(_ context.Context, object client.Object) []string {
 	claim, isClaim := object.(*karpv1.NodeClaim)
-	if !isClaim || claim.Spec.NodeClassRef == nil || claim.Spec.NodeClassRef.Kind != v1alpha1.Kind {
+	if !isClaim || !operator.IsTemplate(claim.Spec.NodeClassRef) {
 		return nil
 	}
 	return []string{claim.Spec.NodeClassRef.Name}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -112,12 +111,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // clusterState reports whether the served Cluster is paused, and whether it is being deleted or does not
 // exist.
 func (r *Reconciler) clusterState(ctx context.Context) (paused, ends bool, err error) {
-	cluster := &clusterv1.Cluster{}
-	if err := r.clusters.Management.GetClient().Get(ctx, r.clusters.Cluster, cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, true, nil
-		}
-		return false, false, fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
+	cluster, err := r.clusters.Cached(ctx)
+	if err != nil || cluster == nil {
+		return false, err == nil, err
 	}
 	return lo.FromPtr(cluster.Spec.Paused), !cluster.DeletionTimestamp.IsZero(), nil
 }
