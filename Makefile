@@ -63,7 +63,8 @@ manifests: bin/controller-gen ## Generate the CRDs with their reference, and the
 	@bin/controller-gen rbac:roleName=manager-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
 	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
-	@install -D -m 0644 bin/template.md docs/reference/template.md
+	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_instancetypecatalogs.yaml >bin/catalog.md
+	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md
 	@$(MAKE) charts
 
 .PHONY: fmt

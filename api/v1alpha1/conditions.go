@@ -135,6 +135,8 @@ const (
 	ReasonNoInstanceTypes = "NoInstanceTypes"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered.
 	ReasonInstanceTypesInvalid = "InstanceTypesInvalid"
+	// ReasonZonesUnknown: the Cluster has no failure domain for a zone.
+	ReasonZonesUnknown = "ZonesUnknown"
 	// ReasonSourcesConflict: two sources describe one instance type differently.
 	ReasonSourcesConflict = "SourcesConflict"
 	// ReasonPatchesFailed: a patch cannot be applied to its base template.
@@ -200,4 +202,25 @@ func (t *KarpenterMachineTemplate) StatusConditions(opts ...status.ForOption) st
 		dependents = append(dependents, ConditionDeletable)
 	}
 	return status.NewReadyConditions(dependents...).For(t, opts...)
+}
+
+// ConditionInstanceTypesValid is the condition of an InstanceTypeCatalog that reports whether
+// all of its instance types can be used. It is False with the reason InstanceTypesInvalid, and
+// the message says what is wrong with the others.
+const ConditionInstanceTypesValid = "InstanceTypesValid"
+
+// GetConditions returns the conditions, for operatorpkg's status.Object.
+func (c *InstanceTypeCatalog) GetConditions() []status.Condition {
+	return c.Status.Conditions
+}
+
+// SetConditions sets the conditions, for operatorpkg's status.Object.
+func (c *InstanceTypeCatalog) SetConditions(conditions []status.Condition) {
+	c.Status.Conditions = conditions
+}
+
+// StatusConditions returns the set of conditions with Ready as its root, for
+// operatorpkg's status.Object.
+func (c *InstanceTypeCatalog) StatusConditions(opts ...status.ForOption) status.ConditionSet {
+	return status.NewReadyConditions(ConditionInstanceTypesValid).For(c, opts...)
 }

@@ -10,6 +10,7 @@ import (
 
 // InstanceType is a shape of machine and the ways to buy it.
 //
+// +structType=atomic
 // +kubebuilder:validation:XValidation:rule="'cpu' in self.capacity && 'memory' in self.capacity",message="capacity must have cpu and memory",fieldPath=".capacity"
 type InstanceType struct {
 	// name of the instance type. Nodes have it in the label
@@ -22,10 +23,10 @@ type InstanceType struct {
 
 	// capacity is everything that such a machine has, as its Node reports it in
 	// status.capacity: at least cpu and memory, and all other resources, in Kubernetes
-	// quantities. Karpenter plans with pods, but the operator does not pass pods to the
-	// kubelet: if it is not 110, set the same number in kubelet.maxPods or in the
-	// bootstrap configuration. kubelet.maxPods takes precedence over pods. If neither is
-	// set, it is 110.
+	// quantities. pods is how many Pods the kubelet accepts. For a KubeadmConfigTemplate,
+	// the operator passes it to the kubelet; for other bootstrap kinds, pass the variable
+	// maxPods with a patch. kubelet.maxPods takes precedence over pods. If neither is set,
+	// it is 110.
 	// Example: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi, nvidia.com/gpu: "1"}.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
@@ -36,15 +37,17 @@ type InstanceType struct {
 	// capacity type. NodePools and Pods can require them. kubernetes.io/arch defaults to
 	// amd64 and kubernetes.io/os to linux. The operator itself adds
 	// karpenter.cluster.x-k8s.io/instance-cpu (in cores), instance-memory (in MiB) and
-	// instance-gpu-count from the capacity. You can set instance-family and
-	// instance-gpu-name of that domain here. Example: {kubernetes.io/arch: arm64,
+	// instance-gpu-count from the capacity. You can set instance-category,
+	// instance-family, instance-generation, instance-size, instance-cpu-manufacturer,
+	// instance-gpu-name, instance-local-storage (in GiB) and instance-network-bandwidth
+	// (in Mbit/s) of that domain here. Example: {kubernetes.io/arch: arm64,
 	// topology.kubernetes.io/region: us-east-1,
 	// karpenter.cluster.x-k8s.io/instance-family: m7g}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels must not be in the domain karpenter.sh: Karpenter sets them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="labels must not contain kubernetes.io/hostname, node.kubernetes.io/instance-type or topology.kubernetes.io/zone: the Node, the name and the offering set them"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-gpu-name'])",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-family or instance-gpu-name: the operator sets all others"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-category', 'karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-generation', 'karpenter.cluster.x-k8s.io/instance-size', 'karpenter.cluster.x-k8s.io/instance-cpu-manufacturer', 'karpenter.cluster.x-k8s.io/instance-gpu-name', 'karpenter.cluster.x-k8s.io/instance-local-storage', 'karpenter.cluster.x-k8s.io/instance-network-bandwidth']",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-category, instance-family, instance-generation, instance-size, instance-cpu-manufacturer, instance-gpu-name, instance-local-storage or instance-network-bandwidth: the operator sets all others"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
 	// infrastructureRef names the infrastructure machine template of this instance type,
@@ -55,16 +58,21 @@ type InstanceType struct {
 	// +optional
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
 
-	// offerings are the ways to buy this type: 1 to 64 offerings, and at most one for
-	// each pair of zone and capacity type.
-	// Example: [{zone: us-east-1a, price: "0.096"}].
-	// +required
-	// +listType=map
-	// +listMapKey=zone
-	// +listMapKey=capacityType
-	// +kubebuilder:validation:MinItems=1
+	// price of one machine of this type for one hour, for offerings that set no price
+	// themselves: a decimal number that is not negative, in the currency of all offerings
+	// of the cluster. pricing.factors of its list apply to it.
+	// Default: the price that follows from pricing. Example: "0.096".
+	// +optional
+	Price Decimal `json:"price,omitempty"`
+
+	// offerings are the ways to buy this type, at most 64, and at most one for each pair
+	// of zone and capacity type.
+	// Default: the offerings of the list that this type is in.
+	// Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot, price: "0.035"}].
+	// +optional
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	Offerings []Offering `json:"offerings"`
+	Offerings []Offering `json:"offerings,omitempty"`
 }
 
 // LabelValue is the value of a node label.
@@ -72,6 +80,20 @@ type InstanceType struct {
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 type LabelValue string
+
+// Zone is the name of a zone, as Nodes report it.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+type Zone string
+
+// Decimal is a decimal number that is not negative, such as 0.096.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+type Decimal string
 
 // CapacityType is the way a machine is paid for, in Karpenter's terms.
 //
@@ -82,21 +104,14 @@ type CapacityType string
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set if and only if capacityType is reserved",fieldPath=".reservation"
 type Offering struct {
-	// zone of the machines. Nodes have it in the label topology.kubernetes.io/zone.
-	// Default: none, for infrastructure without zones. Example: us-east-1a.
+	// zones of the machines, each an offering of its own: at most 32. Nodes have the zone
+	// in the label topology.kubernetes.io/zone. The Cluster's failure domain for the
+	// machines has the same name, unless failureDomains of the template names another.
+	// Default: none, for infrastructure without zones. Example: [us-east-1a, us-east-1b].
 	// +optional
-	// +kubebuilder:default=""
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
-	Zone string `json:"zone"`
-
-	// failureDomain is the Cluster's failure domain in which the machines are created.
-	// Set it if its name differs from the zone that Nodes report, as on Azure.
-	// Default: the zone. Example: "1", with zone eastus-1.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	FailureDomain string `json:"failureDomain,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Zones []Zone `json:"zones,omitempty"`
 
 	// capacityType is how the machines are paid for: on-demand, spot or reserved.
 	// Default: on-demand. Example: spot.
@@ -106,15 +121,14 @@ type Offering struct {
 
 	// price of one machine for one hour: a decimal number that is not negative, in the
 	// currency of all offerings of the cluster. Karpenter takes the cheapest offering
-	// that fits. Example: "0.096".
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
-	Price string `json:"price"`
+	// that fits. Default: the price of the instance type, multiplied by pricing.factors
+	// for the capacity type. Example: "0.096".
+	// +optional
+	Price Decimal `json:"price,omitempty"`
 
-	// maxMachines is how many Machines of this offering NodeClaims can have. At the
-	// limit, the offering is unavailable. Default: no limit. Example: 50.
+	// maxMachines is how many Machines of this offering NodeClaims can have in each zone.
+	// At the limit, the offering is unavailable in that zone. Default: no limit.
+	// Example: 50.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxMachines *int32 `json:"maxMachines,omitempty"`

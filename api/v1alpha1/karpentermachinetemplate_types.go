@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -130,13 +131,49 @@ type KarpenterMachineTemplateSpec struct {
 	// +optional
 	Discovery *Discovery `json:"discovery,omitempty"`
 
-	// instanceTypes are the shapes of machine on offer, at most 1000. A template without
-	// any, and without discovery, offers nothing and is not Ready.
+	// failureDomains names the Cluster's failure domain of a zone, if that has another
+	// name than the zone that Nodes report, as on Azure. It applies to all instance types
+	// of the template. Zones whose failure domain the Cluster does not have are not
+	// offered, if the Cluster reports any failure domains; condition OfferingsValid
+	// names them.
+	// Default: the name of the zone. Example: {eastus-1: "1", eastus-2: "2"}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 63 && k.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be the name of a zone, as Nodes report it"
+	FailureDomains map[string]FailureDomain `json:"failureDomains,omitempty"`
+
+	// catalogRefs name the InstanceTypeCatalogs whose instance types this template offers,
+	// in addition to instanceTypes and what discovery finds. The operator merges them by
+	// name. Values in instanceTypes take precedence.
+	// Default: none. Example: [{name: aws-us-east-1}].
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=1000
-	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
+	// +kubebuilder:validation:MaxItems=16
+	CatalogRefs []CatalogReference `json:"catalogRefs,omitempty"`
+
+	// A template without any instance type offers nothing and is not Ready.
+	InstanceTypeSet `json:",inline"`
+}
+
+// FailureDomain is the name of a failure domain of a Cluster.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=256
+type FailureDomain string
+
+// CatalogReference names an InstanceTypeCatalog.
+type CatalogReference struct {
+	// name of the InstanceTypeCatalog. Example: aws-us-east-1.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// RefersTo reports whether the template refers to the InstanceTypeCatalog with a name.
+func (t *KarpenterMachineTemplate) RefersTo(catalog string) bool {
+	return slices.ContainsFunc(t.Spec.CatalogRefs, func(ref CatalogReference) bool { return ref.Name == catalog })
 }
 
 // Drift is what happens to Nodes that no longer are what their template generates.

@@ -28,8 +28,15 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="systemReserved must contain only cpu, memory, ephemeral-storage and pid"
 	SystemReserved map[corev1.ResourceName]resource.Quantity `json:"systemReserved,omitempty"`
 
+	// kubeReservedFormula computes the reserved cpu and memory from the capacity of each
+	// instance type, as the images of a provider do: AKS, EKS or GKE. Resources that
+	// kubeReserved sets take precedence. See docs/guides/catalogs.md for the formulas.
+	// Default: none. Example: EKS.
+	// +optional
+	KubeReservedFormula KubeReservedFormula `json:"kubeReservedFormula,omitempty"`
+
 	// kubeReserved is reserved for the daemons of Kubernetes, in Kubernetes quantities.
-	// Default: nothing. Example: {cpu: 80m, memory: 600Mi}.
+	// Default: what follows from kubeReservedFormula. Example: {cpu: 80m, memory: 600Mi}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="kubeReserved must contain only cpu, memory, ephemeral-storage and pid"
@@ -45,6 +52,24 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'containerfs.available', 'containerfs.inodesFree', 'pid.available'])",message="evictionHard must contain only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree and pid.available"
 	EvictionHard map[string]EvictionThreshold `json:"evictionHard,omitempty"`
 }
+
+// KubeReservedFormula is a formula for what is reserved for the daemons of Kubernetes.
+//
+// +kubebuilder:validation:Enum=AKS;EKS;GKE
+type KubeReservedFormula string
+
+// Formulas of the images of providers.
+const (
+	// KubeReservedAKS is that of Azure's images for Kubernetes 1.29 and later
+	// (https://learn.microsoft.com/azure/aks/node-resource-reservations).
+	KubeReservedAKS KubeReservedFormula = "AKS"
+	// KubeReservedEKS is that of Amazon's images for EKS
+	// (https://github.com/awslabs/amazon-eks-ami: nodeadm/internal/kubelet/config.go).
+	KubeReservedEKS KubeReservedFormula = "EKS"
+	// KubeReservedGKE is that of Google's images
+	// (https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes).
+	KubeReservedGKE KubeReservedFormula = "GKE"
+)
 
 // EvictionThreshold is a quantity (500Mi) or a percentage of the capacity (5%).
 //

@@ -112,8 +112,7 @@ const (
 const TerminationFinalizer = Group + "/termination"
 
 // Labels of Nodes that this operator derives from an instance type, or that an instance
-// type can set (instance-gpu-name and instance-family). NodePools and Pods can require
-// them.
+// type can set. NodePools and Pods can require them.
 const (
 	// InstanceCPULabel is the number of CPUs, rounded down: "4".
 	InstanceCPULabel = Group + "/instance-cpu"
@@ -123,8 +122,20 @@ const (
 	InstanceGPUCountLabel = Group + "/instance-gpu-count"
 	// InstanceGPUNameLabel is the model of the GPUs, if it is set: "t4".
 	InstanceGPUNameLabel = Group + "/instance-gpu-name"
+	// InstanceCategoryLabel is the category of the type, if it is set: "m".
+	InstanceCategoryLabel = Group + "/instance-category"
 	// InstanceFamilyLabel is the family of the type, if it is set: "m7g".
 	InstanceFamilyLabel = Group + "/instance-family"
+	// InstanceGenerationLabel is the generation of the type, if it is set: "7".
+	InstanceGenerationLabel = Group + "/instance-generation"
+	// InstanceSizeLabel is the size within the family, if it is set: "large".
+	InstanceSizeLabel = Group + "/instance-size"
+	// InstanceCPUManufacturerLabel is the manufacturer of the CPUs, if it is set: "intel".
+	InstanceCPUManufacturerLabel = Group + "/instance-cpu-manufacturer"
+	// InstanceLocalStorageLabel is the size of the local disks in GiB, if it is set: "900".
+	InstanceLocalStorageLabel = Group + "/instance-local-storage"
+	// InstanceNetworkBandwidthLabel is the bandwidth in Mbit/s, if it is set: "12500".
+	InstanceNetworkBandwidthLabel = Group + "/instance-network-bandwidth"
 	// ReservationIDLabel is the id of the reservation that a Node is from.
 	ReservationIDLabel = Group + "/reservation-id"
 )
@@ -174,3 +185,9 @@ const (
 	// to have another number of them.
 	UnmanagedReplicasAnnotation = Group + "/unmanaged-replicas"
 )
+
+// SettableLabels are the labels of this domain that an instance type can set.
+var SettableLabels = []string{
+	InstanceCategoryLabel, InstanceFamilyLabel, InstanceGenerationLabel, InstanceSizeLabel,
+	InstanceCPUManufacturerLabel, InstanceGPUNameLabel, InstanceLocalStorageLabel, InstanceNetworkBandwidthLabel,
+}

@@ -75,8 +75,8 @@ spec:
     capacity: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi}
     labels: {kubernetes.io/arch: amd64}
     offerings:
-    - {zone: us-east-1a, capacityType: on-demand, price: "0.096"}
-    - {zone: us-east-1a, capacityType: spot, price: "0.035"}
+    - {zones: [us-east-1a], capacityType: on-demand, price: "0.096"}
+    - {zones: [us-east-1a], capacityType: spot, price: "0.035"}
 `
 
 // edit returns the valid template with the JSON-merge-like change applied: path

@@ -184,7 +184,7 @@ func TestCRDsBesides(t *testing.T) {
 	}
 	files := read(t, out)
 	for file, want := range map[string][]string{
-		"karpenter-capi-crds.yaml": {"karpentermachinetemplates.karpenter.cluster.x-k8s.io"},
+		"karpenter-capi-crds.yaml": {"instancetypecatalogs.karpenter.cluster.x-k8s.io", "karpentermachinetemplates.karpenter.cluster.x-k8s.io"},
 		"karpenter-crds.yaml":      {"capacitybuffers.autoscaling.x-k8s.io", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh"},
 	} {
 		var got []string

@@ -131,11 +131,11 @@ func (a annotations) capacityType() (string, error) {
 	}
 }
 
-// price returns the price that the annotation sets, or else an estimate.
-func (a annotations) price(capacity corev1.ResourceList) (float64, error) {
+// price returns the price that the annotation sets, or else one that follows from the capacity.
+func (a annotations) price(capacity corev1.ResourceList, capacityType string, prices prices) (float64, error) {
 	text, given := a[v1alpha1.DiscoveredPriceAnnotation]
 	if !given {
-		return estimate(capacity), nil
+		return prices.estimate(capacity) * prices.factor(capacityType), nil
 	}
 	price, err := parsePrice(text)
 	if err != nil {
@@ -164,7 +164,7 @@ func nodeLabels(given map[string]string) map[string]string {
 		domain := karpv1.GetLabelDomain(key)
 		return slices.Contains([]string{corev1.LabelHostname, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone}, key) ||
 			domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") ||
-			domain == v1alpha1.Group && key != v1alpha1.InstanceFamilyLabel && key != v1alpha1.InstanceGPUNameLabel
+			domain == v1alpha1.Group && !slices.Contains(v1alpha1.SettableLabels, key)
 	})
 }
 

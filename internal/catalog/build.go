@@ -47,7 +47,7 @@ type builder struct {
 
 func newBuilder(template *v1alpha1.KarpenterMachineTemplate, types []Type) *builder {
 	keys := []string{corev1.LabelTopologyRegion, corev1.LabelWindowsBuild}
-	keys = append(append(keys, derivedLabels...), sets.List(register(types).keys)...)
+	keys = append(append(keys, ownLabels...), sets.List(register(types).keys)...)
 	return &builder{
 		kubelet:      template.Spec.Kubelet,
 		keys:         keys,
@@ -59,8 +59,9 @@ func newBuilder(template *v1alpha1.KarpenterMachineTemplate, types []Type) *buil
 }
 
 func (b *builder) build(t *Type) (*cloudprovider.InstanceType, error) {
-	capacity := capacityOf(t.Capacity, b.kubelet)
-	overhead, err := overheadOf(capacity, b.kubelet)
+	kubelet := KubeletOf(b.kubelet, t.Capacity)
+	capacity := capacityOf(t.Capacity, kubelet)
+	overhead, err := overheadOf(capacity, kubelet)
 	if err != nil {
 		return nil, err
 	}

@@ -44,9 +44,9 @@ func m5large() v1alpha1.InstanceType {
 		Name:     "m5.large",
 		Capacity: list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"),
 		Offerings: []v1alpha1.Offering{
-			{Zone: "a", CapacityType: "on-demand", Price: "0.096"},
-			{Zone: "b", CapacityType: "on-demand", Price: "0.096"},
-			{Zone: "a", CapacityType: "spot", Price: "0.035"},
+			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.096"},
+			{Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.096"},
+			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "0.035"},
 		},
 	}
 }

@@ -163,24 +163,24 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 	return e.limits, nil
 }
 
-// Refresh reads the NodeClaims of a template, and the objects that it discovers, again
+// Refresh reads the NodeClaims of a template, its catalogs, and the objects that it discovers, again
 // from the caches. It returns the kinds of infrastructure templates whose changes require
 // another Refresh. If the caches cannot be read, the entry of the template stays.
 func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupVersionKind, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	// The entry is not locked while this reads, so that other goroutines can use it.
-	in, kinds, err := read(ctx, c.clusters, template)
+	in, err := read(ctx, c.clusters, template)
 	if err != nil {
 		return nil, err
 	}
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	overtaken := e.built && e.uid == template.UID && e.generation > template.Generation
-	if !overtaken && (!e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in)) {
+	if !overtaken && (!e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in.inputs)) {
 		e.rebuild(template, in)
 	}
-	return kinds, nil
+	return in.sortedKinds(), nil
 }
 
 // Forget removes the entry of a template that no longer exists.
@@ -198,7 +198,7 @@ func (c *Catalog) entry(ctx context.Context, template *v1alpha1.KarpenterMachine
 	if !e.isOf(template) {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		in, _, err := read(ctx, c.clusters, template)
+		in, err := read(ctx, c.clusters, template)
 		if err != nil {
 			e.mu.Unlock()
 			return nil, err
@@ -260,10 +260,16 @@ func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate) bool {
 }
 
 // rebuild computes the whole entry again.
-func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in inputs) {
-	e.built, e.uid, e.generation, e.inputs = true, template.UID, template.Generation, in
-	merged, problems := Merge(template, in.Discovered)
-	e.types, e.problems = merged, append(append([]Problem{}, in.Problems...), problems...)
+func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader) {
+	e.built, e.uid, e.generation, e.inputs = true, template.UID, template.Generation, in.inputs
+	sources, problems := slices.Clone(in.Discovered), slices.Clone(in.Problems)
+	for _, catalog := range in.catalogs {
+		listed, wrong := ofCatalog(template, catalog)
+		sources, problems = append(sources, listed...), append(problems, wrong...)
+	}
+	merged, conflicts := Merge(template, sources)
+	merged, unknown := inFailureDomains(template, merged, in.FailureDomains)
+	e.types, e.problems = merged, append(append(problems, conflicts...), unknown...)
 	e.index = make(map[string]int, len(merged))
 	for i := range merged {
 		e.index[merged[i].Name] = i

@@ -22,9 +22,9 @@ import (
 
 // fromInfrastructure returns the instance type that an infrastructure template describes.
 // Each annotation takes precedence over the corresponding field of its status.
-func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
+func fromInfrastructure(object *unstructured.Unstructured, prices prices) (Type, error) {
 	given := annotations(object.GetAnnotations())
-	found, err := describe(given, object, nil, object.GetName())
+	found, err := describe(given, object, nil, object.GetName(), prices)
 	if err != nil {
 		return Type{}, err
 	}
@@ -44,7 +44,7 @@ func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
 	}
 	for _, zone := range zones {
 		found.Offerings = append(found.Offerings, Offering{
-			Zone: zone, FailureDomain: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref,
+			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref,
 		})
 	}
 	return found.Type, nil
@@ -53,13 +53,13 @@ func fromInfrastructure(object *unstructured.Unstructured) (Type, error) {
 // fromMachineDeployment returns the instance type of an existing MachineDeployment, with
 // its one offering. Capacity that its annotations do not set is that of its infrastructure
 // template, which is nil if that could not be found.
-func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructure *unstructured.Unstructured, template string) (Type, error) {
+func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructure *unstructured.Unstructured, template string, prices prices) (Type, error) {
 	if owner := deployment.Labels[v1alpha1.TemplateLabel]; owner != "" && owner != template {
 		return Type{}, fmt.Errorf("it is adopted by KarpenterMachineTemplate %s: change the selectors so that only one template selects it", owner)
 	}
 	given := annotations(deployment.Annotations)
 	machine := deployment.Spec.Template
-	found, err := describe(given, infrastructure, machine.Labels, deployment.Name)
+	found, err := describe(given, infrastructure, machine.Labels, deployment.Name, prices)
 	if err != nil {
 		return Type{}, err
 	}
@@ -99,7 +99,7 @@ type description struct {
 // describe returns the type that follows from annotations, the status of an infrastructure
 // template and the labels of Machines. Labels of Machines count only if Cluster API
 // propagates them to the Node, because no Pod can match a label that Nodes lack.
-func describe(given annotations, infrastructure *unstructured.Unstructured, machine map[string]string, name string) (description, error) {
+func describe(given annotations, infrastructure *unstructured.Unstructured, machine map[string]string, name string, prices prices) (description, error) {
 	labels, err := given.labels()
 	if err != nil {
 		return description{}, err
@@ -128,7 +128,7 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	if found.capacityType, err = given.capacityType(); err != nil {
 		return description{}, err
 	}
-	found.price, err = given.price(found.Capacity)
+	found.price, err = given.price(found.Capacity, found.capacityType, prices)
 	return found, err
 }
 

@@ -28,6 +28,10 @@ import (
 
 // inputs are the inputs of a template's entry, in addition to the template itself.
 type inputs struct {
+	// Catalogs identify the InstanceTypeCatalogs that the template refers to.
+	Catalogs []catalogVersion
+	// FailureDomains are those that the Cluster reports, sorted.
+	FailureDomains []string
 	// Discovered are the objects that discovery has found, by name. Problems are why
 	// others cannot be used.
 	Discovered []Source
@@ -36,31 +40,80 @@ type inputs struct {
 	Used []used
 }
 
+// catalogVersion identifies the content of an InstanceTypeCatalog.
+type catalogVersion struct {
+	UID        types.UID
+	Generation int64
+}
+
 // reader reads the inputs of one template from the caches.
 type reader struct {
 	clusters *operator.Clusters
 	template *v1alpha1.KarpenterMachineTemplate
+	prices   prices
+	// catalogs are those of inputs.Catalogs. They are shared with the cache.
+	catalogs []*v1alpha1.InstanceTypeCatalog
 	// kinds are the kinds of the infrastructure templates that were read.
 	kinds map[schema.GroupVersionKind]bool
 	inputs
 }
 
 // read returns a template's inputs, and the kinds of objects that change them, in
-// addition to MachineDeployments and NodeClaims.
-func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (inputs, []schema.GroupVersionKind, error) {
+// addition to MachineDeployments, NodeClaims, InstanceTypeCatalogs and the Cluster.
+func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*reader, error) {
 	r := &reader{clusters: clusters, template: template, kinds: map[schema.GroupVersionKind]bool{}}
 	claims, err := Claims(ctx, clusters, template)
 	if err != nil {
-		return inputs{}, nil, err
+		return nil, err
 	}
 	r.Used = usedBy(claims)
-	if discovery := template.Spec.Discovery; discovery != nil {
-		if err := errors.Join(r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates), r.machineDeployments(ctx, discovery.MachineDeployments)); err != nil {
-			return inputs{}, nil, err
-		}
+	cluster, err := clusters.Cached(ctx)
+	if err != nil {
+		return nil, err
 	}
-	kinds := slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
-	return r.inputs, kinds, nil
+	if cluster != nil {
+		r.FailureDomains = operator.FailureDomains(cluster)
+	}
+	if err := r.readCatalogs(ctx); err != nil {
+		return nil, err
+	}
+	discovery := template.Spec.Discovery
+	if discovery == nil {
+		return r, nil
+	}
+	if r.prices, err = pricesOfDiscovered(template.Spec.Pricing); err != nil {
+		r.problem(v1alpha1.ReasonInstanceTypesInvalid, "spec", err)
+	}
+	return r, errors.Join(r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates), r.machineDeployments(ctx, discovery.MachineDeployments, cluster))
+}
+
+// sortedKinds returns the kinds of the infrastructure templates that were read.
+func (r *reader) sortedKinds() []schema.GroupVersionKind {
+	return slices.SortedFunc(maps.Keys(r.kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// readCatalogs reads the catalogs that the template refers to. If one does not exist, the other
+// sources are still offered.
+func (r *reader) readCatalogs(ctx context.Context) error {
+	if len(r.template.Spec.CatalogRefs) == 0 {
+		return nil
+	}
+	list := &v1alpha1.InstanceTypeCatalogList{}
+	if err := r.clusters.Workload.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing InstanceTypeCatalogs: %w", err)
+	}
+	for i, ref := range r.template.Spec.CatalogRefs {
+		at := slices.IndexFunc(list.Items, func(c v1alpha1.InstanceTypeCatalog) bool { return c.Name == ref.Name })
+		if at < 0 {
+			r.problem(v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("spec.catalogRefs[%d]", i),
+				fmt.Errorf("%s %s does not exist: create it, or remove the reference", v1alpha1.CatalogKind, ref.Name))
+			continue
+		}
+		found := &list.Items[at]
+		r.catalogs = append(r.catalogs, found)
+		r.Catalogs = append(r.Catalogs, catalogVersion{found.UID, found.Generation})
+	}
+	return nil
 }
 
 // Claims returns the NodeClaims of a template. They are shared with the cache and must
@@ -103,7 +156,7 @@ func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha
 		if generated(object) || r.foreign(object) || !object.GetDeletionTimestamp().IsZero() {
 			return
 		}
-		found, err := fromInfrastructure(object)
+		found, err := fromInfrastructure(object, r.prices)
 		r.add(nameOf(gvk.Kind, object), found, err)
 	})
 	return nil
@@ -111,17 +164,13 @@ func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha
 
 // machineDeployments reads the MachineDeployments that discovery selects. The cache has
 // only those of the served Cluster.
-func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.MachineDeploymentDiscovery) error {
+func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.MachineDeploymentDiscovery, cluster *clusterv1.Cluster) error {
 	if discovery == nil {
 		return nil
 	}
 	selector, ok := r.selector("spec.discovery.machineDeployments", &discovery.Selector)
 	if !ok {
 		return nil
-	}
-	cluster, err := r.cluster(ctx)
-	if err != nil {
-		return err
 	}
 	list := &clusterv1.MachineDeploymentList{}
 	if err := r.clusters.Management.GetClient().List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
@@ -139,7 +188,7 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 			return
 		}
 		name := nameOf("MachineDeployment", deployment)
-		found, err := fromMachineDeployment(deployment, infrastructure, r.template.Name)
+		found, err := fromMachineDeployment(deployment, infrastructure, r.template.Name, r.prices)
 		if contested := operator.ReplicasSetBy(deployment, cluster); contested != nil {
 			r.problem(v1alpha1.ReasonScalableResourceUnusable, name, contested)
 			if !adopted || err != nil {
@@ -151,18 +200,6 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 		r.add(name, found, err)
 	})
 	return errors.Join(errs...)
-}
-
-// cluster returns the served Cluster; nil if it does not exist.
-func (r *reader) cluster(ctx context.Context) (*clusterv1.Cluster, error) {
-	cluster := &clusterv1.Cluster{}
-	if err := r.clusters.Management.GetClient().Get(ctx, r.clusters.Cluster, cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("getting Cluster %s: %w", r.clusters.Cluster, err)
-	}
-	return cluster, nil
 }
 
 // infrastructureOf returns the infrastructure template of a MachineDeployment; nil if it

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -24,18 +25,37 @@ var defaultEvictionHard = map[string]v1alpha1.EvictionThreshold{
 	"nodefs.available": "10%",
 }
 
+// KubeletOf returns the configuration of the kubelets of an instance type's Nodes: that of the
+// template, with maxPods from the capacity, and with kubeReserved from its formula. It is nil
+// if nothing is set. The capacity is the declared one: if it were that of Nodes, it would
+// depend on its own result.
+func KubeletOf(kubelet *v1alpha1.KubeletConfiguration, capacity corev1.ResourceList) *v1alpha1.KubeletConfiguration {
+	pods, given := capacity[corev1.ResourcePods]
+	if kubelet == nil {
+		if !given {
+			return nil
+		}
+		kubelet = &v1alpha1.KubeletConfiguration{}
+	}
+	result := *kubelet
+	if result.MaxPods == nil && given {
+		result.MaxPods = new(int32(pods.Value()))
+	}
+	if formula := result.KubeReservedFormula; formula != "" {
+		result.KubeReservedFormula = ""
+		result.KubeReserved = merged(kubeReserved(formula, capacity, MaxPods(&result)), result.KubeReserved)
+	}
+	return &result
+}
+
 // capacityOf returns an instance type's capacity as its Node reports it.
 func capacityOf(declared corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration) corev1.ResourceList {
-	capacity := declared.DeepCopy()
-	if capacity == nil {
-		capacity = corev1.ResourceList{}
-	}
-	if kubelet != nil && kubelet.MaxPods != nil {
-		capacity[corev1.ResourcePods] = *resource.NewQuantity(int64(*kubelet.MaxPods), resource.DecimalSI)
-	} else if _, given := capacity[corev1.ResourcePods]; !given {
-		capacity[corev1.ResourcePods] = *resource.NewQuantity(defaultMaxPods, resource.DecimalSI)
-	}
-	return capacity
+	return merged(declared, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(MaxPods(kubelet)), resource.DecimalSI)})
+}
+
+// MaxPods returns how many Pods a kubelet accepts.
+func MaxPods(kubelet *v1alpha1.KubeletConfiguration) int32 {
+	return lo.FromPtrOr(lo.FromPtr(kubelet).MaxPods, defaultMaxPods)
 }
 
 // overheadOf returns the part of the capacity that Pods cannot use: allocatable =

@@ -18,12 +18,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// derivedLabels are the labels of this operator for which every instance type has a
+// ownLabels are the labels of this operator for which every instance type has a
 // requirement.
-var derivedLabels = []string{
-	v1alpha1.InstanceCPULabel, v1alpha1.InstanceMemoryLabel, v1alpha1.InstanceGPUCountLabel,
-	v1alpha1.InstanceGPUNameLabel, v1alpha1.InstanceFamilyLabel,
-}
+var ownLabels = append([]string{v1alpha1.InstanceCPULabel, v1alpha1.InstanceMemoryLabel, v1alpha1.InstanceGPUCountLabel}, v1alpha1.SettableLabels...)
 
 // zonesOfVolumes are the labels with which volumes of CSI drivers name their zone. The
 // values are those of the zone label of Nodes. If Karpenter did not know these labels,
@@ -41,7 +38,7 @@ var zonesOfVolumes = []string{
 // is added later. Therefore this registers the labels that are known from the start, but
 // not the templates' own labels: see custom.
 func init() {
-	karpv1.WellKnownLabels.Insert(derivedLabels...).Insert(v1alpha1.ReservationIDLabel)
+	karpv1.WellKnownLabels.Insert(ownLabels...).Insert(v1alpha1.ReservationIDLabel)
 	cloudprovider.ReservationIDLabel = v1alpha1.ReservationIDLabel
 	cloudprovider.ReservedCapacityLabels.Insert(v1alpha1.ReservationIDLabel)
 	scheduling.AllowUndefinedWellKnownLabels = func(options *scheduling.CompatibilityOptions) {
@@ -133,7 +130,6 @@ func (t *Type) NodeLabels() map[string]string {
 
 // derived returns the labels that follow from a capacity.
 func derived(capacity corev1.ResourceList) map[string]string {
-	const mebibyte = 1 << 20
 	labels := map[string]string{
 		v1alpha1.InstanceCPULabel:    strconv.FormatInt(capacity.Cpu().MilliValue()/1000, 10),
 		v1alpha1.InstanceMemoryLabel: strconv.FormatInt(capacity.Memory().Value()/mebibyte, 10),

@@ -61,7 +61,7 @@ func TestDerivedLabels(t *testing.T) {
 
 func TestReservedOfferings(t *testing.T) {
 	instanceType := m5large()
-	instanceType.Offerings = append(instanceType.Offerings, v1alpha1.Offering{Zone: "a", CapacityType: "reserved", Price: "0.01", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 3}})
+	instanceType.Offerings = append(instanceType.Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"a"}, CapacityType: "reserved", Price: "0.01", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 3}})
 	built, err := build(template(instanceType))
 	if err != nil {
 		t.Fatal(err)

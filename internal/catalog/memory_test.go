@@ -60,7 +60,7 @@ func TestAccepted(t *testing.T) {
 
 	// An instance type that discovery finds later was not examined.
 	discovered := known(template(m5large(), v1alpha1.InstanceType{
-		Name: "m5.new", Capacity: list("cpu", "2", "memory", "8Gi"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "spot", Price: "1"}},
+		Name: "m5.new", Capacity: list("cpu", "2", "memory", "8Gi"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "1"}},
 	}), 1)
 	other, _ := newWorld(t)
 	other.SetAccepted(discovered, sets.New(Key{"m5.large", "a", "spot"}))

@@ -16,24 +16,25 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 // Merge returns the instance types of a template: those of spec.instanceTypes in their
-// order, then those that were only discovered, by name. Sources with the same name are
-// one type with the offerings of all.
+// order, then those that only other sources have, by name: catalogs and discovered objects.
+// Sources with the same name are one type with the offerings of all.
 //
-// If an object contradicts an entry of spec.instanceTypes, the entry takes precedence and
-// the object is not offered. If discovered objects without such an entry contradict each
+// If another source contradicts an entry of spec.instanceTypes, the entry takes precedence
+// and the other source is not offered. If sources without such an entry contradict each
 // other, none of them is offered. The result does not depend on the order in which the
-// objects were found.
-func Merge(template *v1alpha1.KarpenterMachineTemplate, discovered []Source) ([]Type, []Problem) {
+// sources were found.
+func Merge(template *v1alpha1.KarpenterMachineTemplate, others []Source) ([]Type, []Problem) {
 	given, problems := inline(template)
 	claimed := sets.New(lo.Map(template.Spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) string { return it.Name })...)
-	discovered = slices.Clone(discovered)
-	slices.SortFunc(discovered, func(a, b Source) int {
+	others = slices.Clone(others)
+	slices.SortFunc(others, func(a, b Source) int {
 		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Name, b.Name))
 	})
-	byName := lo.GroupBy(discovered, func(s Source) string { return s.Type.Name })
+	byName := lo.GroupBy(others, func(s Source) string { return s.Type.Name })
 	types := make([]Type, 0, len(given)+len(byName))
 	for _, source := range given {
 		joined, conflicts := join(source, byName[source.Type.Name])
@@ -55,13 +56,44 @@ func Merge(template *v1alpha1.KarpenterMachineTemplate, discovered []Source) ([]
 	return types, problems
 }
 
-// join adds discovered offerings to a type that spec.instanceTypes describes.
-func join(given Source, discovered []Source) (Type, []Problem) {
+// inFailureDomains sets the failure domains of offerings. It leaves out offerings in failure
+// domains that the Cluster does not have (Cluster API: api/core/v1beta2/machine_types.go,
+// MachineSpec.failureDomain), unless the Cluster reports none. Machines of discovered
+// MachineDeployments are where these say.
+func inFailureDomains(template *v1alpha1.KarpenterMachineTemplate, types []Type, domains []string) ([]Type, []Problem) {
+	unknown := sets.New[string]()
+	types = lo.FilterMap(types, func(t Type, _ int) (Type, bool) {
+		t.Offerings = lo.FilterMap(t.Offerings, func(o Offering, _ int) (Offering, bool) {
+			if o.MachineDeployment != "" || o.Zone == "" {
+				return o, true
+			}
+			o.FailureDomain = lo.CoalesceOrEmpty(string(template.Spec.FailureDomains[o.Zone]), o.Zone)
+			if len(domains) > 0 && !slices.Contains(domains, o.FailureDomain) {
+				unknown.Insert(o.Zone)
+				return o, false
+			}
+			return o, true
+		})
+		return t, len(t.Offerings) > 0
+	})
+	if unknown.Len() == 0 {
+		return types, nil
+	}
+	return types, []Problem{{v1alpha1.ReasonZonesUnknown, fmt.Sprintf(
+		"the Cluster has no failure domain for the zones %s: correct the zones of the offerings, or set spec.failureDomains. The Cluster has the failure domains %s",
+		budget.Names(sets.List(unknown), maxZonesNamed), budget.Names(domains, maxZonesNamed))}}
+}
+
+// maxZonesNamed is the number of zones and failure domains that a message names.
+const maxZonesNamed = 8
+
+// join adds the offerings of other sources to a type that spec.instanceTypes describes.
+func join(given Source, others []Source) (Type, []Problem) {
 	joined := given.Type
 	joined.Offerings = slices.Clone(joined.Offerings)
 	var problems []Problem
 	var fitting []Source
-	for _, source := range discovered {
+	for _, source := range others {
 		differences := differences(source.Type, given.Type, false)
 		for i := range source.Offerings {
 			if o := &source.Offerings[i]; given.Find(o.Zone, o.CapacityType) != nil {
@@ -81,7 +113,7 @@ func join(given Source, discovered []Source) (Type, []Problem) {
 	return joined, append(problems, overlaps...)
 }
 
-// agreed returns the discovered sources of one type if all of them describe it in the same
+// agreed returns the sources of one type if all of them describe it in the same
 // way.
 func agreed(sources []Source) ([]Source, []Problem) {
 	var problems []Problem

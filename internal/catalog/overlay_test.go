@@ -161,7 +161,7 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 		input.Spec.MaxMachines = limit()
 		offerings := &input.Spec.InstanceTypes[0].Offerings
 		for _, zone := range []string{"a", "b"} {
-			*offerings = append(*offerings, v1alpha1.Offering{Zone: zone, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count}})
+			*offerings = append(*offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{zone}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count}})
 		}
 		var keys []Key
 		for i := range *offerings {

@@ -40,7 +40,7 @@ func usedBy(claims []karpv1.NodeClaim) []used {
 func usedOf(key Key, claim *karpv1.NodeClaim) used {
 	price, err := parsePrice(claim.Annotations[v1alpha1.PriceAnnotation])
 	if err != nil {
-		price = estimate(claim.Status.Capacity)
+		price = estimated.estimate(claim.Status.Capacity)
 	}
 	known := custom.Load().known
 	labels := lo.PickBy(claim.Labels, func(label, _ string) bool {

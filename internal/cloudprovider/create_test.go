@@ -39,8 +39,8 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
-		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.2"}}},
-		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "0.8"}}},
+		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.2"}}},
+		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.8"}}},
 	}
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)

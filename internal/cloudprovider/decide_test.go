@@ -29,12 +29,12 @@ func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{Name: "workers"}
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
 		{Name: "small", Capacity: capacity("2", "4Gi"), Labels: map[string]v1alpha1.LabelValue{"topology.kubernetes.io/region": "r"}, Offerings: []v1alpha1.Offering{
-			{Zone: "a", CapacityType: "on-demand", Price: "0.20"}, {Zone: "b", CapacityType: "on-demand", Price: "0.20"},
-			{Zone: "a", CapacityType: "spot", Price: "0.05"}, {Zone: "b", CapacityType: "spot", Price: "0.04"},
+			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.20"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.20"},
+			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "0.05"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "spot", Price: "0.04"},
 		}},
 		{Name: "large", Capacity: capacity("8", "16Gi"), Offerings: []v1alpha1.Offering{
-			{Zone: "a", CapacityType: "on-demand", Price: "0.80"}, {Zone: "b", CapacityType: "on-demand", Price: "0.80"},
-			{Zone: "a", CapacityType: "spot", Price: "0.16"},
+			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.80"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.80"},
+			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "0.16"},
 		}},
 	}
 	types, problems := catalog.Merge(template, nil)

@@ -28,6 +28,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/clusterdeletion"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/instancetypecatalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinehash"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
@@ -86,6 +87,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
+		instancetypecatalog.NewReconciler(op.Clusters),
 		clusterdeletion.NewReconciler(op.Clusters, op.NodeName),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		machinehash.NewReconciler(op.Clusters, catalog),

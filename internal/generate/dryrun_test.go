@@ -49,7 +49,7 @@ func newAsking() *asking {
 		{Op: "add", Path: "/spec/zone", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .zone }}"}},
 	}}}
 	a.template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{
-		{Zone: "a", CapacityType: "on-demand", Price: "1"}, {Zone: "b", CapacityType: "on-demand", Price: "1"}, {Zone: "c", CapacityType: "on-demand", Price: "1"},
+		{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "1"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "1"}, {Zones: []v1alpha1.Zone{"c"}, CapacityType: "on-demand", Price: "1"},
 	}}}
 	a.bases.Infrastructure = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "infrastructure.test/v1", "kind": "TestMachineTemplate",

@@ -11,7 +11,9 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -49,11 +51,32 @@ type Generator struct {
 	referred map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
 }
 
-// base is a base template with its copies, by the patch operations that were applied.
+// base is a base template with its copies, by the patch operations that were applied and the
+// arguments of the kubelet.
 type base struct {
 	object *unstructured.Unstructured
 	spec   map[string]any
 	copies map[string]*unstructured.Unstructured
+	// joining are the specs with which Nodes join, by the arguments of the kubelet; nil if the
+	// operator does not change that.
+	joining map[string]map[string]any
+}
+
+// specWith returns the spec with arguments of the kubelet.
+func (b *base) specWith(arguments []argument) (map[string]any, error) {
+	if b.joining == nil {
+		return b.spec, nil
+	}
+	key := fmt.Sprint(arguments)
+	if known, found := b.joining[key]; found {
+		return known, nil
+	}
+	spec := runtime.DeepCopyJSON(b.spec)
+	if err := joinTainted(b.object.GroupVersionKind().Version, spec, arguments); err != nil {
+		return nil, fmt.Errorf("%s %s/%s: %w", b.object.GetKind(), b.object.GetNamespace(), b.object.GetName(), err)
+	}
+	b.joining[key] = spec
+	return spec, nil
 }
 
 // GeneratorFor returns the generator for a template, with the bases that the cache of
@@ -93,8 +116,9 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		g.bases[target] = &base{object: object, spec: spec, copies: map[string]*unstructured.Unstructured{}}
 	}
 	if b := g.bases[v1alpha1.PatchTargetBootstrap]; b != nil && b.object.GroupVersionKind().GroupKind() == version.KubeadmTemplate {
-		if err := joinTainted(b.object.GroupVersionKind().Version, b.spec, template.Spec.Kubelet); err != nil {
-			return nil, fmt.Errorf("%s %s/%s: %w", b.object.GetKind(), b.object.GetNamespace(), b.object.GetName(), err)
+		b.joining = map[string]map[string]any{}
+		if _, err := b.specWith(kubeletArguments(template.Spec.Kubelet)); err != nil {
+			return nil, err
 		}
 	}
 	return g, nil
@@ -109,14 +133,15 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	if offering.InfrastructureRef == nil && g.bases[v1alpha1.PatchTargetInfrastructure] == nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef: set one there or in spec.template.spec", g.template.Name, instanceType.Name)
 	}
-	key, variables := instanceType.KeyOf(offering), g.variables(instanceType, offering)
+	key, kubelet := instanceType.KeyOf(offering), catalog.KubeletOf(g.template.Spec.Kubelet, instanceType.Capacity)
+	variables := g.variables(instanceType, offering, kubelet)
 	infrastructure, err := g.infrastructureOf(offering, variables)
 	if err != nil {
 		return nil, err
 	}
 	var bootstrap *unstructured.Unstructured
 	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
-		if bootstrap, err = g.templateOf(v1alpha1.PatchTargetBootstrap, variables); err != nil {
+		if bootstrap, err = g.templateOf(v1alpha1.PatchTargetBootstrap, variables, kubeletArguments(kubelet)...); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +154,7 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	if err != nil {
 		return nil, err
 	}
-	generated.Hashes = g.hashesOf(offering, infrastructure, bootstrap)
+	generated.Hashes = g.hashesOf(offering, kubelet, infrastructure, bootstrap)
 	return generated, nil
 }
 
@@ -178,25 +203,33 @@ func (g *Generator) machine() clusterv1.MachineSpec {
 }
 
 // templateOf returns a base, or a copy of it if patches change it for the offering.
-func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Variables) (*unstructured.Unstructured, error) {
+func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Variables, arguments ...argument) (*unstructured.Unstructured, error) {
 	operations, err := g.patches.Render(target, variables)
 	if err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
 	}
 	b := g.bases[target]
-	if object, known := b.copies[operations.Key()]; known {
+	key := operations.Key()
+	if b.joining != nil {
+		key += fmt.Sprint(arguments)
+	}
+	if object, known := b.copies[key]; known {
 		return object, nil
 	}
-	object, spec := b.object, b.spec
+	object := b.object
+	spec, err := b.specWith(arguments)
+	if err != nil {
+		return nil, err
+	}
 	if !operations.Empty() {
-		if spec, err = operations.Apply(b.spec); err != nil {
+		if spec, err = operations.Apply(spec); err != nil {
 			return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w, %s %s", g.template.Name, err, b.object.GetKind(), b.object.GetName())
 		}
 	}
 	if !reflect.DeepEqual(spec, b.object.Object["spec"]) {
 		object = g.copyOf(b.object, spec)
 	}
-	b.copies[operations.Key()] = object
+	b.copies[key] = object
 	return object, nil
 }
 
@@ -216,7 +249,7 @@ func referenceTo(object *unstructured.Unstructured) clusterv1.ContractVersionedO
 }
 
 // variables returns the variables of an offering for Go templates in patches.
-func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering) patch.Variables {
+func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering, kubelet *v1alpha1.KubeletConfiguration) patch.Variables {
 	labels := instanceType.NodeLabels()
 	return patch.Variables{
 		InstanceType:      instanceType.Name,
@@ -228,6 +261,8 @@ func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offe
 		Architecture:      labels[corev1.LabelArchStable],
 		OperatingSystem:   labels[corev1.LabelOSStable],
 		Labels:            labels,
+		MaxPods:           catalog.MaxPods(kubelet),
+		KubeReserved:      lo.MapEntries(lo.FromPtr(kubelet).KubeReserved, func(name corev1.ResourceName, quantity resource.Quantity) (string, string) { return string(name), quantity.String() }),
 		ClusterName:       g.cluster.Name,
 		KubernetesVersion: g.version.Name,
 		TemplateName:      g.template.Name,

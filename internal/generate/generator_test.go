@@ -17,7 +17,7 @@ import (
 
 func TestCopies(t *testing.T) {
 	template := fixture.TemplateWithPatches()
-	template.Spec.InstanceTypes[0].Offerings = append(template.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zone: "us-east-1b", CapacityType: "spot", Price: "1"})
+	template.Spec.InstanceTypes[0].Offerings = append(template.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"us-east-1b"}, CapacityType: "spot", Price: "1"})
 	spot, err := generate(template, fixture.Spot)
 	if err != nil {
 		t.Fatal(err)

@@ -11,19 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 // HashVersion is the version of the way in which Hashes are computed. Change it together with that:
 // claims with hashes of another version get present ones, and do not drift.
-const HashVersion = "v1"
+const HashVersion = "v2"
 
 // Hashes are of what shapes the Machines of one offering, separately for each cause of drift. Prices,
 // names, labels, annotations, deletion timeouts and readiness gates are not part of them.
 type Hashes struct {
 	// Version is the Kubernetes version itself; empty if Machines get none.
 	Version string
-	// Kubelet is a hash of spec.kubelet.
+	// Kubelet is a hash of the kubelet's configuration for the instance type.
 	Kubelet string
 	// Infrastructure and Bootstrap are hashes of the content of the templates, after patches. The
 	// API version of the template comes before a slash: hashes of two API versions cannot be
@@ -32,14 +33,14 @@ type Hashes struct {
 }
 
 // hashesOf returns the hashes for an offering. The bootstrap template is nil if Machines use a Secret.
-func (g *Generator) hashesOf(offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) Hashes {
+func (g *Generator) hashesOf(offering *catalog.Offering, kubelet *v1alpha1.KubeletConfiguration, infrastructure, bootstrap *unstructured.Unstructured) Hashes {
 	content := func(object *unstructured.Unstructured, more ...any) string {
 		kind := object.GroupVersionKind()
 		return kind.Version + "/" + HashOf(append(more, kind.GroupKind().String(), object.Object["spec"])...)
 	}
 	hashes := Hashes{
 		Version:        g.version.Name,
-		Kubelet:        HashOf(g.template.Spec.Kubelet),
+		Kubelet:        HashOf(kubelet),
 		Infrastructure: content(infrastructure, g.kind.Name(), offering.FailureDomain),
 		Bootstrap:      HashOf(lo.FromPtr(g.template.Spec.Template.Spec.Bootstrap.DataSecretName)),
 	}

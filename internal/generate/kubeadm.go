@@ -22,10 +22,9 @@ import (
 const registerWithTaints = "register-with-taints"
 
 // joinTainted modifies the spec of a KubeadmConfigTemplate. It adds the taint that keeps
-// Pods away until Karpenter has registered the Node, and the kubelet's arguments for
-// spec.kubelet, with which package catalog computes allocatable. It replaces no
-// existing settings except for arguments that spec.kubelet sets.
-func joinTainted(version string, spec map[string]any, kubelet *v1alpha1.KubeletConfiguration) error {
+// Pods away until Karpenter has registered the Node, and the given arguments of the kubelet.
+// It replaces no other settings.
+func joinTainted(version string, spec map[string]any, added []argument) error {
 	path := []string{"template", "spec", "joinConfiguration", "nodeRegistration"}
 	registration, _, err := unstructured.NestedMap(spec, path...)
 	if err != nil {
@@ -38,7 +37,6 @@ func joinTainted(version string, spec map[string]any, kubelet *v1alpha1.KubeletC
 	if err != nil {
 		return err
 	}
-	added := kubeletArguments(kubelet)
 	arguments := lo.Reject(given, func(a argument, _ int) bool { return slices.ContainsFunc(added, a.sameName) })
 	if i := slices.IndexFunc(arguments, argument{name: registerWithTaints}.sameName); i >= 0 {
 		arguments[i].value = withTaint(arguments[i].value)
@@ -122,7 +120,8 @@ func writeArguments(version string, registration map[string]any, arguments []arg
 	}
 }
 
-// kubeletArguments returns the kubelet's arguments for the settings of the template.
+// kubeletArguments returns the kubelet's arguments for its configuration on Nodes of an instance type,
+// with which package catalog computes allocatable.
 func kubeletArguments(kubelet *v1alpha1.KubeletConfiguration) []argument {
 	if kubelet == nil {
 		return nil

@@ -5,6 +5,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,6 +95,13 @@ func (c *Clusters) Inactive(ctx context.Context) (bool, error) {
 		return err == nil, err
 	}
 	return lo.FromPtr(cluster.Spec.Paused) || !cluster.DeletionTimestamp.IsZero(), nil
+}
+
+// FailureDomains returns the names of the failure domains that a Cluster reports, sorted.
+func FailureDomains(cluster *clusterv1.Cluster) []string {
+	names := lo.Map(cluster.Status.FailureDomains, func(domain clusterv1.FailureDomain, _ int) string { return domain.Name })
+	slices.Sort(names)
+	return names
 }
 
 // IsTemplate reports whether a reference to a NodeClass names a KarpenterMachineTemplate.

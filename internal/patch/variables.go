@@ -16,6 +16,10 @@ type Variables struct {
 	Region, Architecture, OperatingSystem string
 	// Labels are the labels of the instance type.
 	Labels map[string]string
+	// MaxPods is how many Pods the kubelet must accept.
+	MaxPods int32
+	// KubeReserved is what the kubelet must reserve for the daemons of Kubernetes.
+	KubeReserved map[string]string
 	// ClusterName is the name of the served Cluster.
 	ClusterName string
 	// KubernetesVersion is template.spec.version, such as v1.36.3.
@@ -36,6 +40,8 @@ func (v Variables) values() map[string]any {
 		"architecture":      v.Architecture,
 		"operatingSystem":   v.OperatingSystem,
 		"labels":            v.Labels,
+		"maxPods":           v.MaxPods,
+		"kubeReserved":      v.KubeReserved,
 		"clusterName":       v.ClusterName,
 		"kubernetesVersion": v.KubernetesVersion,
 		"templateName":      v.TemplateName,

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	ours   = "karpentermachinetemplates.karpenter.cluster.x-k8s.io"
-	buffer = "capacitybuffers.autoscaling.x-k8s.io"
-)
+const buffer = "capacitybuffers.autoscaling.x-k8s.io"
+
+var ours = []string{"instancetypecatalogs.karpenter.cluster.x-k8s.io", "karpentermachinetemplates.karpenter.cluster.x-k8s.io"}
 
 var karpenters = []string{"nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh"}
 
@@ -28,12 +27,12 @@ func TestCRDParts(t *testing.T) {
 		values Values
 		want   []string
 	}{
-		"all":             {nil, slices.Concat([]string{buffer, ours}, karpenters)},
+		"all":             {nil, slices.Concat([]string{buffer}, ours, karpenters)},
 		"without ours":    {Values{"karpenterCAPI": off}, append([]string{buffer}, karpenters...)},
-		"ours only":       {Values{"karpenter": off, "capacityBuffer": off}, []string{ours}},
-		"without buffers": {Values{"capacityBuffer": off}, append([]string{ours}, karpenters...)},
+		"ours only":       {Values{"karpenter": off, "capacityBuffer": off}, ours},
+		"without buffers": {Values{"capacityBuffer": off}, slices.Concat(ours, karpenters)},
 		"none":            {Values{"karpenterCAPI": off, "karpenter": off, "capacityBuffer": off}, nil},
-		"not kept":        {Values{"keep": false}, slices.Concat([]string{buffer, ours}, karpenters)},
+		"not kept":        {Values{"keep": false}, slices.Concat([]string{buffer}, ours, karpenters)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := render(t, CRDs, tc.values)
@@ -87,7 +86,7 @@ func TestCRDContent(t *testing.T) {
 		if crd.Annotations["controller-gen.kubebuilder.io/version"] == "" {
 			t.Errorf("%s has lost its annotations", crd.Name)
 		}
-		if contract := crd.Labels["cluster.x-k8s.io/v1beta2"]; crd.Name == ours && contract != "v1alpha1" {
+		if contract := crd.Labels["cluster.x-k8s.io/v1beta2"]; slices.Contains(ours, crd.Name) && contract != "v1alpha1" {
 			t.Errorf("the label of the contract is %q, want that of config/crd", contract)
 		}
 	}

@@ -60,8 +60,8 @@ func newScene(scaling *scaling) *simulation {
 			InstanceTypes: []v1alpha1.InstanceType{{
 				Name: instanceType, Capacity: capacity,
 				Offerings: []v1alpha1.Offering{
-					{Zone: zones[0], CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
-					{Zone: zones[1], CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
+					{Zones: []v1alpha1.Zone{zones[0]}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
+					{Zones: []v1alpha1.Zone{zones[1]}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
 				},
 			}},
 		},

@@ -66,7 +66,7 @@ func (k kind) newFixture(name string) *fixture {
 			InstanceTypes: []v1alpha1.InstanceType{{
 				Name:      instanceType,
 				Capacity:  capacity,
-				Offerings: []v1alpha1.Offering{{Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
+				Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
 			}},
 		},
 	}

@@ -15,8 +15,8 @@ var _ = forEachKind("A Node whose instance ends, as a termination handler announ
 	It("is drained while the instance runs, and its spot offering is unavailable", func(ctx SpecContext) {
 		f := k.newFixture("interrupted")
 		f.template.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{
-			{Zone: zone, CapacityType: karpv1.CapacityTypeSpot, Price: "0.05"},
-			{Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
+			{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeSpot, Price: "0.05"},
+			{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
 		}
 		f.createReady(ctx)
 		claims := f.launch(ctx, 2)

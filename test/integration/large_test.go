@@ -37,7 +37,7 @@ func (f *fixture) withManyTypes() *fixture {
 	first.Offerings = nil
 	for _, zone := range []string{zone, "us-east-1b", "us-east-1c"} {
 		for _, capacityType := range []v1alpha1.CapacityType{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot} {
-			first.Offerings = append(first.Offerings, v1alpha1.Offering{Zone: zone, CapacityType: capacityType, Price: "1.2345"})
+			first.Offerings = append(first.Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{zone}, CapacityType: capacityType, Price: "1.2345"})
 		}
 	}
 	f.template.Spec.InstanceTypes = nil

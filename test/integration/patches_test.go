@@ -30,7 +30,7 @@ var _ = Describe("Patches", func() {
 		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{}
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
-			v1alpha1.Offering{Zone: "zone-b", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
+			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
 		f.createReady(ctx)
 		Expect(f.copies(ctx)).To(BeEmpty(), "copies are created when they are needed")
 
@@ -122,7 +122,7 @@ var _ = forEachKind("Patches", func(k kind) {
 		bad.EnabledIf = `{{ eq .zone "zone-b" }}`
 		f.template.Spec.Patches = []v1alpha1.Patch{bad}
 		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
-			v1alpha1.Offering{Zone: "zone-b", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.01"})
+			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.01"})
 		f.createReady(ctx)
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, f.template)).To(Succeed())

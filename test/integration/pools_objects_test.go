@@ -66,7 +66,7 @@ var _ = Describe("The objects of a MachinePool", func() {
 		onlyB.EnabledIf = `{{ eq .zone "zone-b" }}`
 		f.template.Spec.Patches = []v1alpha1.Patch{onlyB}
 		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
-			v1alpha1.Offering{Zone: "zone-b", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
+			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
 		f.createReady(ctx)
 		a, b := f.newClaim(), f.newClaim()
 		b.Spec.Requirements[1].Values = []string{"zone-b"}

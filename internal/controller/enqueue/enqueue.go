@@ -69,13 +69,14 @@ func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder
 
 // ClusterChanged passes events that decide whether Machines can be created in a Cluster: it
 // is created, becomes ready, is paused or resumed, is being deleted, or is deleted. It also
-// passes changes of its control plane and of its topology's version and replicas. It drops other
-// updates, because Cluster API changes the rest of the status often.
+// passes changes of its control plane, of its topology's version and replicas, and of its failure
+// domains. It drops other updates, because Cluster API changes the rest of the status often.
 func ClusterChanged() predicate.Predicate {
 	usable := func(c *clusterv1.Cluster) any {
 		initialized := c.Status.Initialization
 		return [...]any{
 			lo.FromPtr(c.Spec.Paused), !c.DeletionTimestamp.IsZero(), topologyReplicas(c), c.Spec.Topology.Version, c.Spec.ControlPlaneRef,
+			strings.Join(operator.FailureDomains(c), ","),
 			lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized),
 		}
 	}

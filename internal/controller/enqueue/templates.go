@@ -77,6 +77,13 @@ func (t *Templates) OfResource(ctx context.Context, object client.Object) []stri
 	})
 }
 
+// OfCatalog returns the templates that refer to an InstanceTypeCatalog.
+func (t *Templates) OfCatalog(ctx context.Context, object client.Object) []string {
+	return t.names(ctx, func(template *v1alpha1.KarpenterMachineTemplate) bool {
+		return template.RefersTo(object.GetName())
+	})
+}
+
 // OfClaim returns the template of a NodeClaim.
 func (t *Templates) OfClaim(_ context.Context, object client.Object) []string {
 	claim, isClaim := object.(*karpv1.NodeClaim)

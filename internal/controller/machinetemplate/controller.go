@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -72,6 +73,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -85,6 +87,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=*,verbs=get;list;watch

@@ -119,7 +119,7 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
 		Name: "m5", Capacity: quantities("cpu", "2", "memory", "8Gi"),
-		Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "on-demand", Price: "1"}},
+		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "1"}},
 	}}
 	return template
 }
@@ -222,7 +222,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored.Spec.InstanceTypes[0].Offerings = append(stored.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zone: "b", CapacityType: "on-demand", Price: "0.1"})
+	stored.Spec.InstanceTypes[0].Offerings = append(stored.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.1"})
 	stored.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ eq .zone "b" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
 	stored.Generation = 2
 	if err := c.Update(t.Context(), stored); err != nil {

@@ -55,7 +55,7 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 			"spec.instanceTypes is empty and spec.discovery finds nothing: label what it should find, or correct its selectors")
 	default:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes,
-			"spec.instanceTypes is empty: add the instance types that Karpenter may choose from")
+			"spec.instanceTypes is empty: add the instance types that Karpenter may choose from, or name a catalog in spec.catalogRefs")
 	}
 	return again, nil
 }

@@ -59,8 +59,8 @@ func TestAvailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			template := newTemplate()
 			template.Spec.InstanceTypes[0].Offerings = append(template.Spec.InstanceTypes[0].Offerings,
-				v1alpha1.Offering{Zone: "b", CapacityType: "on-demand", Price: "1"},
-				v1alpha1.Offering{Zone: "c", CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "r", Count: 1}})
+				v1alpha1.Offering{Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "1"},
+				v1alpha1.Offering{Zones: []v1alpha1.Zone{"c"}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "r", Count: 1}})
 			if tc.change != nil {
 				tc.change(template, began)
 			}

@@ -42,7 +42,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 	const resource = "workers"
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: "spot", Price: "1"}}}}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "1"}}}}
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "claim", UID: "c", CreationTimestamp: metav1.NewTime(now), Finalizers: []string{karpv1.TerminationFinalizer},
 		Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: resource},

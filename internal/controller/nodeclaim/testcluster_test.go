@@ -57,7 +57,7 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, v1alpha1.InstanceType{
 			Name:      name,
 			Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
-			Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
+			Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
 		})
 	}
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {

@@ -36,7 +36,7 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
 		Name:      "small",
 		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
-		Offerings: []v1alpha1.Offering{{Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
+		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
 	}}
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{

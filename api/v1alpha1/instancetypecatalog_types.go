@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"github.com/awslabs/operatorpkg/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InstanceTypeCatalog is a list of instance types with their prices. KarpenterMachineTemplates
+// refer to it in spec.catalogRefs. It can be changed without a change of the templates, for
+// example when prices change. kubectl karpenter-capi catalog import makes one from what the
+// command lines of clouds print.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=itc,categories={karpenter,cluster-api}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether all instance types of the catalog can be used"
+// +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types that can be used"
+// +kubebuilder:printcolumn:name="Offerings",type=integer,JSONPath=`.status.offerings`,description="Number of offerings of these instance types"
+// +kubebuilder:printcolumn:name="Templates",type=integer,JSONPath=`.status.templates`,description="Number of KarpenterMachineTemplates that refer to the catalog"
+// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source`,description="Where the instance types and prices are from"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Which instance types cannot be used, and why"
+type InstanceTypeCatalog struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the list of instance types.
+	// +required
+	Spec InstanceTypeCatalogSpec `json:"spec,omitzero"`
+
+	// status is what the operator observes.
+	// +optional
+	Status InstanceTypeCatalogStatus `json:"status,omitempty,omitzero"`
+}
+
+// InstanceTypeCatalogSpec is a list of instance types.
+type InstanceTypeCatalogSpec struct {
+	// source says where the instance types and prices are from, and of which day, for
+	// people who read it. Default: none.
+	// Example: aws us-east-1, 2026-11-20.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Source string `json:"source,omitempty"`
+
+	// currency of all prices in the list, as in ISO 4217. The operator does not convert
+	// prices: all offerings of a cluster must have the same currency. Default: none.
+	// Example: USD.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	Currency string `json:"currency,omitempty"`
+
+	InstanceTypeSet `json:",inline"`
+}
+
+// InstanceTypeCatalogStatus is what the operator observes.
+type InstanceTypeCatalogStatus struct {
+	// conditions are InstanceTypesValid, which is False while some instance types cannot be
+	// used, and Ready, which is True when InstanceTypesValid is. Templates use all other
+	// instance types even if the catalog is not Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []status.Condition `json:"conditions,omitempty"`
+
+	// instanceTypes is the number of instance types that can be used.
+	// +optional
+	InstanceTypes int32 `json:"instanceTypes"`
+
+	// offerings is the number of offerings of these instance types: one for each
+	// instance type, zone and capacity type.
+	// +optional
+	Offerings int32 `json:"offerings"`
+
+	// templates is the number of KarpenterMachineTemplates that refer to the catalog.
+	// +optional
+	Templates int32 `json:"templates"`
+}
+
+// InstanceTypeCatalogList is a list of InstanceTypeCatalogs.
+//
+// +kubebuilder:object:root=true
+type InstanceTypeCatalogList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the catalogs.
+	Items []InstanceTypeCatalog `json:"items"`
+}

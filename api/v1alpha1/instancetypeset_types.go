@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// InstanceTypeSet is a list of instance types, and what they have in common. Templates and
+// InstanceTypeCatalogs have one.
+type InstanceTypeSet struct {
+	// pricing computes the prices that instance types and offerings do not set.
+	// Default: none; then each instance type or each of its offerings must have a price.
+	// Example: {factors: {spot: "0.35"}}.
+	// +optional
+	Pricing *Pricing `json:"pricing,omitempty"`
+
+	// offerings are the ways to buy the instance types that set no offerings themselves,
+	// at most 64, and at most one for each pair of zone and capacity type.
+	// Default: none. Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot}].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Offerings []Offering `json:"offerings,omitempty"`
+
+	// instanceTypes are the shapes of machine on offer, at most 1000, each with another
+	// name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
+}
+
+// Pricing computes prices for one hour.
+type Pricing struct {
+	// cpu is the price of one CPU, for instance types without a price.
+	// Default: "0". Example: "0.03".
+	// +optional
+	CPU Decimal `json:"cpu,omitempty"`
+
+	// memory is the price of one GiB of memory, for instance types without a price.
+	// Default: "0". Example: "0.004".
+	// +optional
+	Memory Decimal `json:"memory,omitempty"`
+
+	// gpu is the price of one GPU of any vendor, for instance types without a price.
+	// Default: "0". Example: "0.5".
+	// +optional
+	GPU Decimal `json:"gpu,omitempty"`
+
+	// factors are multiplied with the price of an instance type, set or computed, by
+	// capacity type. They do not apply to an offering that sets its own price. Default: 1
+	// for each. Example: {spot: "0.35", reserved: "0"}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=3
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['on-demand', 'spot', 'reserved'])",message="factors must contain only on-demand, spot and reserved"
+	Factors map[CapacityType]Decimal `json:"factors,omitempty"`
+}

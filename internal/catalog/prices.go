@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// prices computes the prices that a list of instance types does not set.
+type prices struct {
+	perCPU, perGiB, perGPU float64
+	// computed reports whether types without a price get one from their capacity.
+	computed bool
+	factors  map[string]float64
+}
+
+// estimated are the prices of discovered objects without one, unless spec.pricing sets others.
+// With them the smaller machine is the cheaper one, which is sufficient for Karpenter to choose
+// among machines without prices.
+var estimated = prices{perCPU: 0.03, perGiB: 0.004, perGPU: 0.5, computed: true}
+
+// pricesOfDiscovered returns the prices of discovered objects without one.
+func pricesOfDiscovered(pricing *v1alpha1.Pricing) (prices, error) {
+	p, err := pricesOf(pricing)
+	if !p.computed {
+		p.perCPU, p.perGiB, p.perGPU, p.computed = estimated.perCPU, estimated.perGiB, estimated.perGPU, true
+	}
+	return p, err
+}
+
+func pricesOf(pricing *v1alpha1.Pricing) (prices, error) {
+	if pricing == nil {
+		return prices{}, nil
+	}
+	var errs []error
+	parse := func(field string, text v1alpha1.Decimal) float64 {
+		if text == "" {
+			return 0
+		}
+		price, err := parsePrice(string(text))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pricing.%s: %w", field, err))
+		}
+		return price
+	}
+	p := prices{perCPU: parse("cpu", pricing.CPU), perGiB: parse("memory", pricing.Memory), perGPU: parse("gpu", pricing.GPU), factors: map[string]float64{}}
+	p.computed = pricing.CPU != "" || pricing.Memory != "" || pricing.GPU != ""
+	for capacityType, factor := range pricing.Factors {
+		p.factors[string(capacityType)] = parse("factors."+string(capacityType), factor)
+	}
+	return p, errors.Join(errs...)
+}
+
+// of returns the price of an offering of an instance type.
+func (p prices) of(instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offering, capacityType string) (float64, error) {
+	switch {
+	case offering.Price != "":
+		return parsePrice(string(offering.Price))
+	case instanceType.Price != "":
+		price, err := parsePrice(string(instanceType.Price))
+		return price * p.factor(capacityType), err
+	case p.computed:
+		return p.estimate(corev1.ResourceList(instanceType.Capacity)) * p.factor(capacityType), nil
+	default:
+		return 0, errors.New("it has no price: set price here or for the instance type, or pricing for all instance types of the list")
+	}
+}
+
+func (p prices) factor(capacityType string) float64 {
+	if factor, given := p.factors[capacityType]; given {
+		return factor
+	}
+	return 1
+}
+
+// estimate returns a price that follows from the capacity.
+func (p prices) estimate(capacity corev1.ResourceList) float64 {
+	return p.perCPU*capacity.Cpu().AsApproximateFloat64() +
+		p.perGiB*capacity.Memory().AsApproximateFloat64()/gibibyte +
+		p.perGPU*float64(gpus(capacity))
+}
+
+func parsePrice(text string) (float64, error) {
+	price, err := strconv.ParseFloat(text, 64)
+	if err != nil || price < 0 || math.IsInf(price, 0) || math.IsNaN(price) {
+		return 0, fmt.Errorf("price %q is not a decimal number of at least 0", text)
+	}
+	return price, nil
+}

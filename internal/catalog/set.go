@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Check returns how many instance types of a list can be used, how many offerings they have, and
+// what is wrong with the others. It does not depend on a template.
+func Check(set *v1alpha1.InstanceTypeSet) (instanceTypes, offerings int, problems []error) {
+	prices, err := pricesOf(set.Pricing)
+	if err != nil {
+		return 0, 0, []error{err}
+	}
+	for i := range set.InstanceTypes {
+		found, err := typeOf(set, &set.InstanceTypes[i], prices)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("instance type %s: %w", set.InstanceTypes[i].Name, err))
+			continue
+		}
+		instanceTypes, offerings = instanceTypes+1, offerings+len(found.Offerings)
+	}
+	return instanceTypes, offerings, problems
+}
+
+// typeOf returns an instance type of a list with the offerings that it has itself, or else with
+// those of the list.
+func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices prices) (Type, error) {
+	found := Type{
+		Name:     given.Name,
+		Capacity: corev1.ResourceList(given.Capacity),
+		Labels:   lo.MapValues(given.Labels, func(value v1alpha1.LabelValue, _ string) string { return string(value) }),
+	}
+	if err := checkCapacity(found.Capacity); err != nil {
+		return Type{}, err
+	}
+	offerings := given.Offerings
+	if len(offerings) == 0 {
+		offerings = set.Offerings
+	}
+	if len(offerings) == 0 {
+		return Type{}, errors.New("it has no offerings: set offerings here or for all instance types of the list")
+	}
+	seen := sets.New[Key]()
+	for i := range offerings {
+		o := &offerings[i]
+		capacityType := lo.CoalesceOrEmpty(string(o.CapacityType), karpv1.CapacityTypeOnDemand)
+		price, err := prices.of(given, o, capacityType)
+		if err != nil {
+			return Type{}, fmt.Errorf("offering %s: %w", Key{Zone: strings.Join(zonesIn(o), ","), CapacityType: capacityType}, err)
+		}
+		for _, zone := range zonesIn(o) {
+			key := Key{Zone: zone, CapacityType: capacityType}
+			if seen.Has(key) {
+				return Type{}, fmt.Errorf("offering %s is given twice: name each zone once for each capacity type", key)
+			}
+			seen.Insert(key)
+			found.Offerings = append(found.Offerings, Offering{
+				Zone: zone, CapacityType: capacityType, Price: price,
+				MaxMachines: o.MaxMachines, Reservation: o.Reservation, InfrastructureRef: given.InfrastructureRef,
+			})
+		}
+	}
+	return found, nil
+}
+
+// zonesIn returns the zones of an offering. An offering without zones has the zone "".
+func zonesIn(o *v1alpha1.Offering) []string {
+	if len(o.Zones) == 0 {
+		return []string{""}
+	}
+	return lo.Map(o.Zones, func(zone v1alpha1.Zone, _ int) string { return string(zone) })
+}
+
+// checkCapacity returns an error for a capacity that no machine can have.
+func checkCapacity(capacity corev1.ResourceList) error {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if quantity := capacity[name]; quantity.Sign() <= 0 {
+			return fmt.Errorf("capacity.%s must be more than 0, found %s", name, quantity.String())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(capacity)) {
+		if quantity := capacity[name]; quantity.Sign() < 0 {
+			return fmt.Errorf("capacity.%s must not be less than 0, found %s", name, quantity.String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package instancetypecatalog reports in the status of an InstanceTypeCatalog what it offers, what is
+// wrong with it, and how many templates use it. Package catalog reads catalogs itself, and does not
+// depend on this status.
+package instancetypecatalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+)
+
+// Reconciler keeps the status of the catalogs.
+type Reconciler struct {
+	clusters *operator.Clusters
+}
+
+// NewReconciler returns the reconciler for the catalogs of the workload cluster.
+func NewReconciler(clusters *operator.Clusters) *Reconciler { return &Reconciler{clusters: clusters} }
+
+// Register adds the reconciler to a manager.
+func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("capi.instancetypecatalog").
+		For(&v1alpha1.InstanceTypeCatalog{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.KarpenterMachineTemplate{}, handler.EnqueueRequestsFromMapFunc(ofTemplate), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
+
+// ofTemplate returns the catalogs that a template refers to. For an update, controller-runtime calls it
+// for the template before and after.
+func ofTemplate(_ context.Context, object client.Object) []reconcile.Request {
+	template, isTemplate := object.(*v1alpha1.KarpenterMachineTemplate)
+	if !isTemplate {
+		return nil
+	}
+	return lo.Map(template.Spec.CatalogRefs, func(ref v1alpha1.CatalogReference, _ int) reconcile.Request {
+		return reconcile.Request{NamespacedName: client.ObjectKey{Name: ref.Name}}
+	})
+}
+
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs;karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs/status,verbs=patch
+
+// Reconcile reconciles one catalog.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	found := &v1alpha1.InstanceTypeCatalog{}
+	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, found); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	templates := &v1alpha1.KarpenterMachineTemplateList{}
+	if err := r.clusters.Workload.GetClient().List(ctx, templates, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing KarpenterMachineTemplates: %w", err)
+	}
+	stored := found.DeepCopy()
+	setStatus(found, templates.Items)
+	if equality.Semantic.DeepEqual(stored.Status, found.Status) {
+		return reconcile.Result{}, nil
+	}
+	// The resourceVersion is a precondition, because conditions are replaced as a whole.
+	err := r.clusters.Workload.GetClient().Status().Patch(ctx, found, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return requeue.AfterConflict(reconcile.Result{}, fmt.Errorf("patching the status of %s %s: %w", v1alpha1.CatalogKind, found.Name, err))
+	}
+	return reconcile.Result{}, nil
+}
+
+// setStatus sets the status of a catalog, given all templates.
+func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.KarpenterMachineTemplate) {
+	instanceTypes, offerings, problems := catalog.Check(&found.Spec.InstanceTypeSet)
+	found.Status.InstanceTypes, found.Status.Offerings = int32(instanceTypes), int32(offerings)
+	found.Status.Templates = int32(lo.CountBy(templates, func(t v1alpha1.KarpenterMachineTemplate) bool { return t.RefersTo(found.Name) }))
+	conditions := found.StatusConditions()
+	if len(problems) == 0 {
+		conditions.SetTrue(v1alpha1.ConditionInstanceTypesValid)
+		return
+	}
+	message := fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...))
+	conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, v1alpha1.ReasonInstanceTypesInvalid, budget.Text(message, budget.Message))
+}
