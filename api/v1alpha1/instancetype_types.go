@@ -47,7 +47,7 @@ type InstanceType struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels must not be in the domain karpenter.sh: Karpenter sets them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="labels must not contain kubernetes.io/hostname, node.kubernetes.io/instance-type or topology.kubernetes.io/zone: the Node, the name and the offering set them"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-category', 'karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-generation', 'karpenter.cluster.x-k8s.io/instance-size', 'karpenter.cluster.x-k8s.io/instance-cpu-manufacturer', 'karpenter.cluster.x-k8s.io/instance-gpu-name', 'karpenter.cluster.x-k8s.io/instance-local-storage', 'karpenter.cluster.x-k8s.io/instance-network-bandwidth']",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-category, instance-family, instance-generation, instance-size, instance-cpu-manufacturer, instance-gpu-name, instance-local-storage or instance-network-bandwidth: the operator sets all others"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-category', 'karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-generation', 'karpenter.cluster.x-k8s.io/instance-size', 'karpenter.cluster.x-k8s.io/instance-cpu-manufacturer', 'karpenter.cluster.x-k8s.io/instance-gpu-name', 'karpenter.cluster.x-k8s.io/instance-local-storage', 'karpenter.cluster.x-k8s.io/instance-network-bandwidth'])",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-category, instance-family, instance-generation, instance-size, instance-cpu-manufacturer, instance-gpu-name, instance-local-storage or instance-network-bandwidth: the operator sets all others"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
 	// infrastructureRef names the infrastructure machine template of this instance type,
@@ -109,7 +109,7 @@ type Offering struct {
 	// machines has the same name, unless failureDomains of the template names another.
 	// Default: none, for infrastructure without zones. Example: [us-east-1a, us-east-1b].
 	// +optional
-	// +listType=atomic
+	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	Zones []Zone `json:"zones,omitempty"`
 

@@ -164,7 +164,7 @@ func TestWhatCannotBeOffered(t *testing.T) {
 		},
 		"a price that no number can hold": {
 			func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes[0].Offerings[0].Price = strings.Repeat("9", 400)
+				t.Spec.InstanceTypes[0].Offerings[0].Price = v1alpha1.Decimal(strings.Repeat("9", 400))
 			},
 			"is not a decimal number of at least 0",
 		},

@@ -268,7 +268,7 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader)
 		sources, problems = append(sources, listed...), append(problems, wrong...)
 	}
 	merged, conflicts := Merge(template, sources)
-	merged, unknown := inFailureDomains(template, merged, in.FailureDomains)
+	merged, unknown := inFailureDomains(merged, in.FailureDomains)
 	e.types, e.problems = merged, append(append(problems, conflicts...), unknown...)
 	e.index = make(map[string]int, len(merged))
 	for i := range merged {

@@ -60,8 +60,8 @@ func TestFromInfrastructure(t *testing.T) {
 				Name: "m7.xl", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "16Gi", "ephemeral-storage", "100Gi", "pods", "58", "amd.com/gpu", "2")),
 				Labels: map[string]string{"kubernetes.io/arch": "arm64", "disk": "ssd", "karpenter.cluster.x-k8s.io/instance-family": "m7"},
 				Offerings: []Offering{
-					{Zone: "a", FailureDomain: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
-					{Zone: "b", FailureDomain: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
 				},
 			},
 		},
@@ -69,7 +69,7 @@ func TestFromInfrastructure(t *testing.T) {
 			annotations: map[string]string{labelsAnnotation: "node.kubernetes.io/instance-type=m5,topology.kubernetes.io/zone=z,kubernetes.io/arch=amd64"},
 			want: Type{
 				Name: "m5", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "amd64"},
-				Offerings: []Offering{{Zone: "z", FailureDomain: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
 			},
 		},
 		"no GPU though the status has one": {
@@ -115,7 +115,7 @@ func TestFromInfrastructure(t *testing.T) {
 			if tc.change != nil {
 				tc.change(object)
 			}
-			got, err := fromInfrastructure(object)
+			got, err := fromInfrastructure(object, estimated)
 			check(t, got, err, tc.want, tc.wantError)
 		})
 	}
@@ -189,11 +189,11 @@ func TestFromMachineDeployment(t *testing.T) {
 			if tc.change != nil {
 				tc.change(deployment)
 			}
-			got, err := fromMachineDeployment(deployment, infrastructureTemplate("large", nil), "general")
+			got, err := fromMachineDeployment(deployment, infrastructureTemplate("large", nil), "general", estimated)
 			check(t, got, err, tc.want, tc.wantError)
 		})
 	}
-	if _, err := fromMachineDeployment(machineDeployment("md", capacity), nil, "general"); err == nil || !strings.Contains(err.Error(), "expected memory in") {
+	if _, err := fromMachineDeployment(machineDeployment("md", capacity), nil, "general", estimated); err == nil || !strings.Contains(err.Error(), "expected memory in") {
 		t.Errorf("got %v without memory anywhere", err)
 	}
 }

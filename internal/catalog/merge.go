@@ -53,33 +53,44 @@ func Merge(template *v1alpha1.KarpenterMachineTemplate, others []Source) ([]Type
 			types = append(types, first)
 		}
 	}
+	setFailureDomains(types, template.Spec.FailureDomains)
 	return types, problems
 }
 
-// inFailureDomains sets the failure domains of offerings. It leaves out offerings in failure
-// domains that the Cluster does not have (Cluster API: api/core/v1beta2/machine_types.go,
-// MachineSpec.failureDomain), unless the Cluster reports none. Machines of discovered
-// MachineDeployments are where these say.
-func inFailureDomains(template *v1alpha1.KarpenterMachineTemplate, types []Type, domains []string) ([]Type, []Problem) {
+// setFailureDomains sets the failure domains of offerings. Machines of discovered MachineDeployments
+// are where these say.
+func setFailureDomains(types []Type, names map[string]v1alpha1.FailureDomain) {
+	for i := range types {
+		for j := range types[i].Offerings {
+			if o := &types[i].Offerings[j]; o.MachineDeployment == "" {
+				o.FailureDomain = lo.CoalesceOrEmpty(string(names[o.Zone]), o.Zone)
+			}
+		}
+	}
+}
+
+// inFailureDomains leaves out offerings in failure domains that the Cluster does not have (Cluster API:
+// api/core/v1beta2/machine_types.go, MachineSpec.failureDomain), unless the Cluster reports none.
+func inFailureDomains(types []Type, domains []string) ([]Type, []Problem) {
+	if len(domains) == 0 {
+		return types, nil
+	}
 	unknown := sets.New[string]()
-	types = lo.FilterMap(types, func(t Type, _ int) (Type, bool) {
-		t.Offerings = lo.FilterMap(t.Offerings, func(o Offering, _ int) (Offering, bool) {
-			if o.MachineDeployment != "" || o.Zone == "" {
-				return o, true
-			}
-			o.FailureDomain = lo.CoalesceOrEmpty(string(template.Spec.FailureDomains[o.Zone]), o.Zone)
-			if len(domains) > 0 && !slices.Contains(domains, o.FailureDomain) {
-				unknown.Insert(o.Zone)
-				return o, false
-			}
-			return o, true
-		})
+	isUnknown := func(o Offering, _ int) bool {
+		missing := o.FailureDomain != "" && !slices.Contains(domains, o.FailureDomain)
+		if missing {
+			unknown.Insert(o.Zone)
+		}
+		return missing
+	}
+	known := lo.FilterMap(types, func(t Type, _ int) (Type, bool) {
+		t.Offerings = lo.Reject(t.Offerings, isUnknown)
 		return t, len(t.Offerings) > 0
 	})
 	if unknown.Len() == 0 {
 		return types, nil
 	}
-	return types, []Problem{{v1alpha1.ReasonZonesUnknown, fmt.Sprintf(
+	return known, []Problem{{v1alpha1.ReasonZonesUnknown, fmt.Sprintf(
 		"the Cluster has no failure domain for the zones %s: correct the zones of the offerings, or set spec.failureDomains. The Cluster has the failure domains %s",
 		budget.Names(sets.List(unknown), maxZonesNamed), budget.Names(domains, maxZonesNamed))}}
 }

@@ -18,7 +18,7 @@ import (
 func TestOverlay(t *testing.T) {
 	reserved := func(t *v1alpha1.KarpenterMachineTemplate, count, used int32) {
 		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{
-			Zone: "b", CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count},
+			Zones: []v1alpha1.Zone{"b"}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count},
 		})
 		if used > 0 {
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: used, Limit: count}}
@@ -160,14 +160,14 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 		input, count := template(m5large()), int32(random.Intn(4))
 		input.Spec.MaxMachines = limit()
 		offerings := &input.Spec.InstanceTypes[0].Offerings
-		for _, zone := range []string{"a", "b"} {
+		for _, zone := range []v1alpha1.Zone{"a", "b"} {
 			*offerings = append(*offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{zone}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count}})
 		}
 		var keys []Key
 		for i := range *offerings {
 			o := &(*offerings)[i]
 			o.MaxMachines = limit()
-			keys = append(keys, Key{"m5.large", o.Zone, string(o.CapacityType)})
+			keys = append(keys, Key{"m5.large", string(o.Zones[0]), string(o.CapacityType)})
 		}
 		var taken []Key
 		for range random.Intn(6) {

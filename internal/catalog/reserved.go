@@ -18,15 +18,15 @@ const (
 // in order, and each applies to what lies between the one before and its own amount.
 type share struct {
 	upTo int64 // 0: no end
-	// of a million units of the resource
-	millionths int64
+	// basisPoints are hundredths of a percent.
+	basisPoints int64
 }
 
 // The shares are those that the providers document: see v1alpha1.KubeReservedFormula.
 var (
-	cpuShares    = []share{{1000, 60_000}, {2000, 10_000}, {4000, 5_000}, {0, 2_500}}
-	cpuSharesAKS = []share{{1000, 60_000}, {2000, 40_000}, {4000, 20_000}, {0, 10_000}}
-	memoryShares = []share{{4 * gibibyte, 250_000}, {8 * gibibyte, 200_000}, {16 * gibibyte, 100_000}, {128 * gibibyte, 60_000}, {0, 20_000}}
+	cpuShares    = []share{{1000, 600}, {2000, 100}, {4000, 50}, {0, 25}}
+	cpuSharesAKS = []share{{1000, 600}, {2000, 400}, {4000, 200}, {0, 100}}
+	memoryShares = []share{{4 * gibibyte, 2500}, {8 * gibibyte, 2000}, {16 * gibibyte, 1000}, {128 * gibibyte, 600}, {0, 200}}
 )
 
 // kubeReserved returns the CPU and memory that a formula reserves.
@@ -62,10 +62,9 @@ func sum(shares []share, amount int64) int64 {
 			end = min(amount, s.upTo)
 		}
 		if end > from {
-			// In parts, because bytes multiplied by a million can overflow.
-			total += (end - from) / 1000 * s.millionths / 1000
+			total += (end - from) * s.basisPoints
 		}
 		from = s.upTo
 	}
-	return total
+	return total / 10_000
 }

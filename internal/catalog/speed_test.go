@@ -40,7 +40,7 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 		for zone := range manyZones {
 			for _, capacityType := range []v1alpha1.CapacityType{"on-demand", "spot"} {
 				instanceType.Offerings = append(instanceType.Offerings, v1alpha1.Offering{
-					Zone: fmt.Sprintf("zone-%d", zone), CapacityType: capacityType, Price: fmt.Sprintf("%d.%03d", i, zone), MaxMachines: new(int32(50)),
+					Zones: []v1alpha1.Zone{v1alpha1.Zone(fmt.Sprintf("zone-%d", zone))}, CapacityType: capacityType, Price: v1alpha1.Decimal(fmt.Sprintf("%d.%03d", i, zone)), MaxMachines: new(int32(50)),
 				})
 			}
 		}
@@ -50,10 +50,10 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 	for i := range 1000 {
 		o := large.Spec.InstanceTypes[i%size]
 		large.Status.UnavailableOfferings = append(large.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
-			InstanceType: o.Name, Zone: o.Offerings[i%6].Zone, CapacityType: string(o.Offerings[i%6].CapacityType), Until: metav1.NewTime(began.Add(time.Hour)),
+			InstanceType: o.Name, Zone: string(o.Offerings[i%6].Zones[0]), CapacityType: string(o.Offerings[i%6].CapacityType), Until: metav1.NewTime(began.Add(time.Hour)),
 		})
 		large.Status.LimitedOfferings = append(large.Status.LimitedOfferings, v1alpha1.LimitedOffering{
-			InstanceType: o.Name, Zone: o.Offerings[i%6].Zone, CapacityType: string(o.Offerings[i%6].CapacityType), NodeClaims: 7, Limit: 50,
+			InstanceType: o.Name, Zone: string(o.Offerings[i%6].Zones[0]), CapacityType: string(o.Offerings[i%6].CapacityType), NodeClaims: 7, Limit: 50,
 		})
 	}
 	return large

@@ -79,7 +79,7 @@ func (a *asking) examine(t *testing.T, before map[string]answer) (Result, map[st
 	a.asked = nil
 	offered := []catalog.Type{{Name: "m5"}}
 	for _, o := range a.template.Spec.InstanceTypes[0].Offerings {
-		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: o.Zone, CapacityType: string(o.CapacityType)})
+		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: string(o.Zones[0]), CapacityType: string(o.CapacityType)})
 	}
 	return a.Examiner.examine(t.Context(), a.template, offered, a.bases, before)
 }

@@ -252,17 +252,19 @@ func referenceTo(object *unstructured.Unstructured) clusterv1.ContractVersionedO
 func (g *Generator) variables(instanceType *catalog.Type, offering *catalog.Offering, kubelet *v1alpha1.KubeletConfiguration) patch.Variables {
 	labels := instanceType.NodeLabels()
 	return patch.Variables{
-		InstanceType:      instanceType.Name,
-		Zone:              offering.Zone,
-		FailureDomain:     offering.FailureDomain,
-		CapacityType:      offering.CapacityType,
-		ReservationID:     lo.FromPtr(offering.Reservation).ID,
-		Region:            labels[corev1.LabelTopologyRegion],
-		Architecture:      labels[corev1.LabelArchStable],
-		OperatingSystem:   labels[corev1.LabelOSStable],
-		Labels:            labels,
-		MaxPods:           catalog.MaxPods(kubelet),
-		KubeReserved:      lo.MapEntries(lo.FromPtr(kubelet).KubeReserved, func(name corev1.ResourceName, quantity resource.Quantity) (string, string) { return string(name), quantity.String() }),
+		InstanceType:    instanceType.Name,
+		Zone:            offering.Zone,
+		FailureDomain:   offering.FailureDomain,
+		CapacityType:    offering.CapacityType,
+		ReservationID:   lo.FromPtr(offering.Reservation).ID,
+		Region:          labels[corev1.LabelTopologyRegion],
+		Architecture:    labels[corev1.LabelArchStable],
+		OperatingSystem: labels[corev1.LabelOSStable],
+		Labels:          labels,
+		MaxPods:         catalog.MaxPods(kubelet),
+		KubeReserved: lo.MapEntries(lo.FromPtr(kubelet).KubeReserved, func(name corev1.ResourceName, quantity resource.Quantity) (string, string) {
+			return string(name), quantity.String()
+		}),
 		ClusterName:       g.cluster.Name,
 		KubernetesVersion: g.version.Name,
 		TemplateName:      g.template.Name,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -85,9 +86,15 @@ func TestHashesAreExact(t *testing.T) {
 		"the version of the control plane": {edit: func(t *v1alpha1.KarpenterMachineTemplate, b *Bases) {
 			t.Spec.Template.Spec.Version, b.ControlPlane = "", version.ControlPlane{Name: "x", Version: "v1.36.4"}
 		}, spot: []string{"version"}, onDemand: []string{"version"}},
-		"the failure domain of spot": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-			t.Spec.InstanceTypes[0].Offerings[0].FailureDomain = "1"
-		}, spot: []string{"infrastructure"}},
+		"the failure domain of the zone": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+			t.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"us-east-1a": "1"}
+		}, spot: []string{"infrastructure"}, onDemand: []string{"infrastructure"}},
+		"the Pods of the instance type": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+			t.Spec.InstanceTypes[0].Capacity["pods"] = resource.MustParse("29")
+		}, spot: []string{"kubelet"}, onDemand: []string{"kubelet"}},
+		"what the kubelet reserves": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+			t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedEKS}
+		}, spot: []string{"kubelet"}, onDemand: []string{"kubelet"}},
 	} {
 		for _, kind := range []string{"AWSMachineTemplate", "AzureMachinePool"} {
 			t.Run(name+", "+kind, func(t *testing.T) {

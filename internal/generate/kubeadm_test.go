@@ -54,7 +54,7 @@ func TestJoinTainted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := map[string]any{"template": map[string]any{"spec": fixture.YAML(t, tc.given)}}
-			if err := joinTainted(tc.version, spec, tc.kubelet); err != nil {
+			if err := joinTainted(tc.version, spec, kubeletArguments(tc.kubelet)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(fixture.YAML(t, tc.want), spec["template"].(map[string]any)["spec"]); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -152,7 +153,7 @@ func TestNames(t *testing.T) {
 	for _, template := range []*v1alpha1.KarpenterMachineTemplate{fixture.Template(), long} {
 		for _, instanceType := range template.Spec.InstanceTypes {
 			for _, o := range instanceType.Offerings {
-				offering := catalog.Key{InstanceType: instanceType.Name, Zone: o.Zone, CapacityType: string(o.CapacityType)}
+				offering := catalog.Key{InstanceType: instanceType.Name, Zone: string(lo.FirstOrEmpty(o.Zones)), CapacityType: string(o.CapacityType)}
 				resource, err := machineDeployment(template, offering)
 				if err != nil {
 					t.Fatal(err)

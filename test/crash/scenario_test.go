@@ -57,13 +57,13 @@ func newScene(scaling *scaling) *simulation {
 			Patches: []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{{
 				Op: "add", Path: "/spec/template/spec/size", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .instanceType }}"},
 			}}}},
-			InstanceTypes: []v1alpha1.InstanceType{{
+			InstanceTypeSet: v1alpha1.InstanceTypeSet{InstanceTypes: []v1alpha1.InstanceType{{
 				Name: instanceType, Capacity: capacity,
 				Offerings: []v1alpha1.Offering{
-					{Zones: []v1alpha1.Zone{zones[0]}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
-					{Zones: []v1alpha1.Zone{zones[1]}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
+					{Zones: []v1alpha1.Zone{v1alpha1.Zone(zones[0])}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
+					{Zones: []v1alpha1.Zone{v1alpha1.Zone(zones[1])}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
 				},
-			}},
+			}}},
 		},
 	}
 	isReady(template, clock)

@@ -55,7 +55,7 @@ func checkPatches(t *testing.T, kind kinds.Kind) {
 		labels = (&catalog.Type{Capacity: instanceType.Capacity, Labels: labels}).NodeLabels()
 		for _, offering := range instanceType.Offerings {
 			operations, err := patches.Render(v1alpha1.PatchTargetInfrastructure, patch.Variables{
-				InstanceType: instanceType.Name, Zone: offering.Zone, CapacityType: string(offering.CapacityType),
+				InstanceType: instanceType.Name, Zone: string(offering.Zones[0]), CapacityType: string(offering.CapacityType),
 				Region: labels[corev1.LabelTopologyRegion], Labels: labels,
 			})
 			if err != nil {

@@ -60,7 +60,9 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		f := k.newFixture("gone").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claim, _, release := launchHeld(ctx, f)
-		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.InstanceTypes[0].Offerings[0].Zone = "zone-b" })
+		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
+			spec.InstanceTypes[0].Offerings[0].Zones = []v1alpha1.Zone{"zone-b"}
+		})
 		release(ctx)
 		env.waitGone(ctx, claim)
 		Eventually(ctx, func() []string {

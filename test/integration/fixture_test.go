@@ -63,11 +63,11 @@ func (k kind) newFixture(name string) *fixture {
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
 				InfrastructureRef: k.infrastructureRef(name),
 			}},
-			InstanceTypes: []v1alpha1.InstanceType{{
+			InstanceTypeSet: v1alpha1.InstanceTypeSet{InstanceTypes: []v1alpha1.InstanceType{{
 				Name:      instanceType,
 				Capacity:  capacity,
 				Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
-			}},
+			}}},
 		},
 	}
 	f.pool = &karpv1.NodePool{

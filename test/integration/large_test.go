@@ -35,7 +35,7 @@ func (f *fixture) withManyTypes() *fixture {
 		"kubernetes.io/arch": "arm64", "topology.kubernetes.io/region": "us-east-1", v1alpha1.InstanceFamilyLabel: "m7", "large.example.com/generation": "7",
 	}
 	first.Offerings = nil
-	for _, zone := range []string{zone, "us-east-1b", "us-east-1c"} {
+	for _, zone := range []v1alpha1.Zone{zone, "us-east-1b", "us-east-1c"} {
 		for _, capacityType := range []v1alpha1.CapacityType{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot} {
 			first.Offerings = append(first.Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{zone}, CapacityType: capacityType, Price: "1.2345"})
 		}
@@ -77,7 +77,7 @@ func (f *fixture) mark(ctx context.Context, count int) {
 			marked := f.template.Spec.InstanceTypes[1+i%(manyTypes-1)]
 			offering := marked.Offerings[i/manyTypes]
 			f.template.Status.UnavailableOfferings = catalog.MarkUnavailable(f.template.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
-				InstanceType: marked.Name, Zone: offering.Zone, CapacityType: string(offering.CapacityType), Reason: "InsufficientCapacity",
+				InstanceType: marked.Name, Zone: string(offering.Zones[0]), CapacityType: string(offering.CapacityType), Reason: "InsufficientCapacity",
 				Message: strings.Repeat("none left ", 100),
 			}, env.clock.Now())
 		}

@@ -53,7 +53,7 @@ type testCluster struct {
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
-	for name, price := range map[string]string{"small": "0.2", "large": "0.8"} {
+	for name, price := range map[string]v1alpha1.Decimal{"small": "0.2", "large": "0.8"} {
 		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, v1alpha1.InstanceType{
 			Name:      name,
 			Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},

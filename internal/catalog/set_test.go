@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+func zonal(capacityType v1alpha1.CapacityType, price v1alpha1.Decimal, zones ...v1alpha1.Zone) v1alpha1.Offering {
+	return v1alpha1.Offering{Zones: zones, CapacityType: capacityType, Price: price}
+}
+
+// TestOfferingsOfSet tests which offerings a type of a list has, and at which price.
+func TestOfferingsOfSet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pricing  *v1alpha1.Pricing
+		defaults []v1alpha1.Offering
+		price    v1alpha1.Decimal
+		own      []v1alpha1.Offering
+		want     string
+		err      string
+	}{
+		"its own, in each zone": {own: []v1alpha1.Offering{zonal("spot", "0.1", "a", "b")}, want: "x/a/spot 0.1, x/b/spot 0.1"},
+		"without zones":         {own: []v1alpha1.Offering{zonal("", "0.1")}, want: "x/on-demand 0.1"},
+		"those of the list":     {defaults: []v1alpha1.Offering{zonal("spot", "0.1", "a")}, want: "x/a/spot 0.1"},
+		"its own instead of those of the list": {
+			defaults: []v1alpha1.Offering{zonal("spot", "0.1", "a")}, own: []v1alpha1.Offering{zonal("spot", "0.2", "b")}, want: "x/b/spot 0.2"},
+		"the price of the type": {price: "0.5", own: []v1alpha1.Offering{zonal("spot", "", "a"), zonal("spot", "0.2", "b")}, want: "x/a/spot 0.5, x/b/spot 0.2"},
+		"a factor applies to the price of the type only": {
+			pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, price: "0.5",
+			own: []v1alpha1.Offering{zonal("spot", "", "a"), zonal("spot", "0.2", "b"), zonal("on-demand", "", "a")}, want: "x/a/spot 0.25, x/b/spot 0.2, x/a/on-demand 0.5"},
+		"a computed price": {
+			pricing: &v1alpha1.Pricing{CPU: "0.1", Memory: "0.01", GPU: "2", Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}},
+			own:     []v1alpha1.Offering{zonal("on-demand", ""), zonal("spot", "")}, want: "x/on-demand 2.28, x/spot 1.14"},
+		"free": {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
+
+		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the list"},
+		"no price":                {own: []v1alpha1.Offering{zonal("spot", "", "a", "b")}, err: "offering a,b/spot: it has no price: set price here or for the instance type, or pricing"},
+		"only factors":            {pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, own: []v1alpha1.Offering{zonal("spot", "")}, err: "it has no price"},
+		"a zone twice":            {price: "1", own: []v1alpha1.Offering{zonal("spot", "", "a", "b"), zonal("spot", "", "b")}, err: "offering b/spot is given twice"},
+		"no zone twice":           {price: "1", own: []v1alpha1.Offering{zonal("", ""), zonal("on-demand", "2")}, err: "offering on-demand is given twice"},
+		"a price beyond numbers":  {price: v1alpha1.Decimal(strings.Repeat("9", 400)), own: []v1alpha1.Offering{zonal("", "")}, err: "is not a decimal number of at least 0"},
+		"a factor beyond numbers": {pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": v1alpha1.Decimal(strings.Repeat("9", 400))}}, err: "pricing.factors.spot: price"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := v1alpha1.InstanceType{Name: "x", Capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1"), Price: tc.price, Offerings: tc.own}
+			set := &v1alpha1.InstanceTypeSet{Pricing: tc.pricing, Offerings: tc.defaults, InstanceTypes: []v1alpha1.InstanceType{given}}
+			count, offerings, problems := Check(set)
+			if tc.err != "" {
+				if count != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), tc.err) {
+					t.Errorf("got %d instance types and %v, want %q", count, problems, tc.err)
+				}
+				return
+			}
+			prices, err := pricesOf(tc.pricing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := typeOf(set, &given, prices)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range found.Offerings {
+				got = append(got, fmt.Sprintf("%s %.4g", found.KeyOf(&found.Offerings[i]), found.Offerings[i].Price))
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" || count != 1 || offerings != len(got) || len(problems) > 0 {
+				t.Errorf("%d instance types, %d offerings, problems %v (-want +got):\n%s", count, offerings, problems, diff)
+			}
+		})
+	}
+}
+
+// One wrong type costs the others nothing.
+func TestCheckCountsTheOthers(t *testing.T) {
+	set := &v1alpha1.InstanceTypeSet{
+		Offerings: []v1alpha1.Offering{zonal("on-demand", "", "a", "b", "c"), zonal("spot", "0.1", "a")},
+		InstanceTypes: []v1alpha1.InstanceType{
+			{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi"), Price: "1"},
+			{Name: "free", Capacity: list("cpu", "2", "memory", "8Gi")},
+			{Name: "empty", Capacity: list("cpu", "0", "memory", "8Gi"), Price: "1"},
+			{Name: "negative", Capacity: list("cpu", "1", "memory", "8Gi", "nvidia.com/gpu", "-1"), Price: "1"},
+		},
+	}
+	count, offerings, problems := Check(set)
+	if count != 1 || offerings != 4 || len(problems) != 3 {
+		t.Fatalf("got %d instance types with %d offerings and %v", count, offerings, problems)
+	}
+	for i, want := range []string{
+		"instance type free: offering a,b,c/on-demand: it has no price", "instance type empty: capacity.cpu must be more than 0", "instance type negative: capacity.nvidia.com/gpu must not be less",
+	} {
+		if !strings.Contains(problems[i].Error(), want) {
+			t.Errorf("got %q, want %q", problems[i], want)
+		}
+	}
+}
