@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// catalogOf returns an InstanceTypeCatalog whose types have one offering in zone a.
+func catalogOf(name string, price v1alpha1.Decimal, instanceTypes ...string) *v1alpha1.InstanceTypeCatalog {
+	c := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1}}
+	c.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "a")}
+	for _, instanceType := range instanceTypes {
+		c.Spec.InstanceTypes = append(c.Spec.InstanceTypes, v1alpha1.InstanceType{Name: instanceType, Capacity: list("cpu", "2", "memory", "8Gi"), Price: price})
+	}
+	return c
+}
+
+// referring returns a template that refers to catalogs and has no other instance types.
+func referring(name string, catalogs ...string) *v1alpha1.KarpenterMachineTemplate {
+	t := template()
+	t.Name, t.UID, t.Generation, t.ResourceVersion = name, types.UID(name), 1, "1"
+	for _, catalog := range catalogs {
+		t.Spec.CatalogRefs = append(t.Spec.CatalogRefs, v1alpha1.CatalogReference{Name: catalog})
+	}
+	return t
+}
+
+func offered(t *testing.T, c *Catalog, template *v1alpha1.KarpenterMachineTemplate) ([]string, string) {
+	t.Helper()
+	if _, err := c.Refresh(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	found, problems, err := c.Types(t.Context(), template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range found {
+		for j := range found[i].Offerings {
+			names = append(names, found[i].KeyOf(&found[i].Offerings[j]).String())
+		}
+	}
+	var messages []string
+	for _, problem := range problems {
+		messages = append(messages, problem.Reason+" "+problem.Message)
+	}
+	return names, strings.Join(messages, "; ")
+}
+
+// Several templates share a catalog, and see its changes without a change of their own.
+func TestTemplatesShareACatalog(t *testing.T) {
+	listed := catalogOf("cloud", "1", "m5", "c5")
+	c, w := newWorld(t, listed)
+	one, two := referring("one", "cloud"), referring("two", "cloud", "gone")
+	for _, template := range []*v1alpha1.KarpenterMachineTemplate{one, two} {
+		if got, problems := offered(t, c, template); !slices.Equal(got, []string{"c5/a/on-demand", "m5/a/on-demand"}) || (problems != "") != (template == two) {
+			t.Errorf("template %s offers %v, problems %q", template.Name, got, problems)
+		}
+	}
+	if _, problems := offered(t, c, two); !strings.Contains(problems, "ReferenceNotFound spec.catalogRefs[1]: InstanceTypeCatalog gone does not exist: create it, or remove the reference") {
+		t.Errorf("got %q", problems)
+	}
+	before, _ := c.InstanceTypes(t.Context(), one, began)
+	if _, err := c.Refresh(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := c.InstanceTypes(t.Context(), one, began); &again[0] != &before[0] {
+		t.Error("an unchanged catalog is computed again")
+	}
+
+	listed.Spec.InstanceTypes, listed.Generation = append(catalogOf("", "2", "r5").Spec.InstanceTypes, listed.Spec.InstanceTypes[0]), 2
+	if err := w.Update(t.Context(), listed); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := offered(t, c, one); !slices.Equal(got, []string{"m5/a/on-demand", "r5/a/on-demand"}) {
+		t.Errorf("after a change: got %v", got)
+	}
+	if err := w.Delete(t.Context(), listed); err != nil {
+		t.Fatal(err)
+	}
+	if got, problems := offered(t, c, one); len(got) > 0 || !strings.Contains(problems, "InstanceTypeCatalog cloud does not exist") {
+		t.Errorf("after its deletion: got %v and %q", got, problems)
+	}
+}
+
+// A type that a NodeClaim has stays when its catalog is deleted, so that Karpenter does not replace it.
+func TestTypesInUseOutliveTheirCatalog(t *testing.T) {
+	c, _ := newWorld(t, nodeClaim("claim", Key{"m5", "a", "on-demand"}))
+	template := referring("general", "gone")
+	if got, _ := offered(t, c, template); len(got) > 0 {
+		t.Fatalf("got %v", got)
+	}
+	got, err := c.InstanceTypes(t.Context(), template, began)
+	if err != nil || len(got) != 1 || got[0].Name != "m5" || got[0].Offerings[0].Available {
+		t.Errorf("got %v and %v, want the type of the claim, unavailable", got, err)
+	}
+}
+
+func TestCatalogsThatContradict(t *testing.T) {
+	inline := referring("inline", "one")
+	inline.Spec.InstanceTypes = catalogOf("", "3", "m5").Spec.InstanceTypes
+	inline.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "b")}
+	same := inline.DeepCopy()
+	same.Name, same.Spec.Offerings = "same", []v1alpha1.Offering{zonal("on-demand", "", "a")}
+	withoutBase := referring("base", "one")
+	withoutBase.Spec.Template.Spec.InfrastructureRef = nil
+	greedy := referring("greedy", "one")
+	greedy.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReserved: list("memory", "9Gi")}
+	c, _ := newWorld(t, catalogOf("one", "1", "m5"), catalogOf("two", "2", "m5"))
+	for name, tc := range map[string]struct {
+		template *v1alpha1.KarpenterMachineTemplate
+		want     []string
+		problem  string
+	}{
+		"two catalogs with one offering": {referring("two", "one", "two"), nil,
+			"SourcesConflict instance type m5: InstanceTypeCatalog two contradicts InstanceTypeCatalog one: both have offering m5/a/on-demand; neither is offered"},
+		"an entry with another offering": {inline, []string{"m5/b/on-demand", "m5/a/on-demand"}, ""},
+		"an entry with the same offering": {same, []string{"m5/a/on-demand"},
+			"SourcesConflict instance type m5: InstanceTypeCatalog one contradicts spec.instanceTypes[0]: both have offering m5/a/on-demand; spec.instanceTypes[0] takes precedence"},
+		"no base":                      {withoutBase, nil, "InstanceTypesInvalid InstanceTypeCatalog one (m5): infrastructureRef: set it here or in spec.template.spec"},
+		"less memory than is reserved": {greedy, nil, "InstanceTypesInvalid InstanceTypeCatalog one (m5): kubelet reserves more memory than the capacity of 8Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problems := offered(t, c, tc.template)
+			if !slices.Equal(got, tc.want) || !strings.HasPrefix(problems, tc.problem) || (problems != "") != (tc.problem != "") {
+				t.Errorf("got %v and %q, want %v and %q", got, problems, tc.want, tc.problem)
+			}
+		})
+	}
+}
+
+// Zones without a failure domain of the Cluster are not offered, and are reported at once.
+func TestZonesOfTheCluster(t *testing.T) {
+	listed := catalogOf("cloud", "1", "m5")
+	listed.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "east-1", "east-2"), zonal("spot", "", "east-2")}
+	mapped := map[string]v1alpha1.FailureDomain{"east-1": "1", "east-2": "2"}
+	all := []string{"m5/east-1/on-demand", "m5/east-2/on-demand", "m5/east-2/spot"}
+	for name, tc := range map[string]struct {
+		domains []string
+		mapped  map[string]v1alpha1.FailureDomain
+		want    []string
+		problem string
+	}{
+		"the Cluster reports none":     {nil, nil, all, ""},
+		"the Cluster has all":          {[]string{"east-2", "east-1"}, nil, all, ""},
+		"they have other names":        {[]string{"1", "2", "3"}, mapped, all, ""},
+		"one zone is unknown":          {[]string{"east-1"}, nil, all[:1], "ZonesUnknown the Cluster has no failure domain for the zones east-2: correct the zones of the offerings, or set spec.failureDomains. The Cluster has the failure domains east-1"},
+		"all are unknown":              {[]string{"3", "1", "2"}, nil, nil, "ZonesUnknown the Cluster has no failure domain for the zones east-1, east-2: correct the zones of the offerings, or set spec.failureDomains. The Cluster has the failure domains 1, 2, 3"},
+		"mapped to one that is absent": {[]string{"1"}, mapped, all[:1], "ZonesUnknown the Cluster has no failure domain for the zones east-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
+			for _, domain := range tc.domains {
+				cluster.Status.FailureDomains = append(cluster.Status.FailureDomains, clusterv1.FailureDomain{Name: domain})
+			}
+			c, _ := newWorld(t, listed, cluster)
+			template := referring("general", "cloud")
+			template.Spec.FailureDomains = tc.mapped
+			got, problems := offered(t, c, template)
+			if !slices.Equal(got, tc.want) || !strings.HasPrefix(problems, tc.problem) || (problems != "") != (tc.problem != "") {
+				t.Errorf("got %v and %q, want %v and %q", got, problems, tc.want, tc.problem)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// withCatalog moves the instance types of the template to an InstanceTypeCatalog, and creates that.
+func (f *fixture) withCatalog(ctx context.Context) *v1alpha1.InstanceTypeCatalog {
+	GinkgoHelper()
+	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: f.name}}
+	listed.Spec.InstanceTypeSet, f.template.Spec.InstanceTypeSet = f.template.Spec.InstanceTypeSet, v1alpha1.InstanceTypeSet{}
+	f.template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
+	Expect(env.client.Create(ctx, listed)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, listed))).To(Succeed()) })
+	return listed
+}
+
+var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
+	const own = instanceType + "/" + zone + "/" + karpv1.CapacityTypeOnDemand
+
+	It("is offered by templates that refer to it, and replaces no Node when it changes or is deleted", func(ctx SpecContext) {
+		f := k.newFixture("catalogref")
+		listed := f.withCatalog(ctx)
+		f.createReady(ctx)
+		claim := f.launchOne(ctx)
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		Expect(f.machines(ctx)).To(HaveLen(1))
+		machine := f.machines(ctx)[0].Name
+
+		By("reporting what it has")
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, listed)).To(Succeed())
+			g.Expect(listed.Status.InstanceTypes).To(BeEquivalentTo(1))
+			g.Expect(listed.Status.Offerings).To(BeEquivalentTo(1))
+			g.Expect(listed.Status.Templates).To(BeEquivalentTo(1))
+			g.Expect(listed.StatusConditions().Root().IsTrue()).To(BeTrue())
+		}).Should(Succeed())
+
+		By("changing a price")
+		env.change(ctx, listed, func() { listed.Spec.InstanceTypes[0].Offerings[0].Price = "0.3" })
+		price := func() float64 { return f.instanceType(ctx, instanceType).Offerings[0].Price }
+		Eventually(ctx, price).Should(Equal(0.3))
+		reason, err := env.cloudProvider().IsDrifted(ctx, claim)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reason).To(BeEmpty())
+
+		By("adding a type that is wrong, and another that is not")
+		env.change(ctx, listed, func() {
+			wrong, right := listed.Spec.InstanceTypes[0].DeepCopy(), listed.Spec.InstanceTypes[0].DeepCopy()
+			wrong.Name, wrong.Offerings[0].Price = "wrong", ""
+			right.Name = "right"
+			listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, *wrong, *right)
+		})
+		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{own: true, "right/" + zone + "/on-demand": true}))
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypeCatalog catalogref", "(wrong)", "it has no price")
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, listed)).To(Succeed())
+			g.Expect(listed.Status.InstanceTypes).To(BeEquivalentTo(2))
+			found := listed.StatusConditions().Get(v1alpha1.ConditionInstanceTypesValid)
+			g.Expect(found.IsFalse()).To(BeTrue())
+			g.Expect(found.Message).To(HavePrefix("1 of 3 instance types cannot be used: instance type wrong: offering"))
+		}).Should(Succeed())
+
+		By("deleting it")
+		env.delete(ctx, listed)
+		f.waitCondition(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonReferenceNotFound, "InstanceTypeCatalog catalogref does not exist: create it")
+		Expect(f.offerings(ctx)).To(Equal(map[string]bool{own: false}))
+		reason, err = env.cloudProvider().IsDrifted(ctx, claim)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reason).To(BeEmpty())
+
+		By("creating it again")
+		again := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: listed.Name}, Spec: listed.Spec}
+		again.Spec.InstanceTypes = again.Spec.InstanceTypes[:1]
+		Expect(env.client.Create(ctx, again)).To(Succeed())
+		f.waitReady(ctx)
+		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{own: true}))
+		Expect(env.exists(ctx, claim)).To(BeTrue())
+		Expect(f.machines(ctx)).To(HaveLen(1))
+		Expect(f.machines(ctx)[0].Name).To(Equal(machine))
+	})
+
+	It("counts the templates that refer to it", func(ctx SpecContext) {
+		f := k.newFixture("counted")
+		listed := f.withCatalog(ctx)
+		templates := func() int32 {
+			Expect(env.get(ctx, listed)).To(Succeed())
+			return listed.Status.Templates
+		}
+		f.createReady(ctx)
+		Eventually(ctx, templates).Should(BeEquivalentTo(1))
+		env.change(ctx, f.template, func() { f.template.Spec.CatalogRefs = nil })
+		Eventually(ctx, templates).Should(BeEquivalentTo(0))
+	})
+})
