@@ -33,11 +33,31 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	checkColumns(t, "karpentermachinetemplates/columns", "Name Ready Version Available InstanceTypes NodeClaims Machines Age", "columns False v1.36.3 270/300 50 7 8")
+}
+
+// What kubectl get prints of a catalog.
+func TestCatalogColumns(t *testing.T) {
+	catalog := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "columns"}, Spec: v1alpha1.InstanceTypeCatalogSpec{Source: "aws us-east-1"}}
+	if err := apiServer.Create(t.Context(), catalog); err != nil {
+		t.Fatal(err)
+	}
+	catalog.StatusConditions().SetTrue(v1alpha1.ConditionInstanceTypesValid)
+	catalog.Status.InstanceTypes, catalog.Status.Offerings, catalog.Status.Templates = 50, 300, 2
+	if err := apiServer.Status().Update(t.Context(), catalog); err != nil {
+		t.Fatal(err)
+	}
+	checkColumns(t, "instancetypecatalogs/columns", "Name Ready InstanceTypes Offerings Templates Source Age", "columns True 50 300 2 aws us-east-1")
+}
+
+// checkColumns compares the columns and cells that kubectl get prints of an object, without its age.
+func checkColumns(t *testing.T, path, wantNames, wantCells string) {
+	t.Helper()
 	reader, err := discovery.NewDiscoveryClientForConfig(apiConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := reader.RESTClient().Get().AbsPath("/apis/karpenter.cluster.x-k8s.io/v1alpha1/karpentermachinetemplates/columns").
+	answer, err := reader.RESTClient().Get().AbsPath("/apis/karpenter.cluster.x-k8s.io/v1alpha1/" + path).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +72,10 @@ func TestColumns(t *testing.T) {
 			names, cells = append(names, column.Name), append(cells, fmt.Sprint(table.Rows[0].Cells[i]))
 		}
 	}
-	if diff := cmp.Diff("Name Ready Version Available InstanceTypes NodeClaims Machines Age", strings.Join(names, " ")); diff != "" {
+	if diff := cmp.Diff(wantNames, strings.Join(names, " ")); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff("columns False v1.36.3 270/300 50 7 8", strings.Join(cells[:len(cells)-1], " ")); diff != "" {
+	if diff := cmp.Diff(wantCells, strings.Join(cells[:len(cells)-1], " ")); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
 }

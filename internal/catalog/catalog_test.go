@@ -38,6 +38,8 @@ import (
 type testCluster struct {
 	client.Client
 	reads atomic.Int64
+	// shared are listed without a copy, as by the cache.
+	shared []v1alpha1.InstanceTypeCatalog
 	err   error
 }
 
@@ -67,6 +69,10 @@ func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *testCluster) {
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if err := count(); err != nil {
 					return err
+				}
+				if catalogs, is := list.(*v1alpha1.InstanceTypeCatalogList); is && w.shared != nil {
+					catalogs.Items = w.shared
+					return nil
 				}
 				return c.List(ctx, list, opts...)
 			},

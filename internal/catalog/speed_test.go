@@ -59,20 +59,58 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 	return large
 }
 
+// listedTypes is the number of instance types of a large InstanceTypeCatalog, each with listedOfferings.
+const (
+	listedTypes     = 1000
+	listedOfferings = 9
+)
+
+// listedOf returns an InstanceTypeCatalog of the largest size that is supported, and a template that refers
+// to it.
+func listedOf(name string) (*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
+	large := templateOf(name, listedTypes)
+	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "cloud", UID: "cloud", Generation: 1}}
+	listed.Spec.InstanceTypes, large.Spec.InstanceTypes = large.Spec.InstanceTypes, nil
+	large.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
+	for i := range listed.Spec.InstanceTypes {
+		given := &listed.Spec.InstanceTypes[i]
+		given.Price = v1alpha1.Decimal(fmt.Sprintf("%d.5", i))
+		given.Offerings = []v1alpha1.Offering{
+			{Zones: []v1alpha1.Zone{"zone-0", "zone-1", "zone-2"}, CapacityType: "on-demand", MaxMachines: new(int32(50))},
+			{Zones: []v1alpha1.Zone{"zone-0", "zone-1", "zone-2"}, CapacityType: "spot", MaxMachines: new(int32(50))},
+			{Zones: []v1alpha1.Zone{"zone-0", "zone-1", "zone-2"}, CapacityType: "reserved", Reservation: &v1alpha1.Reservation{ID: fmt.Sprintf("r-%d", i), Count: 7}},
+		}
+	}
+	return large, listed
+}
+
 func BenchmarkCatalog(b *testing.B) {
-	large := templateOf("general", manyTypes)
-	// The cost of computing everything on each call.
-	yardstick := perRun(func() {
-		types, _ := Merge(large, nil)
-		Build(large, types)
-	}, 5)
+	b.Run("inline", func(b *testing.B) {
+		benchmark(b, templateOf("general", manyTypes), manyTypes*2*manyZones)
+	})
+	b.Run("catalog", func(b *testing.B) {
+		large, listed := listedOf("general")
+		benchmark(b, large, listedTypes*listedOfferings, *listed)
+	})
+	b.Run("memory", func(b *testing.B) {
+		var used uint64
+		for b.Loop() {
+			used = memoryOf(b, manyTemplates)
+		}
+		b.ReportMetric(float64(used)/(1<<20), "MiB/5-templates")
+	})
+}
+
+// benchmark measures how long a template with a number of offerings takes: without a change, after a change of
+// its status, and after one of its spec.
+func benchmark(b *testing.B, large *v1alpha1.KarpenterMachineTemplate, offerings int, listed ...v1alpha1.InstanceTypeCatalog) {
 	report := func(b *testing.B) {
-		b.ReportMetric(float64(yardstick)/(float64(b.Elapsed())/float64(b.N)), "x-faster-than-computing")
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(offerings), "ns/offering")
 	}
 	b.Run("unchanged", func(b *testing.B) {
-		b.Logf("%d CPUs, GOMAXPROCS %d, %s, %s/%s; %d instance types with %d offerings each", runtime.NumCPU(), runtime.GOMAXPROCS(0), runtime.Version(),
-			runtime.GOOS, runtime.GOARCH, manyTypes, 2*manyZones)
+		b.Logf("%d CPUs, GOMAXPROCS %d, %s, %s/%s; %d offerings", runtime.NumCPU(), runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, offerings)
 		c, w := newWorld(b)
+		w.shared = listed
 		ask(b, c, large)
 		w.reads.Store(0)
 		for b.Loop() {
@@ -82,7 +120,8 @@ func BenchmarkCatalog(b *testing.B) {
 		report(b)
 	})
 	b.Run("status-changed", func(b *testing.B) {
-		c, _ := newWorld(b)
+		c, w := newWorld(b)
+		w.shared = listed
 		changing := large.DeepCopy()
 		for i := 0; b.Loop(); i++ {
 			changing.ResourceVersion = fmt.Sprint(i)
@@ -91,7 +130,8 @@ func BenchmarkCatalog(b *testing.B) {
 		report(b)
 	})
 	b.Run("spec-changed", func(b *testing.B) {
-		c, _ := newWorld(b)
+		c, w := newWorld(b)
+		w.shared = listed
 		changing := large.DeepCopy()
 		for b.Loop() {
 			changing.Generation++
@@ -99,13 +139,6 @@ func BenchmarkCatalog(b *testing.B) {
 			ask(b, c, changing)
 		}
 		report(b)
-	})
-	b.Run("memory", func(b *testing.B) {
-		var used uint64
-		for b.Loop() {
-			used = memoryOf(b, manyTemplates)
-		}
-		b.ReportMetric(float64(used)/(1<<20), "MiB/5-templates")
 	})
 }
 
@@ -143,19 +176,29 @@ func TestTheCatalogIsFast(t *testing.T) {
 	}
 }
 
-func ask(t testing.TB, c *Catalog, template *v1alpha1.KarpenterMachineTemplate) {
-	t.Helper()
-	if got, err := c.InstanceTypes(t.Context(), template, began); err != nil || len(got) != len(template.Spec.InstanceTypes) {
-		t.Fatalf("got %d instance types and %v", len(got), err)
+// An offering of a large InstanceTypeCatalog costs no more than one of spec.instanceTypes.
+func TestALargeCatalogIsFast(t *testing.T) {
+	perOffering := func(template *v1alpha1.KarpenterMachineTemplate, offerings int, listed ...v1alpha1.InstanceTypeCatalog) (unchanged, spec float64) {
+		c, w := newWorld(t)
+		w.shared = listed
+		ask(t, c, template)
+		unchanged = testing.AllocsPerRun(10, func() { ask(t, c, template) })
+		spec = testing.AllocsPerRun(3, func() { template.Generation++; template.ResourceVersion += "x"; ask(t, c, template) })
+		return unchanged, spec / float64(offerings)
+	}
+	_, inline := perOffering(templateOf("inline", manyTypes), manyTypes*2*manyZones)
+	large, listed := listedOf("catalog")
+	unchanged, spec := perOffering(large, listedTypes*listedOfferings, *listed)
+	if unchanged > 0 || spec > inline {
+		t.Errorf("an offering of a catalog takes %.2f allocations after a change and %v without one, and one of spec.instanceTypes %.2f and 0", spec, unchanged, inline)
 	}
 }
 
-func perRun(do func(), times int) time.Duration {
-	start := time.Now()
-	for range times {
-		do()
+func ask(t testing.TB, c *Catalog, template *v1alpha1.KarpenterMachineTemplate) {
+	t.Helper()
+	if got, err := c.InstanceTypes(t.Context(), template, began); err != nil || len(got) < len(template.Spec.InstanceTypes) || len(got) == 0 {
+		t.Fatalf("got %d instance types and %v", len(got), err)
 	}
-	return time.Since(start) / time.Duration(times)
 }
 
 // memoryOf returns the memory that the Catalog of some large templates uses, with what
