@@ -29,6 +29,7 @@ var (
 const (
 	instanceType = "general"
 	poolName     = "general"
+	templateName = "general"
 )
 
 var podLabels = map[string]string{"bench": "true"}

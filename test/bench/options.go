@@ -55,7 +55,7 @@ func parseOptions(name string, args []string) (options, error) {
 	chosen := options{dir: filepath.Join(".stack", "bench")}
 	counts, offerings, runs, only := numbers{60, 200}, numbers{1}, 3, ""
 	if name == smoke {
-		counts, runs, only = numbers{30}, 1, operator.name
+		counts, runs = numbers{30}, 1
 		chosen.dir = filepath.Join(".stack", "bench-smoke")
 	}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -90,6 +90,9 @@ func parseOptions(name string, args []string) (options, error) {
 	}
 	var err error
 	chosen.variants, err = chooseVariants(only)
+	if name == smoke {
+		chosen.variants = []variant{operatorWithCatalog}
+	}
 	return chosen, err
 }
 
