@@ -57,7 +57,7 @@ func checkColumns(t *testing.T, path, wantNames, wantCells string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := reader.RESTClient().Get().AbsPath("/apis/karpenter.cluster.x-k8s.io/v1alpha1/" + path).
+	answer, err := reader.RESTClient().Get().AbsPath("/apis/karpenter.cluster.x-k8s.io/v1alpha1/"+path).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ type testCluster struct {
 	reads atomic.Int64
 	// shared are listed without a copy, as by the cache.
 	shared []v1alpha1.InstanceTypeCatalog
-	err   error
+	err    error
 }
 
 type clusterOf struct {
