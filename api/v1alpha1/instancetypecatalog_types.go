@@ -40,7 +40,7 @@ type InstanceTypeCatalog struct {
 
 // InstanceTypeCatalogSpec is a list of instance types.
 type InstanceTypeCatalogSpec struct {
-	// source says where the instance types and prices are from, and of which day, for
+	// source describes where the instance types and prices are from, and of which day, for
 	// people who read it. Default: none.
 	// Example: aws us-east-1, 2026-11-20.
 	// +optional
