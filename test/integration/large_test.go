@@ -23,16 +23,21 @@ import (
 
 const (
 	manyTypes = 800
+	// manyLabels are labels of each type that fill the template.
+	manyLabels = 10
 	// etcdLimit is the size of the largest object that etcd accepts by default.
 	etcdLimit = 3 << 19
 )
 
-// withManyTypes gives the template 800 instance types with 6 offerings each; the first is that of
-// the fixture.
+// withManyTypes gives the template 800 instance types with 6 offerings and many long labels each; the
+// first is that of the fixture.
 func (f *fixture) withManyTypes() *fixture {
 	first := f.template.Spec.InstanceTypes[0]
 	first.Labels = map[string]v1alpha1.LabelValue{
 		"kubernetes.io/arch": "arm64", "topology.kubernetes.io/region": "us-east-1", v1alpha1.InstanceFamilyLabel: "m7", "large.example.com/generation": "7",
+	}
+	for i := range manyLabels {
+		first.Labels[fmt.Sprintf("large.example.com/label-%d", i)] = v1alpha1.LabelValue(strings.Repeat("x", 63))
 	}
 	first.Offerings = nil
 	for _, zone := range []v1alpha1.Zone{zone, "us-east-1b", "us-east-1c"} {
