@@ -104,7 +104,7 @@ func startedAt(machine *clusterv1.Machine) time.Time {
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.
 func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
 	since := startedAt(machine)
-	if condition := Conditions(claim).Get(v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
+	if condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
 		since = lo.Latest(since, condition.LastTransitionTime.Time)
 	}
 	return since
@@ -114,7 +114,7 @@ func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machi
 func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 	since := claim.CreationTimestamp.Time
 	for _, kind := range []string{karpv1.ConditionTypeLaunched, v1alpha1.ConditionMachineAvailable} {
-		if condition := Conditions(claim).Get(kind); condition != nil {
+		if condition := operator.ConditionOf(claim, kind); condition != nil {
 			since = lo.Latest(since, condition.LastTransitionTime.Time)
 		}
 	}
@@ -137,7 +137,7 @@ func unpausedAt(object conditions.Getter) time.Time {
 func (s *Snapshot) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
 	case s.unasked() && IsRejected(claim):
-		return ": " + Conditions(claim).Get(v1alpha1.ConditionMachineAvailable).Message
+		return ": " + operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable).Message
 	case s.scalingProblem != "":
 		return s.scalingProblem
 	case s.Resource == nil:
