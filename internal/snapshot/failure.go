@@ -118,11 +118,7 @@ func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 			since = lo.Latest(since, condition.LastTransitionTime.Time)
 		}
 	}
-	if s.Resource != nil {
-		since = lo.Latest(since, unpausedAt(s.Resource.Conditions()))
-	}
-	// While Cluster API creates Machines, the claim may still get one.
-	return lo.Latest(since, s.index().lastCreated)
+	return lo.Latest(since, s.index().lastActed)
 }
 
 // unpausedAt returns when Cluster API resumed work on a paused object; zero if that is not known.
