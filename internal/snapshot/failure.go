@@ -87,7 +87,7 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 	if lifecycle.HasNode(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
 		return nil
 	}
-	object, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
+	object, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if err != nil {
 		// launchTimeout limits the wait for an object that cannot be read.
 		log.FromContext(ctx).V(1).Info("cannot determine whether a Machine has failed", "Machine", client.ObjectKeyFromObject(machine), "error", err.Error())
