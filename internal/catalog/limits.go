@@ -6,16 +6,15 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/awslabs/operatorpkg/status"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // Limits are how many NodeClaims a template and its offerings can have. The zero value
@@ -169,15 +168,7 @@ func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 // the claim has only the annotation, in part.
 func Launched(claim *karpv1.NodeClaim) bool {
 	return claim.Labels[corev1.LabelInstanceTypeStable] != "" &&
-		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || IsTrue(claim, karpv1.ConditionTypeLaunched))
-}
-
-// IsTrue reports whether a condition of a claim is True. Unlike operatorpkg's conditions
-// it does not write to the claim, which can be shared with a cache.
-func IsTrue(claim *karpv1.NodeClaim, condition string) bool {
-	return lo.ContainsBy(claim.Status.Conditions, func(c status.Condition) bool {
-		return c.Type == condition && c.Status == metav1.ConditionTrue
-	})
+		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue())
 }
 
 // KeyOf returns the offering of a launched claim.

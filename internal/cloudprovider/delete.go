@@ -94,7 +94,7 @@ func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.M
 	its := func(machine clusterv1.Machine) bool {
 		return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID
 	}
-	if slices.ContainsFunc(machines, its) && snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if slices.ContainsFunc(machines, its) && operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		c.ending.SetDefault(string(claim.UID), claim.Status.ProviderID)
 	}
 }

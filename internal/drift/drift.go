@@ -15,7 +15,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -81,7 +80,7 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 // and it is not being deleted. It can be given claims that are shared with the cache.
 func CanDrift(claim *karpv1.NodeClaim) bool {
 	return operator.IsTemplate(claim.Spec.NodeClassRef) && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
-		snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue()
+		operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // LaunchOf returns what a claim with an offering would get now, see generate.LaunchOf.

@@ -64,7 +64,8 @@ func OfInfrastructure(object *unstructured.Unstructured) *Failure {
 	}
 	var found *Failure
 	for _, path := range [][]string{{"status", "conditions"}, {"status", "v1beta2", "conditions"}} {
-		list, _, _ := unstructured.NestedSlice(object.Object, path...)
+		field, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...) // the object can be shared with a cache
+		list, _ := field.([]any)
 		for _, item := range list {
 			condition, _ := item.(map[string]any)
 			if condition["status"] != string(metav1.ConditionFalse) {

@@ -229,7 +229,7 @@ func unmanagedOf(state State, claims []Claim, machines []Machine) []string {
 func byAge(state State) ([]Claim, []Machine) {
 	claims, machines := slices.Clone(state.Claims), slices.Clone(state.Machines)
 	slices.SortFunc(claims, func(a, b Claim) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+		return byTime(a.Created, b.Created, a.Name, b.Name)
 	})
 	slices.SortFunc(machines, older)
 	return claims, machines
@@ -240,10 +240,10 @@ func byAge(state State) ([]Claim, []Machine) {
 // first, which includes a read from the API server, so a cache that is behind cannot give the
 // Machine to another claim. others are the unmanaged Machines.
 func classify(claims []Claim, machines []Machine, others []string) (plan Plan, spare []Machine) {
-	plan.Served = map[types.UID]string{}
+	plan.Served = make(map[types.UID]string, len(claims))
 	unmanaged := sets.New(others...)
 	own := plan.keepKnown(claims, machines)
-	exists := map[types.UID]bool{}
+	exists := make(map[types.UID]bool, len(claims))
 	for _, claim := range claims {
 		exists[claim.UID] = true
 	}
@@ -275,9 +275,15 @@ func ServedBy(providerID string, linked []Machine) (Machine, bool) {
 	return lo.MinBy(live, func(a, b Machine) bool { return older(a, b) < 0 }), len(live) > 0
 }
 
-// older compares Machines by age. The name decides between those created in the same second.
-func older(a, b Machine) int {
-	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+// older compares Machines by age.
+func older(a, b Machine) int { return byTime(a.Created, b.Created, a.Name, b.Name) }
+
+// byTime compares times. The names decide between those in the same second.
+func byTime(a, b time.Time, nameOfA, nameOfB string) int {
+	if order := a.Compare(b); order != 0 {
+		return order
+	}
+	return cmp.Compare(nameOfA, nameOfB)
 }
 
 // keepKnown lets each claim keep the Machine whose provider ID it has, also if an older Machine was
@@ -285,9 +291,9 @@ func older(a, b Machine) int {
 // Machines. The link of a claim that is being deleted is not restored, because CloudProvider.Delete
 // may have unlinked its Machine.
 func (plan *Plan) keepKnown(claims []Claim, machines []Machine) map[string]bool {
-	byProviderID := map[string]Claim{}
-	for _, claim := range claims {
-		if claim.ProviderID != "" {
+	byProviderID := make(map[string]*Claim, len(claims))
+	for i := range claims {
+		if claim := &claims[i]; claim.ProviderID != "" {
 			byProviderID[claim.ProviderID] = claim
 		}
 	}
@@ -302,7 +308,7 @@ func (plan *Plan) keepKnown(claims []Claim, machines []Machine) map[string]bool 
 		case machine.Claim == "" && !claim.Leaving:
 			own[machine.Name] = true
 			plan.Served[claim.UID] = machine.Name
-			plan.Links = append(plan.Links, Link{Machine: machine.Name, Claim: claim})
+			plan.Links = append(plan.Links, Link{Machine: machine.Name, Claim: *claim})
 		}
 	}
 	return own

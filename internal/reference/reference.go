@@ -83,6 +83,20 @@ func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVe
 	return external.GetObjectFromContractVersionedRef(ctx, management, ref, namespace)
 }
 
+// Shared returns the same as Get, without a copy: the object is shared with the cache and must not be
+// changed. It is for reconciles that read the objects of many Machines.
+func Shared(ctx context.Context, management client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+	return Get(ctx, sharing{management}, ref, namespace)
+}
+
+// sharing reads from a cache without a copy.
+type sharing struct{ client.Reader }
+
+// Get implements client.Reader.
+func (s sharing) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return s.Reader.Get(ctx, key, into, append(options, client.UnsafeDisableDeepCopy)...)
+}
+
 // ContractChanged lets through changes of a CustomResourceDefinition that can change how a
 // reference is resolved.
 func ContractChanged() predicate.Predicate {

@@ -3,9 +3,14 @@
 package reference
 
 import (
+	"context"
 	"testing"
 
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestContractVersion(t *testing.T) {
@@ -27,6 +32,45 @@ func TestContractVersion(t *testing.T) {
 			got, ok := contractVersion(schema.GroupKind{Group: "infrastructure.cluster.x-k8s.io", Kind: "X"}, tc.labels)
 			if ok != (tc.want != "") || got.Version != tc.want {
 				t.Errorf("got %q and %t, want %q", got.Version, ok, tc.want)
+			}
+		})
+	}
+}
+
+// reader is a cache with a CustomResourceDefinition and an object of its kind.
+type reader struct {
+	client.Reader
+	shared bool // whether the object was read without a copy
+}
+
+// Get implements client.Reader.
+func (r *reader) Get(_ context.Context, _ client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if _, isObject := into.(*unstructured.Unstructured); !isObject {
+		into.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1"})
+		return nil
+	}
+	given := client.GetOptions{}
+	r.shared = lo.FromPtr(given.ApplyOptions(options).UnsafeDisableDeepCopy)
+	return nil
+}
+
+func TestShared(t *testing.T) {
+	ref := clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "X", Name: "x"}
+	for name, tc := range map[string]struct {
+		get  func(context.Context, client.Reader, clusterv1.ContractVersionedObjectReference, string) (*unstructured.Unstructured, error)
+		want bool
+	}{
+		"Get copies":           {get: Get},
+		"Shared does not copy": {get: Shared, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := &reader{}
+			object, err := tc.get(t.Context(), cache, ref, "default")
+			if err != nil || object.GetName() != "x" {
+				t.Fatalf("got %v and error %v, want object x", object, err)
+			}
+			if cache.shared != tc.want {
+				t.Errorf("read without a copy: %t, want %t", cache.shared, tc.want)
 			}
 		})
 	}

@@ -60,7 +60,10 @@ func kindNamed(name v1alpha1.ScalableResourceKind) Kind {
 
 // KindOfMachine returns the kind of the resource that a Machine belongs to.
 func KindOfMachine(machine *clusterv1.Machine) Kind {
-	return kindNamed(lo.Ternary(labels.IsMachinePoolOwned(machine), v1alpha1.ScalableResourceKindMachinePool, v1alpha1.ScalableResourceKindMachineDeployment))
+	if labels.IsMachinePoolOwned(machine) {
+		return machinePools{}
+	}
+	return machineDeployments{}
 }
 
 // NewObject returns an empty object of a kind, for a watch.

@@ -3,33 +3,25 @@
 package snapshot
 
 import (
-	"slices"
-
-	"github.com/awslabs/operatorpkg/status"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
-
-// Conditions returns the conditions that a claim has. Unlike StatusConditions, it does not add those
-// that the claim lacks, so it can be used with claims that are shared with the cache.
-func Conditions(claim *karpv1.NodeClaim) status.ConditionSet {
-	return claim.StatusConditions(status.WithObservedOnly())
-}
 
 // NeedsMachine reports whether a claim should get a Machine if it has none. Only what core has
 // stored has effects: a claim needs a Machine from the condition Launched on, until its Node has
 // registered.
 func NeedsMachine(claim *karpv1.NodeClaim) bool {
-	conditions := Conditions(claim)
 	return claim.DeletionTimestamp.IsZero() &&
-		conditions.Get(karpv1.ConditionTypeLaunched).IsTrue() &&
-		!conditions.Get(karpv1.ConditionTypeRegistered).IsTrue()
+		operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() &&
+		!operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // IsStalled reports whether a claim has the condition MachineAvailable because its launch is stalled.
 func IsStalled(claim *karpv1.NodeClaim) bool {
-	return slices.Contains([]string{v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress}, unknownReason(claim))
+	reason := unknownReason(claim)
+	return reason == v1alpha1.ReasonBlocked || reason == v1alpha1.ReasonNoProgress
 }
 
 // IsRejected reports whether no scalable resource can be created for a claim.
@@ -44,7 +36,7 @@ func HasWaited(claim *karpv1.NodeClaim) bool {
 // unknownReason returns the reason of the claim's condition MachineAvailable while that is
 // Unknown.
 func unknownReason(claim *karpv1.NodeClaim) string {
-	condition := Conditions(claim).Get(v1alpha1.ConditionMachineAvailable)
+	condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
 	if condition == nil || !condition.IsUnknown() {
 		return ""
 	}

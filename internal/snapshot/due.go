@@ -3,10 +3,8 @@
 package snapshot
 
 import (
-	"slices"
 	"time"
 
-	"github.com/samber/lo"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -16,41 +14,50 @@ import (
 // DueIn returns the time after which time alone changes the plan, such as a launchTimeout or a
 // spareTTL that ends. It is zero if no such time comes.
 func (s *Snapshot) DueIn() time.Duration {
-	due := slices.Clone(s.due)
+	var soonest time.Duration
+	at := func(due time.Time) { soonest = requeue.Soonest(soonest, due.Sub(s.Now)) }
+	for _, due := range s.due {
+		at(due)
+	}
 	for _, machine := range s.Machines {
 		if lifecycle.IsLeaving(machine) || s.mayHavePods(machine) && lifecycle.ClaimUID(machine) != "" {
 			continue
 		}
 		if !s.mayHavePods(machine) {
-			due = append(due, startedAt(machine).Add(s.progressTimeout()), startedAt(machine).Add(s.Settings.LaunchTimeout))
+			since := startedAt(machine)
+			at(since.Add(s.progressTimeout()))
+			at(since.Add(s.Settings.LaunchTimeout))
 		}
 		if lifecycle.ClaimUID(machine) == "" {
-			due = append(due, lifecycle.SpareSince(machine).Add(s.Settings.SpareTTL))
+			at(lifecycle.SpareSince(machine).Add(s.Settings.SpareTTL))
 		}
 	}
 	if len(s.exceeding) > 0 {
 		// No event shows that another claim no longer counts toward the limit.
-		due = append(due, s.Now.Add(limitPoll))
+		at(s.Now.Add(limitPoll))
 	}
 	for i := range s.Claims {
-		due = append(due, s.claimDue(&s.Claims[i])...)
+		s.claimDue(&s.Claims[i], at)
 	}
-	return requeue.Soonest(lo.Map(due, func(at time.Time, _ int) time.Duration { return at.Sub(s.Now) })...)
+	return soonest
 }
 
-// claimDue returns the times at which time alone changes what a claim waits for.
-func (s *Snapshot) claimDue(claim *karpv1.NodeClaim) (due []time.Time) {
+// claimDue calls at for the times at which time alone changes what a claim waits for.
+func (s *Snapshot) claimDue(claim *karpv1.NodeClaim, at func(time.Time)) {
+	if !NeedsMachine(claim) {
+		return
+	}
 	if s.Waits(claim) {
-		due = append(due, s.waitsSince(claim).Add(s.progressTimeout()), s.waitsSince(claim).Add(s.Settings.LaunchTimeout))
+		since := s.waitsSince(claim)
+		at(since.Add(s.progressTimeout()))
+		at(since.Add(s.Settings.LaunchTimeout))
 	}
-	machine := s.Machines[s.Plan.Served[claim.UID]]
-	switch {
-	case !NeedsMachine(claim):
-	case IsStalled(claim):
+	if IsStalled(claim) {
 		// No event shows that a provider acts on an object again.
-		due = append(due, s.Now.Add(s.times().NoProgress))
-	case machine != nil && machine.Spec.ProviderID == "":
-		due = append(due, s.launchSince(claim, machine).Add(s.Settings.LaunchTimeout))
+		at(s.Now.Add(s.times().NoProgress))
+		return
 	}
-	return due
+	if machine := s.Machines[s.Plan.Served[claim.UID]]; machine != nil && machine.Spec.ProviderID == "" {
+		at(s.launchSince(claim, machine).Add(s.Settings.LaunchTimeout))
+	}
 }

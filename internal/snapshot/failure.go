@@ -87,7 +87,7 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 	if lifecycle.HasNode(machine) || machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
 		return nil
 	}
-	object, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
+	object, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if err != nil {
 		// launchTimeout limits the wait for an object that cannot be read.
 		log.FromContext(ctx).V(1).Info("cannot determine whether a Machine has failed", "Machine", client.ObjectKeyFromObject(machine), "error", err.Error())
@@ -104,7 +104,7 @@ func startedAt(machine *clusterv1.Machine) time.Time {
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.
 func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
 	since := startedAt(machine)
-	if condition := Conditions(claim).Get(v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
+	if condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
 		since = lo.Latest(since, condition.LastTransitionTime.Time)
 	}
 	return since
@@ -114,15 +114,11 @@ func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machi
 func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 	since := claim.CreationTimestamp.Time
 	for _, kind := range []string{karpv1.ConditionTypeLaunched, v1alpha1.ConditionMachineAvailable} {
-		if condition := Conditions(claim).Get(kind); condition != nil {
+		if condition := operator.ConditionOf(claim, kind); condition != nil {
 			since = lo.Latest(since, condition.LastTransitionTime.Time)
 		}
 	}
-	if s.Resource != nil {
-		since = lo.Latest(since, unpausedAt(s.Resource.Conditions()))
-	}
-	// While Cluster API creates Machines, the claim may still get one.
-	return lo.Latest(since, s.index().lastCreated)
+	return lo.Latest(since, s.index().lastActed)
 }
 
 // unpausedAt returns when Cluster API resumed work on a paused object; zero if that is not known.
@@ -137,7 +133,7 @@ func unpausedAt(object conditions.Getter) time.Time {
 func (s *Snapshot) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
 	case s.unasked() && IsRejected(claim):
-		return ": " + Conditions(claim).Get(v1alpha1.ConditionMachineAvailable).Message
+		return ": " + operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable).Message
 	case s.scalingProblem != "":
 		return s.scalingProblem
 	case s.Resource == nil:

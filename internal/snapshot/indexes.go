@@ -22,15 +22,22 @@ type indexes struct {
 	claims map[types.UID]*karpv1.NodeClaim
 	// linked has the Machines that are linked to each claim.
 	linked map[types.UID][]*clusterv1.Machine
-	// lastCreated is when the youngest Machine was created.
-	lastCreated time.Time
+	// lastActed is when Cluster API last created a Machine, or resumed the resource after a pause. Until
+	// then, no claim has waited in vain.
+	lastActed time.Time
 }
 
 func (s *Snapshot) index() *indexes {
 	if s.indexes != nil {
 		return s.indexes
 	}
-	s.indexes = &indexes{claims: map[types.UID]*karpv1.NodeClaim{}, linked: map[types.UID][]*clusterv1.Machine{}}
+	s.indexes = &indexes{
+		claims: make(map[types.UID]*karpv1.NodeClaim, len(s.Claims)),
+		linked: make(map[types.UID][]*clusterv1.Machine, len(s.Machines)),
+	}
+	if s.Resource != nil {
+		s.indexes.lastActed = unpausedAt(s.Resource.Conditions())
+	}
 	for i := range s.Claims {
 		s.indexes.claims[s.Claims[i].UID] = &s.Claims[i]
 	}
@@ -41,7 +48,7 @@ func (s *Snapshot) index() *indexes {
 }
 
 func (i *indexes) add(machine *clusterv1.Machine) {
-	i.lastCreated = lo.Latest(i.lastCreated, machine.CreationTimestamp.Time)
+	i.lastActed = lo.Latest(i.lastActed, machine.CreationTimestamp.Time)
 	if uid := lifecycle.ClaimUID(machine); uid != "" {
 		i.linked[uid] = append(i.linked[uid], machine)
 	}

@@ -86,7 +86,7 @@ func (s *Snapshot) findLost(ctx context.Context, clusters *operator.Clusters, go
 // readInstance returns the infrastructure object of a Machine; nil if none exists. If the cache lacks
 // the object, it reads from the API server, because the cache may be behind.
 func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (*unstructured.Unstructured, error) {
-	instance, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
+	instance, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if apierrors.IsNotFound(err) {
 		instance, err = reference.Get(ctx, clusters.Management.GetAPIReader(), machine.Spec.InfrastructureRef, machine.Namespace)
 	}

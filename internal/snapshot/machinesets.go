@@ -71,9 +71,13 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 		return planner.MachineSets{}, false
 	}
 	deployment := snap.Resource.API().(*clusterv1.MachineDeployment)
-	scaling := planner.MachineSets{Of: map[string]string{}, Observed: scalable.IsObserved(deployment)}
+	// With another strategy, older MachineSets are not marked, and lose their Machines.
+	if deployment.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {
+		return planner.MachineSets{}, false
+	}
+	scaling := planner.MachineSets{Of: make(map[string]string, len(snap.Machines)), Observed: scalable.IsObserved(deployment)}
 	for _, machine := range snap.Machines {
-		if owner := metav1.GetControllerOf(machine); owner != nil {
+		if owner := metav1.GetControllerOfNoCopy(machine); owner != nil {
 			scaling.Of[machine.Name] = owner.Name
 		}
 	}
@@ -94,9 +98,7 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 			scaling.Sets[i].Current, scaling.Sets[i].Behind = false, true
 		}
 	}
-	// With another strategy, older MachineSets have no such mark, and lose their Machines.
-	onDelete := deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType
-	return scaling, onDelete && hasOlder(scaling, sets)
+	return scaling, hasOlder(scaling, sets)
 }
 
 // hasOlder reports whether Machines exist in a MachineSet that is not the current one, or that is not
@@ -105,14 +107,16 @@ func hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
 	if len(sets) == 0 {
 		return false // it is about to get its first MachineSet
 	}
-	if unknown := lo.SomeBy(lo.Values(scaling.Of), func(name string) bool {
-		return !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name })
-	}); unknown {
-		return true
+	for _, name := range scaling.Of {
+		if !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name && set.Current }) {
+			return true
+		}
 	}
-	used := lo.SliceToMap(lo.Values(scaling.Of), func(name string) (string, bool) { return name, true })
-	return lo.SomeBy(sets, func(set clusterv1.MachineSet) bool {
-		known, _ := lo.Find(scaling.Sets, func(known planner.Set) bool { return known.Name == set.Name })
-		return !known.Current && (known.Replicas > 0 || lo.FromPtr(set.Status.Replicas) > 0 || used[set.Name])
-	})
+	// The planner has the MachineSets in the same order.
+	for i, set := range scaling.Sets {
+		if !set.Current && (set.Replicas > 0 || lo.FromPtr(sets[i].Status.Replicas) > 0) {
+			return true
+		}
+	}
+	return false
 }

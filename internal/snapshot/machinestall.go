@@ -27,11 +27,11 @@ func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clu
 		return noProgress("Cluster API has not acted on Machine %s: check that its controllers run", name)
 	}
 	if ref := machine.Spec.Bootstrap.ConfigRef; ref.IsDefined() && !conditions.IsTrue(machine, clusterv1.MachineBootstrapConfigReadyCondition) {
-		if config, err := reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err == nil && untouched(config) {
+		if config, err := reference.Shared(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err == nil && untouched(config) {
 			return noProgress("the bootstrap provider has not acted on %s %s of Machine %s: check that it runs", ref.Kind, ref.Name, name)
 		}
 	}
-	instance, err := reference.Get(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
+	instance, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	switch {
 	case err != nil:
 		return nil // launchTimeout limits the wait for an object that cannot be read
@@ -45,7 +45,7 @@ func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clu
 
 // untouched reports whether no controller has acted on an object yet.
 func untouched(object *unstructured.Unstructured) bool {
-	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	status, _ := object.Object["status"].(map[string]any)
 	return len(status) == 0 && len(object.GetFinalizers()) == 0
 }
 

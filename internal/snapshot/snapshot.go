@@ -135,45 +135,26 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 
 // read reads what belongs to the resource.
 func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest, leftOut sets.Set[types.UID]) error {
-	workload, management := clusters.Workload.GetClient(), clusters.Management.GetClient()
 	claims := &karpv1.NodeClaimList{}
-	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
 	s.Claims = claims.Items
 	s.LeaveOut(leftOut)
 	// After the claims, so that a claim never has the provider ID of a Machine that seems to have none.
-	machines, err := s.listMachines(ctx, management, newest)
-	if err != nil {
+	if err := s.readMachines(ctx, clusters, newest, leftOut); err != nil {
 		return err
 	}
-	s.Machines, s.failed = map[string]*clusterv1.Machine{}, map[string]*failure.Failure{}
-	s.unregistered, s.instanceGone, s.machineStalls = map[string]bool{}, map[string]bool{}, map[string]*Stall{}
-	for i := range machines {
-		machine := &machines[i]
-		if s.Resource != nil && scalable.KindOfMachine(machine) != s.Resource.Kind() {
-			continue // it belongs to another resource of that name
-		}
-		if leftOut.Has(machine.UID) {
-			continue
-		}
-		s.Machines[machine.Name] = machine
-		if failed := FailureOf(ctx, clusters, machine); failed != nil {
-			s.failed[machine.Name] = failed
-		}
-		unregistered, err := isUnregistered(ctx, workload, machine, s.Resource)
-		if err != nil {
-			return err
-		}
-		s.unregistered[machine.Name] = unregistered
-	}
+	var err error
 	if s.Template, err = clusters.Template(ctx, s.templateName()); err != nil {
 		return err
 	}
 	s.Settings = settings.Of(s.Template)
 	for name, machine := range s.Machines {
 		if !s.Now.Before(startedAt(machine).Add(s.progressTimeout())) {
-			s.machineStalls[name] = MachineStall(ctx, clusters, machine)
+			if stall := MachineStall(ctx, clusters, machine); stall != nil {
+				s.machineStalls[name] = stall
+			}
 		}
 	}
 	if s.Resource == nil {
@@ -187,15 +168,49 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 	return s.loadMachineSets(ctx, clusters)
 }
 
+// readMachines reads the Machines of the resource, and what each of them shows.
+func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters, newest Newest, leftOut sets.Set[types.UID]) error {
+	machines, err := s.listMachines(ctx, clusters, newest)
+	if err != nil {
+		return err
+	}
+	s.Machines, s.failed = make(map[string]*clusterv1.Machine, len(machines)), map[string]*failure.Failure{}
+	s.unregistered, s.instanceGone, s.machineStalls = map[string]bool{}, map[string]bool{}, map[string]*Stall{}
+	for i := range machines {
+		machine := &machines[i]
+		if s.Resource != nil && scalable.KindOfMachine(machine) != s.Resource.Kind() {
+			continue // it belongs to another resource of that name
+		}
+		if leftOut.Has(machine.UID) {
+			continue
+		}
+		s.Machines[machine.Name] = machine
+		if failed := FailureOf(ctx, clusters, machine); failed != nil {
+			s.failed[machine.Name] = failed
+		}
+		unregistered, err := isUnregistered(ctx, clusters.Workload.GetClient(), machine, s.Resource)
+		if err != nil {
+			return err
+		}
+		if unregistered {
+			s.unregistered[machine.Name] = true
+		}
+	}
+	return nil
+}
+
 // listMachines returns the Machines of the resource, each in the latest known version.
-func (s *Snapshot) listMachines(ctx context.Context, management client.Reader, newest Newest) ([]clusterv1.Machine, error) {
+func (s *Snapshot) listMachines(ctx context.Context, clusters *operator.Clusters, newest Newest) ([]clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
-	options := []client.ListOption{client.MatchingFields{operator.ResourceField: s.Name}, client.UnsafeDisableDeepCopy}
+	// The cache has one namespace, and copies all items if a list does not name it.
+	options := []client.ListOption{
+		client.InNamespace(clusters.Cluster.Namespace), client.MatchingFields{operator.ResourceField: s.Name}, client.UnsafeDisableDeepCopy,
+	}
 	if s.Resource == nil {
 		// Machines keep this label while they are being deleted after their resource.
 		options = append(options, client.HasLabels{v1alpha1.TemplateLabel})
 	}
-	if err := management.List(ctx, machines, options...); err != nil {
+	if err := clusters.Management.GetClient().List(ctx, machines, options...); err != nil {
 		return nil, fmt.Errorf("listing the Machines of scalable resource %s: %w", s.Name, err)
 	}
 	if newest == nil {

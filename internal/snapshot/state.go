@@ -20,7 +20,10 @@ import (
 
 // state returns the input of the planner.
 func (s *Snapshot) state() planner.State {
-	state := planner.State{Scaling: s.scaling}
+	state := planner.State{
+		Scaling: s.scaling,
+		Claims:  make([]planner.Claim, 0, len(s.Claims)), Machines: make([]planner.Machine, 0, len(s.Machines)),
+	}
 	if s.Resource != nil {
 		state.Replicas = s.Resource.Replicas()
 		state.UnmanagedUntil, state.Unmanaged = scalable.Adoption(s.Resource)

@@ -18,7 +18,11 @@ func Format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // Of returns the time in an annotation of an object. It returns false if the annotation is
 // absent or is not a time.
 func Of(object metav1.Object, annotation string) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339, object.GetAnnotations()[annotation])
+	value, ok := object.GetAnnotations()[annotation]
+	if !ok { // most objects lack it, and the error of Parse would allocate memory
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339, value)
 	return t, err == nil
 }
 
@@ -26,10 +30,16 @@ func Of(object metav1.Object, annotation string) (time.Time, bool) {
 // A user has edited them, or the previous leader had another clock. Waits would be longer by the
 // difference, or would never end.
 func Corrections(annotations map[string]string, keys []string, now time.Time) map[string]string {
-	corrections := map[string]string{}
+	var corrections map[string]string
 	for _, key := range keys {
 		value, ok := annotations[key]
-		if at, err := time.Parse(time.RFC3339, value); ok && (err != nil || at.After(now.Add(skew))) {
+		if !ok {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339, value); err != nil || at.After(now.Add(skew)) {
+			if corrections == nil {
+				corrections = map[string]string{}
+			}
 			corrections[key] = Format(now)
 		}
 	}

@@ -18,13 +18,13 @@ func TestCorrections(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotations, want map[string]string
 	}{
-		"none":                     {annotations: nil, want: map[string]string{}},
-		"other annotations":        {annotations: map[string]string{"a": "2099-01-01T00:00:00Z", v1alpha1.NodeClaimAnnotation: "x"}, want: map[string]string{}},
-		"past":                     {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T11:00:00Z"}, want: map[string]string{}},
-		"now":                      {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}, want: map[string]string{}},
-		"10 seconds in the future": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:10Z"}, want: map[string]string{}},
+		"none":                     {},
+		"other annotations":        {annotations: map[string]string{"a": "2099-01-01T00:00:00Z", v1alpha1.NodeClaimAnnotation: "x"}},
+		"past":                     {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T11:00:00Z"}},
+		"now":                      {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}},
+		"10 seconds in the future": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:10Z"}},
 		"11 seconds in the future": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: "2026-01-01T12:00:11Z"}, want: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: nowText}},
-		"in another time zone":     {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T13:00:05+01:00"}, want: map[string]string{}},
+		"in another time zone":     {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T13:00:05+01:00"}},
 		"invalid":                  {annotations: map[string]string{v1alpha1.ReplicasSetAtAnnotation: "yesterday"}, want: map[string]string{v1alpha1.ReplicasSetAtAnnotation: nowText}},
 		"empty":                    {annotations: map[string]string{v1alpha1.SpareSinceAnnotation: ""}, want: map[string]string{v1alpha1.SpareSinceAnnotation: nowText}},
 		"several": {

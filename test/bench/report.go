@@ -120,6 +120,7 @@ var figures = []figure{
 	{"linked Machine has its provider ID → claim has it, p50", func(m *result) float64 { return m.SinceMachine.P50 }, short},
 	{"linked Machine has its provider ID → claim has it, p99", func(m *result) float64 { return m.SinceMachine.P99 }, short},
 	allRequests,
+	{"refused requests per claim", (*result).refused, count},
 	liveReads,
 	{"other live reads per claim", (*result).otherReads, count},
 	machineWrites,

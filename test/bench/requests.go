@@ -102,8 +102,17 @@ func sum(counts []requestCount, selected func(requestKind) bool) int {
 	return total
 }
 
+// isRefused reports whether the API server has refused the request because it is busy. It has then read and written
+// nothing, and the client sends the request again.
+func isRefused(kind requestKind) bool { return kind.Code == http.StatusTooManyRequests }
+
 // isLiveRead reports whether the request reads from the API server and not from a cache.
-func isLiveRead(kind requestKind) bool { return kind.Verb == "get" || kind.Verb == "list" }
+func isLiveRead(kind requestKind) bool { return isRead(kind) && !isRefused(kind) }
+
+// isWrite reports whether the request writes, or fails to write what has changed.
+func isWrite(kind requestKind) bool { return !isRead(kind) && !isRefused(kind) }
+
+func isRead(kind requestKind) bool { return kind.Verb == "get" || kind.Verb == "list" }
 
 // perClaim are the resources of which there is one object for each claim.
 var perClaim = []string{"nodeclaims", "machines", "simulatedmachines", "nodes"}
@@ -115,7 +124,7 @@ func isLiveReadOfClaim(kind requestKind) bool {
 
 // isMachineWrite reports whether the request writes a Machine.
 func isMachineWrite(kind requestKind) bool {
-	return kind.Resource == "machines" && !isLiveRead(kind)
+	return kind.Resource == "machines" && isWrite(kind)
 }
 
 // isMachineConflict reports whether the request is a write of a Machine that had changed since it was read. The API
@@ -126,5 +135,5 @@ func isMachineConflict(kind requestKind) bool {
 
 // isClaimWrite reports whether the request writes a NodeClaim or its status.
 func isClaimWrite(kind requestKind) bool {
-	return (kind.Resource == "nodeclaims" || kind.Resource == "nodeclaims/status") && !isLiveRead(kind)
+	return (kind.Resource == "nodeclaims" || kind.Resource == "nodeclaims/status") && isWrite(kind)
 }

@@ -29,8 +29,11 @@ func TestRequests(t *testing.T) {
 	up := []audit.Entry{
 		entry(t, ours, "get", "nodeclaims", "", "/apis/karpenter.sh/v1/nodeclaims/a", 200),
 		entry(t, ours, "patch", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 409),
+		entry(t, ours, "get", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 429),
 		entry(t, ours, "get", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 200),
+		entry(t, ours, "patch", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 429),
 		entry(t, ours, "patch", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 200),
+		entry(t, ours, "patch", "nodeclaims", "status", "/apis/karpenter.sh/v1/nodeclaims/a/status", 429),
 		entry(t, ours, "patch", "nodeclaims", "status", "/apis/karpenter.sh/v1/nodeclaims/a/status", 200),
 		entry(t, ours, "get", "clusters", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/demo", 200),
 		entry(t, ours, "watch", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/machines?watch=true", 200),
@@ -49,11 +52,11 @@ func TestRequests(t *testing.T) {
 		t.Errorf("most frequent request (-want +got):\n%s", diff)
 	}
 	got := map[string]float64{
-		"requests": measured.requests(), "live reads": measured.liveReads(), "other reads": measured.otherReads(),
+		"requests": measured.requests(), "refused": measured.refused(), "live reads": measured.liveReads(), "other reads": measured.otherReads(),
 		"writes of Machines": measured.machineWrites(), "conflicts": measured.conflicts(), "writes of claims": measured.claimWrites(),
 	}
 	want := map[string]float64{
-		"requests": 5.5, "live reads": 1.5, "other reads": 1, "writes of Machines": 2.5, "conflicts": 0.4, "writes of claims": 0.5,
+		"requests": 7, "refused": 1.5, "live reads": 1.5, "other reads": 1, "writes of Machines": 2.5, "conflicts": 0.4, "writes of claims": 0.5,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)

@@ -57,6 +57,7 @@ func (r *result) conflicts() float64 {
 func (r *result) requests() float64 {
 	return r.each(sum(r.Requests, func(requestKind) bool { return true }))
 }
+func (r *result) refused() float64   { return r.each(sum(r.Requests, isRefused)) }
 func (r *result) liveReads() float64 { return r.each(sum(r.Requests, isLiveReadOfClaim)) }
 func (r *result) otherReads() float64 {
 	return r.each(sum(r.Requests, isLiveRead) - sum(r.Requests, isLiveReadOfClaim))

@@ -32,6 +32,27 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
+// perClaim is how many allocations a reconcile may need for each claim. One is in the index of
+// linked Machines.
+const perClaim = 3
+
+// TestReconcileAllocatesLittle fails if a reconcile that writes nothing allocates memory for each claim
+// repeatedly, such as for a set of its conditions. Garbage collection is the largest cost of a scalable
+// resource with many claims.
+func TestReconcileAllocatesLittle(t *testing.T) {
+	for _, state := range []string{"settled", "no Machines yet", "leaving"} {
+		for name, reconciler := range reconcilers(state, few) {
+			t.Run(state+"/"+name, func(t *testing.T) {
+				if got := testing.AllocsPerRun(5, func() { run(t, reconciler) }) / few; got > perClaim {
+					t.Errorf("got %.1f allocations for each claim, want %d at most", got, perClaim)
+				} else {
+					t.Logf("%.1f allocations for each claim", got)
+				}
+			})
+		}
+	}
+}
+
 // few and many are the numbers of claims for which statements are counted.
 const few, many = 200, 1600
 

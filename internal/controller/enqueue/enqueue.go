@@ -30,10 +30,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// window is the time in which the events of a burst are collected into one reconcile:
-// Karpenter creates many claims at once, and a MachineSet creates many Machines.
-const window = 100 * time.Millisecond
-
 const (
 	// concurrency is the number of scalable resources that a reconciler works on at once.
 	concurrency = 10
@@ -49,20 +45,20 @@ const (
 
 // Resources adds the watches for all objects on which the state of a scalable resource
 // depends: itself, its claims, its Machines and MachineSets, and its Cluster. It also sets
-// how many resources are reconciled at once, and when errors are retried.
-func Resources(b *builder.Builder, clusters *operator.Clusters) *builder.Builder {
+// how many resources are reconciled at once, how far apart, and when errors are retried.
+func Resources(b *builder.Builder, clusters *operator.Clusters, spacing *Spacing) *builder.Builder {
 	management := clusters.Management.GetCache()
 	for _, kind := range scalable.Kinds() {
-		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), named(client.Object.GetName)))
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), spacing.of(client.Object.GetName)))
 	}
 	return b.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
-		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, named(ofClaim), changed())).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, named(operator.ResourceOf), changed())).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, named(operator.ResourceOf), changed())).
+		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, spacing.of(ofClaim), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, spacing.of(operator.ResourceOf), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, spacing.of(operator.ResourceOf), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }
@@ -156,28 +152,22 @@ func request(name string) reconcile.Request {
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Named enqueues the resource that an event names.
-func Named() handler.TypedEventHandler[string, reconcile.Request] {
+func (s *Spacing) Named() handler.TypedEventHandler[string, reconcile.Request] {
 	return handler.TypedFuncs[string, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) { add(q, e.Object) },
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) { s.add(q, e.Object) },
 	}
 }
 
-// named enqueues the resource to which an object belongs, and on an update also the one to
-// which it belonged before.
-func named(resource func(client.Object) string) handler.EventHandler {
+// of enqueues the resource to which an object belongs, and on an update also the one to which it
+// belonged before.
+func (s *Spacing) of(resource func(client.Object) string) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, resource(e.Object)) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { s.add(q, resource(e.Object)) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			add(q, resource(e.ObjectOld))
-			add(q, resource(e.ObjectNew))
+			s.add(q, resource(e.ObjectOld))
+			s.add(q, resource(e.ObjectNew))
 		},
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { add(q, resource(e.Object)) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { add(q, resource(e.Object)) },
-	}
-}
-
-func add(q queue, name string) {
-	if name != "" {
-		q.AddAfter(request(name), window)
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { s.add(q, resource(e.Object)) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { s.add(q, resource(e.Object)) },
 	}
 }

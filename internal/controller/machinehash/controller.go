@@ -33,7 +33,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // concurrency is the number of claims that are reconciled at once. After an upgrade of the operator,
@@ -67,7 +66,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // claimChanged passes updates of a claim that change its hashes, or its Node is registered.
 func claimChanged() predicate.Predicate {
 	registered := func(claim *karpv1.NodeClaim) bool {
-		return snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue()
+		return operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 	}
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // tolerance is the share of the declared capacity by which Nodes can differ from it.
@@ -73,7 +74,7 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 	var reports []report
 	for i := range claims {
 		claim := &claims[i]
-		if claim.Annotations[v1alpha1.TemplateRevisionAnnotation] != revision || !catalog.IsTrue(claim, karpv1.ConditionTypeInitialized) {
+		if claim.Annotations[v1alpha1.TemplateRevisionAnnotation] != revision || !operator.ConditionOf(claim, karpv1.ConditionTypeInitialized).IsTrue() {
 			continue
 		}
 		node := &corev1.Node{}

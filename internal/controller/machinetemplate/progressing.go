@@ -11,6 +11,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -33,7 +34,7 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 	oldest := lo.MinBy(waiting, func(a, b karpv1.NodeClaim) bool {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp) || a.CreationTimestamp.Equal(&b.CreationTimestamp) && a.Name < b.Name
 	})
-	stall := oldest.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)
+	stall := operator.ConditionOf(&oldest, v1alpha1.ConditionMachineAvailable)
 	conditions.SetFalse(v1alpha1.ConditionMachinesProgressing, stall.Reason,
 		fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, stall.Message))
 	return nil

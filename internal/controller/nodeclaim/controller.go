@@ -33,6 +33,7 @@ type Reconciler struct {
 	recorder      events.Recorder
 	clock         clock.PassiveClock
 	podsOf        func(claim string) []types.NamespacedName
+	spacing       *enqueue.Spacing
 
 	// writer writes links; nil if each reconcile writes its own.
 	writer *writer
@@ -43,16 +44,16 @@ type Reconciler struct {
 // NewReconciler returns the reconciler for the served Cluster. podsOf returns the Pods that
 // Karpenter has decided to schedule to the Node of a claim.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf}
+	return &Reconciler{clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, recorder: recorder, clock: clock, podsOf: podsOf, spacing: enqueue.NewSpacing(clock)}
 }
 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	r.writer = newWriter()
-	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters).
+	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters, r.spacing).
 		// A failure is recorded on the template first. The claim is handled when the cache has that.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
-		WatchesRawSource(r.writer.source()).
+		WatchesRawSource(r.writer.source(r.spacing)).
 		Complete(r)
 }
 
@@ -70,6 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	r.spacing.Begin(name)
 	busy := sets.New[types.UID]()
 	if r.writer != nil {
 		busy = r.writer.busy(name)
@@ -78,6 +80,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
+	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteLost(ctx, snap)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -70,7 +71,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 // isRecorded reports whether a failure of a claim was already handled as far as possible. A limit
 // for which the claim waited is no failure of its offering.
 func isRecorded(claim *karpv1.NodeClaim) bool {
-	condition := snapshot.Conditions(claim).Get(v1alpha1.ConditionMachineAvailable)
+	condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
 	return condition.IsFalse() && condition.Reason != string(snapshot.LimitReached)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -43,7 +44,7 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 // is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
 // Core registers only one Node for a claim, so such a claim must end, too.
 func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
-	if !claim.DeletionTimestamp.IsZero() || !snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		return ""
 	}
 	for _, machine := range snap.LinkedTo(claim.UID) {

@@ -9,6 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -29,8 +30,7 @@ func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapsh
 // than its provisional one. A registered claim keeps the ID of a Machine that is being deleted or no
 // longer exists, which core detects by this ID.
 func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
-	conditions := snapshot.Conditions(claim)
-	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !conditions.Get(karpv1.ConditionTypeLaunched).IsTrue() {
+	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() {
 		return false
 	}
 	if name, served := snap.Plan.Served[claim.UID]; served {
@@ -42,7 +42,7 @@ func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
 			return false
 		}
 	}
-	return !conditions.Get(karpv1.ConditionTypeRegistered).IsTrue()
+	return !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 func (r *Reconciler) resetProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {

@@ -53,8 +53,8 @@ func newWriter() *writer {
 }
 
 // source returns the events of ended links.
-func (w *writer) source() source.TypedSource[reconcile.Request] {
-	return source.TypedChannel(w.ended, enqueue.Named())
+func (w *writer) source(spacing *enqueue.Spacing) source.TypedSource[reconcile.Request] {
+	return source.TypedChannel(w.ended, spacing.Named())
 }
 
 // busy returns the claims and Machines of a resource whose link is being written.

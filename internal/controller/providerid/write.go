@@ -56,7 +56,7 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 // failed, its condition MachineAvailable becomes True. A list of conditions is replaced as a whole,
 // so that needs the resourceVersion as precondition.
 func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
-	if snapshot.HasWaited(claim) || snapshot.Conditions(claim).Get(v1alpha1.ConditionMachineAvailable).IsFalse() {
+	if snapshot.HasWaited(claim) || operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable).IsFalse() {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 		return client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}), nil
 	}
@@ -70,5 +70,5 @@ func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
 }
 
 func launched(claim *karpv1.NodeClaim) bool {
-	return snapshot.Conditions(claim).Get(karpv1.ConditionTypeLaunched).IsTrue()
+	return operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue()
 }

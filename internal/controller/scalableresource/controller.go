@@ -42,6 +42,7 @@ type Reconciler struct {
 	catalog  *catalog.Catalog
 	recorder events.Recorder
 	clock    clock.PassiveClock
+	spacing  *enqueue.Spacing
 
 	// stalledAt is when this process last saw that a resource was stalled. loweringTimeLeft counts
 	// from then on.
@@ -60,12 +61,12 @@ type raise struct {
 
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock}
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, spacing: enqueue.NewSpacing(clock)}
 }
 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
-	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters).
+	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.scalableresource"), r.clusters, r.spacing).
 		// The durations of a template, and its deletion, decide for how long its resources and
 		// their spare Machines stay, and its version which resource waiting claims get.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.TemplateChanged())).
@@ -85,6 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	r.spacing.Begin(name)
 	if adopted, err := r.adopt(ctx, name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
@@ -92,6 +94,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	if err != nil || snap == nil {
 		return reconcile.Result{}, err
 	}
+	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))
 	r.logReasons(ctx, snap)
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteSuspended(ctx, snap)

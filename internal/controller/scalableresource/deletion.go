@@ -15,6 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -120,7 +121,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, m
 		return nil
 	}
 	claim := snap.Claim(lifecycle.ClaimUID(machine))
-	if claim != nil && snapshot.Conditions(claim).Get(karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID == machine.Spec.ProviderID {
+	if claim != nil && operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID == machine.Spec.ProviderID {
 		return nil
 	}
 	if claim == nil {

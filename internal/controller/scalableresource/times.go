@@ -21,19 +21,12 @@ import (
 // edited them, or the previous leader had another clock. Waits would be longer by the difference,
 // or would never end.
 func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
-	keys := map[client.Object][]string{}
-	if snap.Resource != nil {
-		keys[snap.Resource.API()] = scalable.Timestamps
-	}
-	for _, machine := range snap.Machines {
-		keys[machine] = lifecycle.Timestamps
-	}
 	var errs []error
 	corrected := false
-	for object, keys := range keys {
+	fix := func(object client.Object, keys []string) {
 		wrong := timestamp.Corrections(object.GetAnnotations(), keys, snap.Now)
 		if len(wrong) == 0 {
-			continue
+			return
 		}
 		corrected = true
 		changed := object.DeepCopyObject().(client.Object)
@@ -42,6 +35,12 @@ func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (boo
 		if err = client.IgnoreNotFound(err); err != nil {
 			errs = append(errs, fmt.Errorf("setting the times of %T %s to now: %w", object, client.ObjectKeyFromObject(object), err))
 		}
+	}
+	if snap.Resource != nil {
+		fix(snap.Resource.API(), scalable.Timestamps)
+	}
+	for _, machine := range snap.Machines {
+		fix(machine, lifecycle.Timestamps)
 	}
 	return corrected, errors.Join(errs...)
 }

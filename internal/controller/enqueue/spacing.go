@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enqueue
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// window is the time in which the events of a burst are collected into one reconcile:
+	// Karpenter creates many claims at once, and a MachineSet creates many Machines.
+	window = 100 * time.Millisecond
+	// gapPerObject is by how much the reconciles of a resource begin further apart for each of its
+	// claims and Machines: 250 ms for 1,000 claims with their Machines. A reconcile takes a few
+	// microseconds for each of them.
+	gapPerObject = 125 * time.Microsecond
+	// maxGap is the longest time between the beginnings of two reconciles.
+	maxGap = time.Second
+)
+
+// Spacing keeps the beginnings of two reconciles of a scalable resource apart that events trigger. A
+// reconcile reads all claims and Machines of the resource, and each of them causes events. Without a gap
+// that grows with their number, the CPU for a burst of claims would grow with the square of it. With the
+// gap, a resource of any size uses about the same share of a core.
+//
+// The first event after a quiet time only waits for the window, and no event waits longer than maxGap.
+// Times that a reconciler requests itself, and retries after errors, are not delayed. A restart forgets
+// the gaps, so that one reconcile is earlier.
+type Spacing struct {
+	clock clock.PassiveClock
+
+	mu sync.Mutex
+	// passes has the last reconcile of each resource whose gap is longer than the window.
+	passes map[string]pass
+}
+
+// pass is when a reconcile began, and the gap until the next one.
+type pass struct {
+	began time.Time
+	gap   time.Duration
+}
+
+// NewSpacing returns the spacing of the reconciles of one controller.
+func NewSpacing(clock clock.PassiveClock) *Spacing {
+	return &Spacing{clock: clock, passes: map[string]pass{}}
+}
+
+// Begin stores that a reconcile of a resource begins.
+func (s *Spacing) Begin(resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, ok := s.passes[resource]; ok {
+		s.passes[resource] = pass{began: s.clock.Now(), gap: last.gap}
+	}
+}
+
+// SetSize stores the number of claims and Machines that the reconcile of a resource has read.
+func (s *Spacing) SetSize(resource string, objects int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gap := min(time.Duration(objects)*gapPerObject, maxGap)
+	if gap <= window {
+		delete(s.passes, resource)
+		return
+	}
+	last, ok := s.passes[resource]
+	if !ok {
+		last.began = s.clock.Now()
+	}
+	s.passes[resource] = pass{began: last.began, gap: gap}
+}
+
+// delay returns the time after which an event of a resource is handled.
+func (s *Spacing) delay(resource string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, ok := s.passes[resource]
+	if !ok {
+		return window
+	}
+	return max(window, last.gap-s.clock.Since(last.began))
+}
+
+// add enqueues a resource for an event.
+func (s *Spacing) add(q queue, resource string) {
+	if resource != "" {
+		q.AddAfter(request(resource), s.delay(resource))
+	}
+}
