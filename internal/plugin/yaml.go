@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// writeYAML returns a catalog as people write it: fields in the order of the API, and capacities
+// and offerings on one line each.
+func writeYAML(c *v1alpha1.InstanceTypeCatalog) ([]byte, error) {
+	content, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var document yaml.Node // JSON is YAML
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return nil, err
+	}
+	setStyle(&document, 0)
+	var buffer bytes.Buffer
+	encoder := yaml.NewEncoder(&buffer)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(&document); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), encoder.Close()
+}
+
+// setStyle sets the style of a node and of all below: in blocks, except for the fields that are
+// short.
+func setStyle(node *yaml.Node, style yaml.Style) {
+	node.Style = style
+	for i, child := range node.Content {
+		below := style
+		if node.Kind == yaml.MappingNode && i%2 == 1 {
+			switch node.Content[i-1].Value {
+			case "capacity", "pricing":
+				below = yaml.FlowStyle
+			}
+		}
+		if node.Kind == yaml.SequenceNode && isOffering(child) {
+			below = yaml.FlowStyle
+		}
+		setStyle(child, below)
+	}
+}
+
+// isOffering reports whether a node is an offering, which has a capacity type.
+func isOffering(node *yaml.Node) bool {
+	for _, field := range node.Content {
+		if field.Value == "capacityType" {
+			return true
+		}
+	}
+	return false
+}
