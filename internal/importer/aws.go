@@ -110,6 +110,10 @@ func (in *awsInput) read(file File) error {
 	if err != nil {
 		return err
 	}
+	const want = "expected InstanceTypes, InstanceTypeOfferings, SpotPriceHistory, PriceList or an offer file of AmazonEC2"
+	if top.document.isArray {
+		return fmt.Errorf("%s: %s, found an array", file.Name, want)
+	}
 	var known bool
 	var found []string
 	err = top.fields(func(key string, value element) error {
@@ -135,7 +139,7 @@ func (in *awsInput) read(file File) error {
 		return err
 	}
 	if !known {
-		return fmt.Errorf("%s: expected InstanceTypes, InstanceTypeOfferings, SpotPriceHistory, PriceList or an offer file of AmazonEC2, found an object with %s", file.Name, quoted(found))
+		return fmt.Errorf("%s: %s, found an object with %s", file.Name, want, quoted(found))
 	}
 	return top.close()
 }

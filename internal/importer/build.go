@@ -31,6 +31,13 @@ const (
 
 // build returns the catalog of an inventory.
 func build(format string, found *inventory, options *Options) (*v1alpha1.InstanceTypeCatalog, error) {
+	region := lo.CoalesceOrEmpty(found.region, options.Region)
+	if found.region != "" && options.Region != "" && found.region != options.Region {
+		return nil, fmt.Errorf("the files are of region %s, but --region is %s", found.region, options.Region)
+	}
+	if found.currency != "" && options.Currency != "" && found.currency != options.Currency {
+		return nil, fmt.Errorf("the prices are in %s, but --currency is %s: prices are not converted", found.currency, options.Currency)
+	}
 	set := v1alpha1.InstanceTypeSet{Pricing: pricing(options)}
 	machines := slices.Clone(found.machines)
 	slices.SortStableFunc(machines, func(a, b machine) int {
@@ -53,7 +60,7 @@ func build(format string, found *inventory, options *Options) (*v1alpha1.Instanc
 			found.skipped.add("without an on-demand price in one of the chosen zones", m.name)
 			continue
 		}
-		set.InstanceTypes = append(set.InstanceTypes, instanceTypeOf(m, found.region, options))
+		set.InstanceTypes = append(set.InstanceTypes, instanceTypeOf(m, region, options))
 	}
 	if len(set.InstanceTypes) == 0 {
 		return nil, errors.Join(fmt.Errorf("no instance type is left of %d: change the filters or the files", len(machines)),
@@ -62,15 +69,12 @@ func build(format string, found *inventory, options *Options) (*v1alpha1.Instanc
 	hoist(&set)
 	result := &v1alpha1.InstanceTypeCatalog{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.CatalogKind},
-		ObjectMeta: metav1.ObjectMeta{Name: lo.CoalesceOrEmpty(options.Name, strings.Join(lo.Compact([]string{format, found.region}), "-"))},
+		ObjectMeta: metav1.ObjectMeta{Name: lo.CoalesceOrEmpty(options.Name, strings.ToLower(strings.Join(lo.Compact([]string{format, region}), "-")))},
 		Spec: v1alpha1.InstanceTypeCatalogSpec{
-			Source:          strings.Join(lo.Compact([]string{strings.TrimSpace(format + " " + found.region), lo.CoalesceOrEmpty(options.Date, found.date)}), ", "),
+			Source:          strings.Join(lo.Compact([]string{strings.TrimSpace(format + " " + region), lo.CoalesceOrEmpty(options.Date, found.date)}), ", "),
 			Currency:        lo.CoalesceOrEmpty(found.currency, options.Currency),
 			InstanceTypeSet: set,
 		},
-	}
-	if found.currency != "" && options.Currency != "" && found.currency != options.Currency {
-		return nil, fmt.Errorf("the prices are in %s, but --currency is %s: prices are not converted", found.currency, options.Currency)
 	}
 	return result, check(result, where)
 }
@@ -127,6 +131,9 @@ func check(c *v1alpha1.InstanceTypeCatalog, where map[string]string) error {
 	if n := len(c.Spec.InstanceTypes); n > maxTypes {
 		return fmt.Errorf("there are %d instance types, and a catalog has at most %d: choose some with --family, --size, --architecture or --zone, or make several catalogs", n, maxTypes)
 	}
+	if err := checkOfferings(c.Spec.Offerings); err != nil {
+		return err
+	}
 	var errs []error
 	for i := range c.Spec.InstanceTypes {
 		if err := checkType(&c.Spec.InstanceTypes[i]); err != nil {
@@ -149,10 +156,14 @@ func checkType(it *v1alpha1.InstanceType) error {
 			return fmt.Errorf("label %s=%q is invalid: %s", key, it.Labels[key], strings.Join(problems, "; "))
 		}
 	}
-	if len(it.Offerings) > maxOfferings {
-		return fmt.Errorf("it has %d offerings, expected at most %d: choose zones with --zone", len(it.Offerings), maxOfferings)
+	return checkOfferings(it.Offerings)
+}
+
+func checkOfferings(offerings []v1alpha1.Offering) error {
+	if len(offerings) > maxOfferings {
+		return fmt.Errorf("it has %d offerings, expected at most %d: choose zones with --zone", len(offerings), maxOfferings)
 	}
-	for _, o := range it.Offerings {
+	for _, o := range offerings {
 		if len(o.Zones) > maxZones {
 			return fmt.Errorf("it has %d zones, expected at most %d: choose zones with --zone", len(o.Zones), maxZones)
 		}

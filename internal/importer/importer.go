@@ -31,6 +31,8 @@ type Options struct {
 	// Families, Sizes, Architectures and Zones are patterns, as in path.Match. A machine must
 	// match one of each that is set. For OpenStack, Zones are the names of the zones.
 	Families, Sizes, Architectures, Zones []string
+	// Region of the machines. Default: that in the data, if it has one.
+	Region string
 	// MemoryAllowance is the part of the memory that Nodes do not report, in percent.
 	// Default: that of the format.
 	MemoryAllowance *decimal.Decimal

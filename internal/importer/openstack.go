@@ -87,7 +87,7 @@ func (f *flavor) machine(where string, options *Options) (*machine, error) {
 	m.memory = *f.RAM * mebibyte
 	if f.Disk > 0 {
 		// A file system has about 5 percent less than its disk.
-		m.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(f.Disk*gibibyte/100*95/mebibyte*mebibyte, resource.BinarySI)
+		m.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(f.Disk*95/100*gibibyte, resource.BinarySI)
 	}
 	m.label(v1alpha1.InstanceLocalStorageLabel, strconv.FormatInt(f.Ephemeral, 10))
 	family, size, found := strings.Cut(f.Name, ".")
@@ -143,7 +143,13 @@ func (f *flavor) properties() (map[string]string, error) {
 }
 
 // gpuModels are the parts of names of PCI aliases by which a GPU is known.
-var gpuModels = regexp.MustCompile(`(?i)gpu|nvidia|tesla|geforce|rtx|radeon|instinct|^(?:a|h|l|t|v|p|b)[0-9]+s?(?:-|$)|^mi[0-9]+`)
+var gpuModels = regexp.MustCompile(`(?i)gpu|nvidia|tesla|geforce|rtx|radeon|instinct|^(?:a|h|l|t|v|p|b)[0-9]+s?(?:-|$)|(?:^|[-_])mi[0-9]+`)
+
+// amdModels are those of AMD, and vendors the prefixes that are no part of a model.
+var (
+	amdModels = regexp.MustCompile(`(?i)amd|radeon|instinct|(?:^|[-_])mi[0-9]`)
+	vendors   = regexp.MustCompile(`(?i)^(?:nvidia|amd|gpu)[-_]`)
+)
 
 // gpus sets the GPUs that properties request: virtual ones, or PCI devices whose alias has a name
 // such as nvidia-t4:1.
@@ -173,8 +179,7 @@ func (f *flavor) gpus(m *machine, properties map[string]string) error {
 				return err
 			}
 			if gpuModels.MatchString(alias) {
-				isAMD := regexp.MustCompile(`(?i)amd|radeon|instinct|^mi[0-9]`).MatchString(alias)
-				m.gpus(lo.Ternary(isAMD, amdGPU, nvidiaGPU), count, regexp.MustCompile(`(?i)^(?:nvidia|amd|gpu)[-_]`).ReplaceAllString(alias, ""))
+				m.gpus(lo.Ternary(amdModels.MatchString(alias), amdGPU, nvidiaGPU), count, vendors.ReplaceAllString(alias, ""))
 			}
 		}
 	}

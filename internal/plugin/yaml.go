@@ -23,6 +23,10 @@ func writeYAML(c *v1alpha1.InstanceTypeCatalog) ([]byte, error) {
 		return nil, err
 	}
 	setStyle(&document, 0)
+	// apiVersion comes before kind.
+	if top := document.Content[0].Content; top[0].Value == "kind" {
+		top[0], top[1], top[2], top[3] = top[2], top[3], top[0], top[1]
+	}
 	var buffer bytes.Buffer
 	encoder := yaml.NewEncoder(&buffer)
 	encoder.SetIndent(2)
