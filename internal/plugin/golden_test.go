@@ -79,6 +79,7 @@ func TestGolden(t *testing.T) {
 			if got != again {
 				t.Error("the same files gave another catalog")
 			}
+			load(t, []byte(got))
 			want := append(bytes.Clone(header), got...)
 			if *update {
 				if err := os.WriteFile(absolute, want, 0o644); err != nil {

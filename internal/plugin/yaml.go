@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"go.yaml.in/yaml/v3"
+	kubeyaml "sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -41,6 +42,9 @@ func writeYAML(c *v1alpha1.InstanceTypeCatalog) ([]byte, error) {
 // short.
 func setStyle(node *yaml.Node, style yaml.Style) {
 	node.Style = style
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" && !isPlain(node.Value) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
 	for i, child := range node.Content {
 		below := style
 		if node.Kind == yaml.MappingNode && i%2 == 1 {
@@ -54,6 +58,13 @@ func setStyle(node *yaml.Node, style yaml.Style) {
 		}
 		setStyle(child, below)
 	}
+}
+
+// isPlain reports whether a string needs no quotes. kubectl reads n as a boolean, and 8 as a number.
+func isPlain(text string) bool {
+	var value any
+	err := kubeyaml.Unmarshal([]byte(text), &value)
+	return err == nil && value == text
 }
 
 // isOffering reports whether a node is an offering, which has a capacity type.
