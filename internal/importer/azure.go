@@ -3,10 +3,8 @@
 package importer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -61,26 +59,6 @@ type azureRestriction struct {
 	RestrictionInfo struct {
 		Zones []string `json:"zones"`
 	} `json:"restrictionInfo"`
-}
-
-// azureItem is a value of Items of the retail prices.
-type azureItem struct {
-	CurrencyCode     string      `json:"currencyCode"`
-	TierMinimumUnits json.Number `json:"tierMinimumUnits"`
-	RetailPrice      json.Number `json:"retailPrice"`
-	ArmRegionName    string      `json:"armRegionName"`
-	EffectiveStart   string      `json:"effectiveStartDate"`
-	ProductName      string      `json:"productName"`
-	SkuName          string      `json:"skuName"`
-	ServiceName      string      `json:"serviceName"`
-	UnitOfMeasure    string      `json:"unitOfMeasure"`
-	Type             string      `json:"type"`
-	ArmSkuName       string      `json:"armSkuName"`
-}
-
-type azurePrice struct {
-	price decimal.Decimal
-	since string
 }
 
 func readAzure(files []File, options *Options) (*inventory, error) {
@@ -168,41 +146,6 @@ func (in *azureInput) readSize(value element) error {
 	}
 	s.where = fmt.Sprintf("%s (%s)", value, s.Name)
 	in.sizes = append(in.sizes, s)
-	return nil
-}
-
-// readItem reads a price. Those of Windows, reservations, low priority, cloud services and
-// dedicated hosts are not of nodes.
-func (in *azureInput) readItem(value element) error {
-	item := azureItem{}
-	if err := value.read(&item); err != nil {
-		return err
-	}
-	if item.ArmSkuName == "" || item.Type != "Consumption" || item.ServiceName != "Virtual Machines" ||
-		strings.Contains(item.ProductName, "Windows") || strings.Contains(item.ProductName, "Cloud Services") || strings.Contains(item.ProductName, "Dedicated Host") ||
-		strings.HasSuffix(item.SkuName, " Low Priority") || strings.Trim(item.TierMinimumUnits.String(), "0.") != "" {
-		return nil
-	}
-	where := fmt.Sprintf("%s (%s)", value, item.ArmSkuName)
-	if item.UnitOfMeasure != "1 Hour" {
-		return fmt.Errorf("%s: expected unitOfMeasure 1 Hour, found %q", where, item.UnitOfMeasure)
-	}
-	if err := in.setCurrency(where, item.CurrencyCode); err != nil {
-		return err
-	}
-	price, err := parsePrice(where, item.RetailPrice.String())
-	if err != nil || price.IsZero() {
-		return err
-	}
-	in.regions[item.ArmRegionName] = true
-	key := [2]string{item.ArmSkuName, lo.Ternary(strings.HasSuffix(item.SkuName, " Spot"), karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand)}
-	other, known := in.prices[key]
-	if known && other.since == item.EffectiveStart && !other.price.Equal(price) {
-		return fmt.Errorf("%s: two prices for %s since %s: %s and %s, expected one", where, key[1], item.EffectiveStart, other.price, price)
-	}
-	if !known || item.EffectiveStart > other.since {
-		in.prices[key] = azurePrice{price, item.EffectiveStart}
-	}
 	return nil
 }
 
@@ -308,33 +251,4 @@ func (in *azureInput) addOffers(m *machine, zones []string, options *Options) {
 			}
 		}
 	}
-}
-
-// azureParts are the parts of the name of a size: family, number of CPUs, features, accelerator
-// and version. Example: Standard_NC4as_T4_v3.
-var azureParts = regexp.MustCompile(`^(?:Standard|Basic)_([A-Z]+)([0-9]+(?:-[0-9]+)?)([a-z]*)((?:_[A-Za-z0-9]+)*?)(?:_v([0-9]+))?$`)
-
-// azureGPUs are the models of GPUs that the name of a size does not have.
-var azureGPUs = map[string]string{
-	"NC1": "k80", "NC2": "p100", "NC3": "v100", "ND1": "p40", "ND2": "v100", "ND4": "a100", "NV1": "m60", "NV2": "m60", "NV3": "m60", "NV4": "mi25",
-}
-
-// azureName sets the labels that follow from the name, and the GPUs.
-func azureName(m *machine, gpus int64) {
-	parts := azureParts.FindStringSubmatch(m.name)
-	if parts == nil {
-		return
-	}
-	family, size, features, accelerator, version := parts[1], parts[2], parts[3], strings.ReplaceAll(parts[4], "_", ""), lo.CoalesceOrEmpty(parts[5], "1")
-	m.label(v1alpha1.InstanceFamilyLabel, family+features+accelerator+lo.Ternary(parts[5] == "", "", "v"+version))
-	m.label(v1alpha1.InstanceSizeLabel, size)
-	m.label(v1alpha1.InstanceCategoryLabel, family[:1])
-	m.label(v1alpha1.InstanceGenerationLabel, version)
-	if m.architecture == karpv1.ArchitectureAmd64 {
-		isAMD := strings.Contains(features, "a") || strings.HasPrefix(family, "HB") || family == "HX"
-		m.label(v1alpha1.InstanceCPUManufacturerLabel, lo.Ternary(isAMD, "amd", "intel"))
-	}
-	model := lo.CoalesceOrEmpty(strings.ToLower(accelerator), azureGPUs[family+version])
-	isAMD := strings.HasPrefix(model, "mi") || model == "v620"
-	m.gpus(lo.Ternary(isAMD, amdGPU, nvidiaGPU), gpus, model)
 }

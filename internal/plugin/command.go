@@ -4,9 +4,12 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // NewCommand returns the command of the plugin.
@@ -15,6 +18,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:           "kubectl-karpenter_capi",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl karpenter-capi"},
 		Short:         "Work with Karpenter for Cluster API",
+		Version:       fmt.Sprint(operator.ReadBuild()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
