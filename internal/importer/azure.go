@@ -16,13 +16,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
+// azurePricesURL is the address of the prices, for a shell.
+const azurePricesURL = `'https://prices.azure.com/api/retail/prices?$filter=serviceName%20eq%20%27Virtual%20Machines%27` +
+	`%20and%20armRegionName%20eq%20%27REGION%27%20and%20priceType%20eq%20%27Consumption%27'`
+
 // azureFormat is Azure. The allowance is the default of Karpenter's provider for Azure
 // (VM_MEMORY_OVERHEAD_PERCENT).
 var azureFormat = Format{
 	Name: "azure",
 	Help: `Save these, in any order, and each page of the prices in a file of its own:
   az vm list-skus --location REGION --resource-type virtualMachines --output json
-  curl "https://prices.azure.com/api/retail/prices?\$filter=serviceName eq 'Virtual Machines' and armRegionName eq 'REGION' and priceType eq 'Consumption'"`,
+  curl ` + azurePricesURL + `
+A page names the next one in NextPageLink.`,
 	Allowance: decimal.RequireFromString("7.5"),
 	read:      readAzure,
 }
@@ -72,7 +77,7 @@ func readAzure(files []File, options *Options) (*inventory, error) {
 	case len(in.sizes) == 0:
 		return nil, errors.New("the files have no sizes: add what this prints to --from: az vm list-skus --location REGION --resource-type virtualMachines --output json")
 	case len(in.prices) == 0 && !options.computesPrices():
-		return nil, errors.New(`the files have no prices of Linux virtual machines: add what this prints to --from: curl "https://prices.azure.com/api/retail/prices?\$filter=serviceName eq 'Virtual Machines' and armRegionName eq 'REGION' and priceType eq 'Consumption'"`)
+		return nil, errors.New("the files have no prices of Linux virtual machines: add each page of this to --from: curl " + azurePricesURL)
 	case in.pages > 0 && in.last == 0:
 		return nil, errors.New("each page of the prices has a NextPageLink: save all pages, up to the one without it")
 	}

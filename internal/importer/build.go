@@ -4,6 +4,7 @@ package importer
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,9 @@ const (
 	maxOfferings = 64
 	maxZones     = 32
 )
+
+// maxSize leaves room below etcd's limit of 1.5 MiB for status and managed fields.
+const maxSize = 1_300_000
 
 // build returns the catalog of an inventory.
 func build(format string, found *inventory, options *Options) (*v1alpha1.InstanceTypeCatalog, error) {
@@ -142,6 +146,9 @@ func check(c *v1alpha1.InstanceTypeCatalog, where map[string]string) error {
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
+	}
+	if content, err := json.Marshal(c); err != nil || len(content) > maxSize {
+		return errors.Join(err, fmt.Errorf("the catalog has %d bytes, and etcd stores at most 1.5 MiB: choose some instance types with --family, --size, --architecture or --zone, or make several catalogs", len(content)))
 	}
 	_, _, problems := catalog.Check(&c.Spec.InstanceTypeSet)
 	return errors.Join(problems...)

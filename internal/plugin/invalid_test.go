@@ -102,6 +102,11 @@ func lines(count int) string {
 	return strings.Join(lo.Times(count, func(i int) string { return fmt.Sprintf("a,1,1Gi,%d,zone-%d\n", i+1, i) }), "")
 }
 
+// large is 900 types with 60 prices each.
+var large = strings.Join(lo.Times(900, func(i int) string {
+	return strings.ReplaceAll(lines(60), "a,", "type-"+strconv.Itoa(i)+",")
+}), "")
+
 var awsOthers = []string{"aws/instance-type-offerings.json", "aws/offer.json"}
 
 // Each input is invalid: the message names the file, the line or element, and what was expected.
@@ -215,6 +220,7 @@ func TestInvalid(t *testing.T) {
 		"too many types":         {"csv", files(text(many(1001))), nil, []string{"1001 instance types", "at most 1000", "--family"}},
 		"too many zones":         {"csv", files(text("name,cpu,memory,price,zones\na,1,1Gi,1," + strings.Join(numbers(33), ";") + "\n")), nil, []string{"file-0:2 (a)", "33 zones", "--zone"}},
 		"too many offerings":     {"csv", files(text("name,cpu,memory,price,zones\n" + lines(65))), nil, []string{"file-0:2 (a)", "65 offerings", "--zone"}},
+		"too many bytes":         {"csv", files(text("name,cpu,memory,price,zones\n" + large)), nil, []string{"the catalog has", "1.5 MiB", "--family"}},
 		"nothing is left":        {"aws", files(awsTypes, awsOthers...), []string{"--family", "x1"}, []string{"no instance type is left of", "filters"}},
 		"no file":                {"aws", nil, nil, []string{"required flag", "from"}},
 		"a name that is invalid": {"aws", files(awsTypes, awsOthers...), []string{"--name", "AWS us"}, []string{`the name "AWS us"`, "--name"}},
