@@ -193,7 +193,7 @@ func (in *azureInput) machine(s *azureSize, zonal bool, options *Options) (*mach
 	m := newMachine(s.where, s.Name)
 	has := lo.SliceToMap(s.Capabilities, func(c struct{ Name, Value string }) (string, string) { return c.Name, c.Value })
 	number := func(name string) (decimal.Decimal, error) {
-		value, err := decimal.NewFromString(lo.CoalesceOrEmpty(has[name], "0"))
+		value, err := ParseDecimal(lo.CoalesceOrEmpty(has[name], "0"))
 		if err != nil {
 			return value, fmt.Errorf("%s: capability %s: expected a number, found %q", m.where, name, has[name])
 		}

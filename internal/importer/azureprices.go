@@ -5,6 +5,7 @@ package importer
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -32,16 +33,21 @@ type azurePrice struct {
 	since string
 }
 
-// readItem reads a price. Those of Windows, reservations, low priority, cloud services and
-// dedicated hosts are not of nodes.
+// isNode reports whether a price is of Linux machines on demand or as spot. Others are of Windows,
+// reservations, low priority, cloud services and dedicated hosts.
+func (item *azureItem) isNode() bool {
+	other := slices.ContainsFunc([]string{"Windows", "Cloud Services", "Dedicated Host"}, func(name string) bool { return strings.Contains(item.ProductName, name) })
+	return item.ArmSkuName != "" && item.Type == "Consumption" && item.ServiceName == "Virtual Machines" && !other &&
+		!strings.HasSuffix(item.SkuName, " Low Priority") && strings.Trim(item.TierMinimumUnits.String(), "0.") == ""
+}
+
+// readItem reads a price.
 func (in *azureInput) readItem(value element) error {
 	item := azureItem{}
 	if err := value.read(&item); err != nil {
 		return err
 	}
-	if item.ArmSkuName == "" || item.Type != "Consumption" || item.ServiceName != "Virtual Machines" ||
-		strings.Contains(item.ProductName, "Windows") || strings.Contains(item.ProductName, "Cloud Services") || strings.Contains(item.ProductName, "Dedicated Host") ||
-		strings.HasSuffix(item.SkuName, " Low Priority") || strings.Trim(item.TierMinimumUnits.String(), "0.") != "" {
+	if !item.isNode() {
 		return nil
 	}
 	where := fmt.Sprintf("%s (%s)", value, item.ArmSkuName)

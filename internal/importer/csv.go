@@ -152,30 +152,9 @@ func quantity(where, column, value string) (resource.Quantity, error) {
 
 // addOffers adds the offers of a row: one for each zone.
 func (in *inventory) addOffers(m *machine, r row, options *Options) error {
-	o := offer{capacityType: lo.CoalesceOrEmpty(r.values["capacity-type"], karpv1.CapacityTypeOnDemand)}
-	if o.capacityType != karpv1.CapacityTypeOnDemand && o.capacityType != karpv1.CapacityTypeSpot {
-		return fmt.Errorf("%s: expected capacity-type on-demand or spot, found %q", m.where, o.capacityType)
-	}
-	if code := r.values["currency"]; code != "" {
-		if err := in.setCurrency(m.where, code); err != nil {
-			return err
-		}
-	}
-	if text := r.values["price"]; text != "" {
-		price, err := parsePrice(m.where, text)
-		if err != nil {
-			return err
-		}
-		o.price = &price
-	} else if !options.computesPrices() {
-		return fmt.Errorf("%s: expected a price: set the column price, or --price-cpu and --price-memory", m.where)
-	}
-	if text := r.values["max-machines"]; text != "" {
-		limit, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || limit < 0 {
-			return fmt.Errorf("%s: expected max-machines as a number that is not negative, found %q", m.where, text)
-		}
-		o.maxMachines = lo.ToPtr(int32(limit))
+	o, err := in.offerOf(m.where, r, options)
+	if err != nil {
+		return err
 	}
 	zones := strings.FieldsFunc(r.values["zones"], func(c rune) bool { return c == ';' || c == ' ' || c == ',' })
 	if len(zones) == 0 {
@@ -188,4 +167,34 @@ func (in *inventory) addOffers(m *machine, r row, options *Options) error {
 		}
 	}
 	return nil
+}
+
+// offerOf returns the offer of a row, without its zone.
+func (in *inventory) offerOf(where string, r row, options *Options) (offer, error) {
+	o := offer{capacityType: lo.CoalesceOrEmpty(r.values["capacity-type"], karpv1.CapacityTypeOnDemand)}
+	if o.capacityType != karpv1.CapacityTypeOnDemand && o.capacityType != karpv1.CapacityTypeSpot {
+		return o, fmt.Errorf("%s: expected capacity-type on-demand or spot, found %q", where, o.capacityType)
+	}
+	if code := r.values["currency"]; code != "" {
+		if err := in.setCurrency(where, code); err != nil {
+			return o, err
+		}
+	}
+	if text := r.values["price"]; text != "" {
+		price, err := parsePrice(where, text)
+		if err != nil {
+			return o, err
+		}
+		o.price = &price
+	} else if !options.computesPrices() {
+		return o, fmt.Errorf("%s: expected a price: set the column price, or --price-cpu and --price-memory", where)
+	}
+	if text := r.values["max-machines"]; text != "" {
+		limit, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || limit < 0 {
+			return o, fmt.Errorf("%s: expected max-machines as a number that is not negative, found %q", where, text)
+		}
+		o.maxMachines = lo.ToPtr(int32(limit))
+	}
+	return o, nil
 }

@@ -129,14 +129,14 @@ func (f *flavor) properties() (map[string]string, error) {
 			found[match[1]] = match[2]
 		}
 		if rest := flavorProperty.ReplaceAllString(text, ""); strings.TrimSpace(rest) != "" {
-			return nil, fmt.Errorf("Properties: expected properties such as hw:cpu_policy='dedicated', found %q", text)
+			return nil, fmt.Errorf("field Properties: expected properties such as hw:cpu_policy='dedicated', found %q", text)
 		}
 		return found, nil
 	}
 	found := map[string]string{}
 	if len(f.Properties) > 0 {
 		if err := json.Unmarshal(f.Properties, &found); err != nil {
-			return nil, fmt.Errorf("Properties: expected an object whose values are strings, found %s", f.Properties)
+			return nil, fmt.Errorf("field Properties: expected an object whose values are strings, found %s", f.Properties)
 		}
 	}
 	return found, nil

@@ -19,20 +19,19 @@ const maxAllowance = 50
 
 // check returns an error for options that cannot be meant.
 func (o *Options) check() error {
-	for flag, patterns := range map[string][]string{"family": o.Families, "size": o.Sizes, "architecture": o.Architectures, "zone": o.Zones} {
-		for _, pattern := range patterns {
-			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-				return fmt.Errorf("--%s %q is not a pattern such as m5, m* or c[56]*", flag, pattern)
-			}
-		}
+	if err := o.checkPatterns(); err != nil {
+		return err
 	}
 	if a := o.MemoryAllowance; a != nil && (a.IsNegative() || a.GreaterThan(decimal.NewFromInt(maxAllowance))) {
 		return fmt.Errorf("--memory-allowance %s%% is not between 0%% and %d%%", a, maxAllowance)
 	}
-	for flag, price := range map[string]*decimal.Decimal{"price-cpu": o.CPU, "price-memory": o.Memory, "price-gpu": o.GPU, "spot-factor": o.SpotFactor} {
-		if price != nil && price.IsNegative() {
-			return fmt.Errorf("--%s %s is negative", flag, price)
+	for flag, price := range map[string]*decimal.Decimal{"price-cpu": o.CPU, "price-memory": o.Memory, "price-gpu": o.GPU} {
+		if price != nil && (price.IsNegative() || price.GreaterThan(maxPrice)) {
+			return fmt.Errorf("--%s %s is not between 0 and %s", flag, price, maxPrice)
 		}
+	}
+	if f := o.SpotFactor; f != nil && (f.IsNegative() || f.GreaterThan(maxSpotRatio)) {
+		return fmt.Errorf("--spot-factor %s is not between 0 and %s: expected a factor such as 0.35", f, maxSpotRatio)
 	}
 	if q := o.EphemeralStorage; q != nil && q.Sign() <= 0 {
 		return fmt.Errorf("--ephemeral-storage %s is not more than 0", q)
@@ -42,6 +41,17 @@ func (o *Options) check() error {
 	}
 	if o.Currency != "" {
 		return checkCurrency("--currency", o.Currency)
+	}
+	return nil
+}
+
+func (o *Options) checkPatterns() error {
+	for flag, patterns := range map[string][]string{"family": o.Families, "size": o.Sizes, "architecture": o.Architectures, "zone": o.Zones} {
+		for _, pattern := range patterns {
+			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+				return fmt.Errorf("--%s %q is not a pattern such as m5, m* or c[56]*", flag, pattern)
+			}
+		}
 	}
 	return nil
 }
@@ -72,12 +82,24 @@ func checkCurrency(where, code string) error {
 // maxPrice is the highest price of one machine for one hour, in any currency.
 var maxPrice = decimal.NewFromInt(10_000_000)
 
+// maxExponent is the largest power of ten of a number, so that none needs much memory.
+const maxExponent = 25
+
+// ParseDecimal returns the number in a text, such as 0.096 or 1.2E-4.
+func ParseDecimal(text string) (decimal.Decimal, error) {
+	number, err := decimal.NewFromString(text)
+	if err != nil || number.Exponent() > maxExponent || number.Exponent() < -maxExponent || number.NumDigits() > maxExponent {
+		return decimal.Zero, fmt.Errorf("%q is not a decimal number such as 0.096", text)
+	}
+	return number, nil
+}
+
 // parsePrice returns the price of one machine for one hour.
 func parsePrice(where, text string) (decimal.Decimal, error) {
-	price, err := decimal.NewFromString(strings.TrimSpace(text))
+	price, err := ParseDecimal(strings.TrimSpace(text))
 	switch {
 	case err != nil:
-		return price, fmt.Errorf("%s: price %q is not a decimal number such as 0.096", where, text)
+		return price, fmt.Errorf("%s: price %w", where, err)
 	case price.IsNegative():
 		return price, fmt.Errorf("%s: price %s is negative", where, price)
 	case price.GreaterThan(maxPrice):

@@ -61,10 +61,10 @@ func Compare(before, after *v1alpha1.InstanceTypeCatalog) *Differences {
 	}
 	d.Other = append(d.Other, changes("label ", before.Labels, after.Labels)...)
 	d.Other = append(d.Other, changes("annotation ", before.Annotations, after.Annotations)...)
-	old, new := typesOf(before), typesOf(after)
-	for _, name := range slices.Sorted(maps.Keys(sets.KeySet(old).Union(sets.KeySet(new)))) {
-		was, existed := old[name]
-		is, exists := new[name]
+	types, typesNow := typesOf(before), typesOf(after)
+	for _, name := range slices.Sorted(maps.Keys(sets.KeySet(types).Union(sets.KeySet(typesNow)))) {
+		was, existed := types[name]
+		is, exists := typesNow[name]
 		switch {
 		case !existed:
 			d.Added = append(d.Added, name)

@@ -25,7 +25,7 @@ func newDiff(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: "  kubectl karpenter-capi catalog diff -f catalog.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			print, known := printers[format]
+			printer, known := printers[format]
 			if !known {
 				return comparisonFailed{fmt.Errorf("--output %q: expected json or yaml", format)}
 			}
@@ -36,7 +36,7 @@ func newDiff(streams genericiooptions.IOStreams) *cobra.Command {
 			if found.empty() {
 				return nil
 			}
-			if err := print(o.streams.Out, found); err != nil {
+			if err := printer(o.streams.Out, found); err != nil {
 				return comparisonFailed{err}
 			}
 			return different{}

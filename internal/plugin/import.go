@@ -87,8 +87,12 @@ func (o *importOptions) run(format importer.Format) error {
 	if err != nil {
 		return fmt.Errorf("writing the catalog as YAML: %w", err)
 	}
+	messages := &errWriter{out: o.streams.ErrOut}
 	for _, line := range result.Skipped {
-		fmt.Fprintln(o.streams.ErrOut, line)
+		messages.printf("%s\n", line)
+	}
+	if messages.err != nil {
+		return messages.err
 	}
 	if o.output == "" {
 		_, err = o.streams.Out.Write(content)
@@ -112,9 +116,9 @@ func (o *importOptions) parse() error {
 		if f.text == "" {
 			continue
 		}
-		number, err := decimal.NewFromString(f.text)
+		number, err := importer.ParseDecimal(f.text)
 		if err != nil {
-			return fmt.Errorf("--%s %q is not a decimal number", f.name, f.text)
+			return fmt.Errorf("--%s: %w", f.name, err)
 		}
 		*f.into = &number
 	}

@@ -27,8 +27,8 @@ func text(content string) input { return input{content: content} }
 
 func as(source string) input { return input{source: source} }
 
-func (i input) with(old, new string) input {
-	i.changes = append(i.changes, [2]string{old, new})
+func (i input) with(from, to string) input {
+	i.changes = append(i.changes, [2]string{from, to})
 	return i
 }
 
@@ -172,21 +172,23 @@ func TestInvalid(t *testing.T) {
 		"azure: prices elsewhere":       {"azure", files(azurePrices.with(`"armRegionName": "eastus"`, `"armRegionName": "westus"`), "azure/skus.json"), nil, []string{"sizes are in eastus, but the prices are of eastus, westus"}},
 		"azure: a price per month":      {"azure", files(azurePrices.with(`"unitOfMeasure": "1 Hour"`, `"unitOfMeasure": "1/Month"`), "azure/skus.json"), nil, []string{"Items[0]", "expected unitOfMeasure 1 Hour"}},
 		"azure: a negative price":       {"azure", files(azurePrices.with(`"retailPrice": `, `"retailPrice": -`), "azure/skus.json"), nil, []string{"Items[0]", "is negative"}},
+		"azure: an absurd price":        {"azure", files(azurePrices.with(`"retailPrice": `, `"retailPrice": 1e999999999, "x": `), "azure/skus.json"), nil, []string{"Items[0]", "is not a decimal number"}},
 		"azure: two currencies":         {"azure", files(azurePrices.with(`"currencyCode": "USD"`, `"currencyCode": "EUR"`), "azure/skus.json"), nil, []string{"Items[1]", "price in USD, but others are in EUR"}},
 
-		"gcp: no prices":            {"gcp", files(gcpTypes), nil, []string{"no prices", "machine-type, capacity-type and price"}},
-		"gcp: no machine types":     {"gcp", files(gcpPrices), nil, []string{"no machine types", "gcloud compute machine-types list"}},
-		"gcp: an object":            {"gcp", files(text(`{"items": []}`)), nil, []string{"file-0", "expected an array of machine types"}},
-		"gcp: another kind":         {"gcp", files(gcpTypes.with(`"kind": "compute#machineType"`, `"kind": "compute#image"`)), nil, []string{"[0]", "expected kind compute#machineType"}},
-		"gcp: a zone twice":         {"gcp", files(gcpTypes, "gcp/prices.csv", "gcp/machine-types.json"), nil, []string{"(n2-standard-2)", "zone us-central1-a is listed twice"}},
-		"gcp: other memory":         {"gcp", files(gcpTypes.with(`"memoryMb": 8192`, `"memoryMb": 4096`), "gcp/prices.csv"), nil, []string{"(n2-standard-2)", "expected the same in all zones"}},
-		"gcp: another architecture": {"gcp", files(gcpTypes.with(`"architecture": "X86_64"`, `"architecture": "SPARC"`), "gcp/prices.csv"), nil, []string{"[0] (n2-standard-2)", "expected architecture X86_64 or ARM64"}},
-		"gcp: several regions":      {"gcp", files(gcpTypes.with(`"zone": "us-central1-a"`, `"zone": "europe-west1-b"`), "gcp/prices.csv"), nil, []string{"zones of one region", "europe-west1, us-central1"}},
-		"gcp: an unknown column":    {"gcp", files(gcpPrices.with("price,zone", "cost,zone"), "gcp/machine-types.json"), nil, []string{"file-0:1", `unknown column "cost"`, "expected machine-type, price"}},
-		"gcp: a capacity type":      {"gcp", files(gcpPrices.with("n2-standard-2,spot", "n2-standard-2,preemptible"), "gcp/machine-types.json"), nil, []string{"file-0:4", "on-demand or spot", `"preemptible"`}},
-		"gcp: a price twice":        {"gcp", files(gcpPrices.with("n2-standard-2,spot", "n2-standard-2,on-demand"), "gcp/machine-types.json"), nil, []string{"file-0:4", "a second price of n2-standard-2 for on-demand"}},
-		"gcp: a price per month":    {"gcp", files(gcpPrices.with("0.097118", "$70.9/month"), "gcp/machine-types.json"), nil, []string{"file-0:3", `"$70.9/month" is not a decimal number`}},
-		"gcp: a missing field":      {"gcp", files(gcpPrices.with("n2-standard-2,spot,0.0236,,USD", "n2-standard-2,spot,0.0236"), "gcp/machine-types.json"), nil, []string{"file-0", "line 4", "wrong number of fields"}},
+		"gcp: no prices":             {"gcp", files(gcpTypes), nil, []string{"no prices", "machine-type, capacity-type and price"}},
+		"gcp: no machine types":      {"gcp", files(gcpPrices), nil, []string{"no machine types", "gcloud compute machine-types list"}},
+		"gcp: an object":             {"gcp", files(text(`{"items": []}`)), nil, []string{"file-0", "expected an array of machine types"}},
+		"gcp: another kind":          {"gcp", files(gcpTypes.with(`"kind": "compute#machineType"`, `"kind": "compute#image"`)), nil, []string{"[0]", "expected kind compute#machineType"}},
+		"gcp: a zone twice":          {"gcp", files(gcpTypes, "gcp/prices.csv", "gcp/machine-types.json"), nil, []string{"(n2-standard-2)", "zone us-central1-a is listed twice"}},
+		"gcp: other memory":          {"gcp", files(gcpTypes.with(`"memoryMb": 8192`, `"memoryMb": 4096`), "gcp/prices.csv"), nil, []string{"(n2-standard-2)", "expected the same in all zones"}},
+		"gcp: another architecture":  {"gcp", files(gcpTypes.with(`"architecture": "X86_64"`, `"architecture": "SPARC"`), "gcp/prices.csv"), nil, []string{"[0] (n2-standard-2)", "expected architecture X86_64 or ARM64"}},
+		"gcp: several regions":       {"gcp", files(gcpTypes.with(`"zone": "us-central1-a"`, `"zone": "europe-west1-b"`), "gcp/prices.csv"), nil, []string{"zones of one region", "europe-west1, us-central1"}},
+		"gcp: an unknown column":     {"gcp", files(gcpPrices.with("price,zone", "cost,zone"), "gcp/machine-types.json"), nil, []string{"file-0:1", `unknown column "cost"`, "expected machine-type, price"}},
+		"gcp: a capacity type":       {"gcp", files(gcpPrices.with("n2-standard-2,spot", "n2-standard-2,preemptible"), "gcp/machine-types.json"), nil, []string{"file-0:4", "on-demand or spot", `"preemptible"`}},
+		"gcp: a price twice":         {"gcp", files(gcpPrices.with("n2-standard-2,spot", "n2-standard-2,on-demand"), "gcp/machine-types.json"), nil, []string{"file-0:4", "a second price of n2-standard-2 for on-demand"}},
+		"gcp: a price per month":     {"gcp", files(gcpPrices.with("0.097118", "$70.9/month"), "gcp/machine-types.json"), nil, []string{"file-0:3", `"$70.9/month" is not a decimal number`}},
+		"gcp: a price with exponent": {"gcp", files(gcpPrices.with("0.097118", "1e999999999"), "gcp/machine-types.json"), nil, []string{"file-0:3", `"1e999999999" is not a decimal number`}},
+		"gcp: a missing field":       {"gcp", files(gcpPrices.with("n2-standard-2,spot,0.0236,,USD", "n2-standard-2,spot,0.0236"), "gcp/machine-types.json"), nil, []string{"file-0", "line 4", "wrong number of fields"}},
 
 		"openstack: no prices":             {"openstack", files(flavors), nil, []string{"--price-cpu, --price-memory or --price-gpu"}},
 		"openstack: an object":             {"openstack", files(text(`{"flavors": []}`)), openstack, []string{"file-0", "expected an array of flavors"}},
@@ -226,8 +228,9 @@ func TestInvalid(t *testing.T) {
 		"a name that is invalid": {"aws", files(awsTypes, awsOthers...), []string{"--name", "AWS us"}, []string{`the name "AWS us"`, "--name"}},
 		"a pattern":              {"aws", files(awsTypes, awsOthers...), []string{"--family", "m[6"}, []string{`--family "m[6"`, "pattern"}},
 		"an allowance":           {"aws", files(awsTypes, awsOthers...), []string{"--memory-allowance", "75%"}, []string{"--memory-allowance 75%", "between 0% and 50%"}},
-		"an allowance no number": {"aws", files(awsTypes, awsOthers...), []string{"--memory-allowance", "200Mi"}, []string{`--memory-allowance "200Mi" is not a decimal number`}},
-		"a factor":               {"aws", files(awsTypes, awsOthers...), []string{"--spot-factor", "-1"}, []string{"--spot-factor -1 is negative"}},
+		"an allowance no number": {"aws", files(awsTypes, awsOthers...), []string{"--memory-allowance", "200Mi"}, []string{"--memory-allowance", `"200Mi" is not a decimal number`}},
+		"a factor":               {"aws", files(awsTypes, awsOthers...), []string{"--spot-factor", "35"}, []string{"--spot-factor 35 is not between 0 and 10"}},
+		"a price per CPU":        {"aws", files(awsTypes, awsOthers...), []string{"--price-cpu", "-0.1"}, []string{"--price-cpu -0.1 is not between 0 and"}},
 		"a date":                 {"aws", files(awsTypes, awsOthers...), []string{"--date", "yesterday"}, []string{`--date "yesterday"`, "2026-11-20"}},
 		"another currency":       {"aws", files(awsTypes, awsOthers...), []string{"--currency", "EUR"}, []string{"prices are in USD, but --currency is EUR"}},
 		"another region":         {"aws", files(awsTypes, awsOthers...), []string{"--region", "us-west-2"}, []string{"us-east-1, but --region is us-west-2"}},
