@@ -24,10 +24,13 @@ ARG LDFLAGS
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -trimpath -buildvcs=false -ldflags "${LDFLAGS}" -o /out/karpenter-capi ./cmd
+    go build -trimpath -buildvcs=false -ldflags "${LDFLAGS}" -o /out/karpenter-capi ./cmd && \
+    CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
+    go build -trimpath -buildvcs=false -ldflags "${LDFLAGS}" -o /out/kubectl-karpenter_capi ./cmd/kubectl-karpenter_capi
 
 FROM gcr.io/distroless/static:nonroot@sha256:f7f8f729987ad0fdf6b05eeeae94b26e6a0f613bdf46feea7fc40f7bd72953e6
 
-COPY --from=builder /out/karpenter-capi /karpenter-capi
+# The plugin is for Jobs that refresh catalogs: config/samples/catalog-refresh.
+COPY --from=builder /out/karpenter-capi /out/kubectl-karpenter_capi /
 USER 65532:65532
 ENTRYPOINT ["/karpenter-capi"]

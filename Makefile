@@ -206,7 +206,7 @@ bench-smoke: stack-binaries bin/bench ## Check that a small run of the operator 
 ##@ Build
 
 .PHONY: build
-build: bin/karpenter-capi ## Build the operator: bin/karpenter-capi.
+build: bin/karpenter-capi bin/kubectl-karpenter_capi ## Build the operator and the kubectl plugin into bin/.
 
 # Of one commit, the image is the same each time: its time is the commit's, and the binary has no path and no time in it.
 .PHONY: docker-build
@@ -242,13 +242,14 @@ demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure
 
 # The programs of this repository. go build knows better than make what is out of date, so it is always asked.
-.PHONY: bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench
+.PHONY: bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench
 bin/karpenter-capi: PACKAGE := ./cmd
+bin/kubectl-karpenter_capi: PACKAGE := ./cmd/kubectl-karpenter_capi
 bin/simulated-infrastructure: PACKAGE := ./test/infrastructure
 bin/stack: PACKAGE := ./test/stack
 bin/demo: PACKAGE := ./test/demo
 bin/chaos: PACKAGE := ./test/chaos
 bin/bench: PACKAGE := ./test/bench
-bin/karpenter-capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench:
+bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench:
 	@echo "==> building $(@F)"
 	@$(call quietly,go build -trimpath -ldflags '$(LDFLAGS)' -o $@ $(PACKAGE))

@@ -5,10 +5,13 @@
 # The operator's image in the released manifests.
 RELEASE_IMG ?= ghcr.io/karpenter-capi/karpenter-capi:$(VERSION)
 
+# What the kubectl plugin is built for.
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
 .PHONY: release
 release: bin/kubectl $(if $(wildcard charts/*/Chart.yaml),bin/helm) ## Write the files of a release into out/ (VERSION=v0.1.0).
 	@rm -rf out
-	@hack/release/build.sh '$(VERSION)' '$(RELEASE_IMG)' out
+	@PLUGIN_PLATFORMS='$(PLUGIN_PLATFORMS)' hack/release/build.sh '$(VERSION)' '$(RELEASE_IMG)' out
 	@echo "==> out/"; cat out/checksums.txt
 
 .PHONY: test-install-clusterctl

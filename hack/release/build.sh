@@ -9,6 +9,7 @@
 #   karpenter-capi-crds.yaml this project's CRD alone, for a workload cluster that is not the management cluster
 #   karpenter-crds.yaml      Karpenter's CRDs
 #   *.tgz                    the Helm charts
+#   kubectl-karpenter_capi-* the kubectl plugin, for each of PLUGIN_PLATFORMS, such as linux/amd64; none by default
 #   checksums.txt
 #
 # The components do not include Karpenter's CRDs: clusterctl would overwrite those of another Karpenter, take ownership
@@ -65,6 +66,13 @@ for chart in charts/*/Chart.yaml; do
 	tar -xmzf "$work/$name-${version#v}.tgz" -C "$work/$name"
 	tar -C "$work/$name" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" |
 		gzip -9n >"$out/$name-${version#v}.tgz"
+done
+
+for platform in ${PLUGIN_PLATFORMS-}; do
+	suffix=; [[ $platform != windows/* ]] || suffix=.exe
+	CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -buildvcs=false \
+		-ldflags "-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$version" \
+		-o "$out/kubectl-karpenter_capi-${platform%/*}-${platform#*/}$suffix" ./cmd/kubectl-karpenter_capi
 done
 
 chmod -R u=rwX,go=rX "$out"

@@ -20,19 +20,28 @@ import (
 // Check returns how many instance types of a list can be used, how many offerings they have, and
 // what is wrong with the others. It does not depend on a template.
 func Check(set *v1alpha1.InstanceTypeSet) (instanceTypes, offerings int, problems []error) {
+	types, problems := Expand(set)
+	return len(types), lo.SumBy(types, func(t Type) int { return len(t.Offerings) }), problems
+}
+
+// Expand returns the instance types of a list that can be used, with the offerings and prices that
+// follow from the list, and what is wrong with the others. It does not depend on a template.
+func Expand(set *v1alpha1.InstanceTypeSet) ([]Type, []error) {
 	prices, err := pricesOf(set.Pricing)
 	if err != nil {
-		return 0, 0, []error{err}
+		return nil, []error{err}
 	}
+	types := make([]Type, 0, len(set.InstanceTypes))
+	var problems []error
 	for i := range set.InstanceTypes {
 		found, err := typeOf(set, &set.InstanceTypes[i], prices)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("instance type %s: %w", set.InstanceTypes[i].Name, err))
 			continue
 		}
-		instanceTypes, offerings = instanceTypes+1, offerings+len(found.Offerings)
+		types = append(types, found)
 	}
-	return instanceTypes, offerings, problems
+	return types, problems
 }
 
 // typeOf returns an instance type of a list with the offerings that it has itself, or else with

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
@@ -147,4 +148,22 @@ func (s *sample) named(t *testing.T, kind, name string) *unstructured.Unstructur
 	}
 	t.Fatalf("there is no %s %s", kind, name)
 	return nil
+}
+
+// sources returns what the catalogs of a sample offer to its template.
+func (s *sample) sources(t *testing.T) []catalog.Source {
+	t.Helper()
+	var sources []catalog.Source
+	for _, ref := range s.template.Spec.CatalogRefs {
+		c := &v1alpha1.InstanceTypeCatalog{}
+		convert(t, s.named(t, v1alpha1.CatalogKind, ref.Name).Object, c)
+		types, problems := catalog.Expand(&c.Spec.InstanceTypeSet)
+		for _, problem := range problems {
+			t.Errorf("%s %s: %v", v1alpha1.CatalogKind, ref.Name, problem)
+		}
+		for i := range types {
+			sources = append(sources, catalog.Source{Name: ref.Name, Type: types[i]})
+		}
+	}
+	return sources
 }

@@ -7,11 +7,13 @@
 package samples
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -23,8 +25,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// apiServer rejects unknown fields.
-var apiServer client.Client
+var (
+	// apiServer rejects unknown fields.
+	apiServer client.Client
+	// kubeconfig is the file with which command lines reach it as an administrator.
+	kubeconfig string
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -84,5 +90,25 @@ func start() (*envtest.Environment, error) {
 		return env, err
 	}
 	apiServer = client.WithFieldValidation(lenient, metav1.FieldValidationStrict)
-	return env, nil
+	kubeconfig, err = writeKubeconfig(env)
+	if err != nil {
+		return env, err
+	}
+	// The namespace of the operator.
+	return env, apiServer.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karpenter-capi-system"}})
+}
+
+// writeKubeconfig writes the kubeconfig of an administrator. The folder is that of the API server's
+// certificates, which is deleted when it stops.
+func writeKubeconfig(env *envtest.Environment) (string, error) {
+	user, err := env.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return "", err
+	}
+	content, err := user.KubeConfig()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(env.ControlPlane.APIServer.CertDir, "kubeconfig")
+	return path, os.WriteFile(path, content, 0o600)
 }

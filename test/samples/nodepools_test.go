@@ -22,7 +22,8 @@ func TestNodePools(t *testing.T) {
 			s := &sample{objects: createAll(t, folder)}
 			template := &v1alpha1.KarpenterMachineTemplate{}
 			convert(t, s.ofKind(v1alpha1.Kind)[0].Object, template)
-			offered, problems := catalog.Merge(template, nil)
+			s.template = template
+			offered, problems := catalog.Merge(template, s.sources(t))
 			built, more := catalog.Build(template, offered)
 			if problems = append(problems, more...); len(problems) > 0 {
 				t.Errorf("not all offerings are valid: %v", problems)

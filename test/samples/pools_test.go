@@ -24,7 +24,7 @@ func TestPoolsArePaused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			offered, _ := catalog.Merge(s.template, nil)
+			offered, _ := catalog.Merge(s.template, s.sources(t))
 			generated, err := generator.Generate(&offered[0], &offered[0].Offerings[0])
 			if err != nil {
 				t.Fatal(err)
