@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -47,15 +49,12 @@ func checkPatches(t *testing.T, kind kinds.Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, instanceType := range template.Spec.InstanceTypes {
-		labels := map[string]string{}
-		for key, value := range instanceType.Labels {
-			labels[key] = string(value)
-		}
-		labels = (&catalog.Type{Capacity: instanceType.Capacity, Labels: labels}).NodeLabels()
-		for _, offering := range instanceType.Offerings {
+	for _, instanceType := range importedTypes(t) {
+		labels := instanceType.NodeLabels()
+		for i := range instanceType.Offerings {
+			offering := &instanceType.Offerings[i]
 			operations, err := patches.Render(v1alpha1.PatchTargetInfrastructure, patch.Variables{
-				InstanceType: instanceType.Name, Zone: string(offering.Zones[0]), CapacityType: string(offering.CapacityType),
+				InstanceType: instanceType.Name, Zone: offering.Zone, CapacityType: offering.CapacityType,
 				Region: labels[corev1.LabelTopologyRegion], Labels: labels,
 			})
 			if err != nil {
@@ -65,12 +64,30 @@ func checkPatches(t *testing.T, kind kinds.Kind) {
 			if err != nil {
 				t.Fatalf("%s: %v", instanceType.Name, err)
 			}
-			check(t, &instanceType, &offering, patched)
+			check(t, &instanceType, offering, patched)
 		}
 	}
 }
 
-func check(t *testing.T, instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offering, patched map[string]any) {
+// importedTypes returns the instance types of the imported catalog: 9 types in 3 zones, on demand and spot.
+func importedTypes(t *testing.T) []catalog.Type {
+	t.Helper()
+	content, err := importCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := &v1alpha1.InstanceTypeCatalog{}
+	if err := yaml.UnmarshalStrict(content, imported); err != nil {
+		t.Fatal(err)
+	}
+	types, problems := catalog.Expand(&imported.Spec.InstanceTypeSet)
+	if offerings := lo.SumBy(types, func(t catalog.Type) int { return len(t.Offerings) }); len(types) != 9 || offerings != 9*3*2 || len(problems) > 0 {
+		t.Fatalf("got %d instance types with %d offerings, problems %v", len(types), offerings, problems)
+	}
+	return types
+}
+
+func check(t *testing.T, instanceType *catalog.Type, offering *catalog.Offering, patched map[string]any) {
 	t.Helper()
 	made := infrav1.SimulatedMachinePoolTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(patched, &made, true); err != nil {
@@ -80,7 +97,7 @@ func check(t *testing.T, instanceType *v1alpha1.InstanceType, offering *v1alpha1
 	if spec.InstanceType != instanceType.Name || spec.Region != "us-east-1" || spec.Spot != (offering.CapacityType == "spot") {
 		t.Errorf("%s/%s: got type %q, region %q, spot %t", instanceType.Name, offering.CapacityType, spec.InstanceType, spec.Region, spec.Spot)
 	}
-	declared := corev1.ResourceList(instanceType.Capacity).DeepCopy()
+	declared := instanceType.Capacity.DeepCopy()
 	declared[corev1.ResourcePods] = resource.MustParse("110")
 	if !equality.Semantic.DeepEqual(spec.Capacity, declared) {
 		t.Errorf("%s: got capacity %v, declared is %v", instanceType.Name, spec.Capacity, declared)

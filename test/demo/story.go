@@ -45,7 +45,7 @@ func (s *story) tell(ctx context.Context) error {
 		text string
 		do   func(context.Context) error
 	}{
-		{"create one base template, a KarpenterMachineTemplate with 9 instance types in 3 zones, on demand and spot, and a NodePool", s.offer},
+		{"import a catalog with 9 instance types in 3 zones, on demand and spot; create one base template, a KarpenterMachineTemplate and a NodePool", s.offer},
 		{fmt.Sprintf("create %d Pods: spread over zones, only on spot, or with much memory", manyPods), s.scaleOut},
 		{fmt.Sprintf("scale to %d Pods: Karpenter consolidates the nodes", fewPods), s.scaleIn},
 		{"delete everything", s.deleteAll},
@@ -61,6 +61,13 @@ func (s *story) tell(ctx context.Context) error {
 }
 
 func (s *story) offer(ctx context.Context) error {
+	catalog, err := importCatalog()
+	if err != nil {
+		return err
+	}
+	if err := s.Create(ctx, catalog); err != nil {
+		return err
+	}
 	for _, manifest := range []string{"1-machines.yaml", "2-template.yaml", "3-nodepool.yaml"} {
 		if err := s.create(ctx, manifest); err != nil {
 			return err
@@ -137,7 +144,7 @@ func (s *story) deleteAll(ctx context.Context) error {
 		return err
 	}
 	named := metav1.ObjectMeta{Name: "general"}
-	for _, object := range []client.Object{&karpv1.NodePool{ObjectMeta: named}, &v1alpha1.KarpenterMachineTemplate{ObjectMeta: named}} {
+	for _, object := range []client.Object{&karpv1.NodePool{ObjectMeta: named}, &v1alpha1.KarpenterMachineTemplate{ObjectMeta: named}, &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalogName}}} {
 		if err := s.Workload.Delete(ctx, object); err != nil {
 			return err
 		}
