@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // maxSkew is by how many minor versions a kubelet can be older than the API server
@@ -36,17 +37,24 @@ type Version struct {
 	Reason string
 	// Message describes which version is used and why, if there is no Problem.
 	Message string
-	// Changing is what still happens to the version of the control plane; empty if it is done.
-	// Until then Cluster API creates no Machines, and no Node is replaced.
+	// Changing is what still happens to the version of the control plane, or to that of the
+	// MachineDeployment that the template follows; empty if it is done. Until then Cluster API
+	// creates no Machines, and no Node is replaced.
 	Changing string
 }
 
 // Of returns the version of a template's new Machines, and whether Cluster API would create them.
 // The bootstrap template can be nil. It can have Cluster API's annotation that skips checks.
 func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane) Version {
-	given := template.Spec.Template.Spec.Version
+	given, followed := template.Spec.Template.Spec.Version, pattern.VersionOf(template)
 	v := Version{Name: given, Changing: controlPlane.Changing()}
+	inTopology := followed != "" && controlPlane.Topology != "" && controlPlane.Version != ""
+	if inTopology && v.Changing == "" && given != controlPlane.Version {
+		v.Changing = fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", followed, given, controlPlane.Topology)
+	}
 	switch {
+	case followed != "":
+		v.Reason, v.Message = v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed)
 	case given != "" && controlPlane.Version == "":
 		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
 	case given != "":
@@ -63,6 +71,9 @@ func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Uns
 	}
 	if v.Changing != "" {
 		v.Message += "; no Node is replaced until that is done: " + v.Changing
+	}
+	if inTopology && v.Changing != "" {
+		return v // the topology gives the MachineDeployment the version that fits, and NodeClaims wait until then
 	}
 	if controlPlane.Version != "" {
 		if problem := skew(template, v.Name, controlPlane, Skipped(template, bootstrap)); problem != "" {
@@ -115,6 +126,9 @@ func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane
 	if problem == "" {
 		return ""
 	}
+	if followed := pattern.VersionOf(template); followed != "" {
+		return fmt.Sprintf("%s: change the version of MachineDeployment %s, or set spec.template.spec.version to %s", problem, followed, controlPlane.Version)
+	}
 	return fmt.Sprintf("%s: remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s", problem, controlPlane.Version)
 }
 
@@ -148,6 +162,6 @@ func policy(name string, wanted, has semver.Version, controlPlane ControlPlane) 
 func usesKubeadm(template *v1alpha1.KarpenterMachineTemplate) bool {
 	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	discovery := template.Spec.Discovery
-	generates := len(template.Spec.InstanceTypes) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
+	generates := len(template.Spec.InstanceTypes) > 0 || len(template.Spec.CatalogRefs) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
 	return generates && schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind} == KubeadmTemplate
 }
