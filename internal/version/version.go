@@ -46,41 +46,58 @@ type Version struct {
 // Of returns the version of a template's new Machines, and whether Cluster API would create them.
 // The bootstrap template can be nil. It can have Cluster API's annotation that skips checks.
 func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane) Version {
-	given, followed := template.Spec.Template.Spec.Version, pattern.VersionOf(template)
-	v := Version{Name: given, Changing: controlPlane.Changing()}
-	inTopology := followed != "" && controlPlane.Topology != "" && controlPlane.Version != ""
-	if inTopology && v.Changing == "" && given != controlPlane.Version {
-		v.Changing = fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", followed, given, controlPlane.Topology)
-	}
-	switch {
-	case followed != "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed)
-	case given != "" && controlPlane.Version == "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
-	case given != "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets", given)
-	case controlPlane.Version == "" && usesKubeadm(template):
-		v.Reason, v.Problem = v1alpha1.ReasonVersionMissing, "spec.template.spec.version is not set and the control plane reports no version, but KubeadmConfigTemplates need one to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3"
-		return v
-	case controlPlane.Version == "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionUnknown, "Machines get no version: spec.template.spec.version is not set, and the control plane reports none"
-		return v
-	default:
-		v.Name = canonical(controlPlane.Version)
-		v.Reason, v.Message = v1alpha1.ReasonVersionOfControlPlane, fmt.Sprintf("Machines get version %s, which is that of %s", v.Name, controlPlane.Name)
-	}
-	if v.Changing != "" {
+	v := chosen(template, controlPlane)
+	if v.Changing = changing(template, controlPlane); v.Changing != "" {
 		v.Message += "; no Node is replaced until that is done: " + v.Changing
+		if inTopology(template, controlPlane) {
+			return v // the topology gives the MachineDeployment the version that fits, and NodeClaims wait until then
+		}
 	}
-	if inTopology && v.Changing != "" {
-		return v // the topology gives the MachineDeployment the version that fits, and NodeClaims wait until then
-	}
-	if controlPlane.Version != "" {
+	if v.Problem == "" && controlPlane.Version != "" {
 		if problem := skew(template, v.Name, controlPlane, Skipped(template, bootstrap)); problem != "" {
 			v.Reason, v.Problem = v1alpha1.ReasonVersionSkew, problem
 		}
 	}
 	return v
+}
+
+// chosen returns the version of a template's new Machines, whatever Cluster API allows.
+func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) Version {
+	given, v := template.Spec.Template.Spec.Version, Version{}
+	switch followed := pattern.VersionOf(template); {
+	case followed != "":
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed)
+	case given != "" && controlPlane.Version == "":
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
+	case given != "":
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets", given)
+	case controlPlane.Version == "" && usesKubeadm(template):
+		v.Reason, v.Problem = v1alpha1.ReasonVersionMissing, "spec.template.spec.version is not set and the control plane reports no version, but KubeadmConfigTemplates need one to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3"
+	case controlPlane.Version == "":
+		v.Reason, v.Message = v1alpha1.ReasonVersionUnknown, "Machines get no version: spec.template.spec.version is not set, and the control plane reports none"
+	default:
+		v.Name = canonical(controlPlane.Version)
+		v.Reason, v.Message = v1alpha1.ReasonVersionOfControlPlane, fmt.Sprintf("Machines get version %s, which is that of %s", v.Name, controlPlane.Name)
+	}
+	return v
+}
+
+// changing returns what still happens to the version of the control plane, or to that of the
+// MachineDeployment that a template follows; empty if it is done.
+func changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) string {
+	if changing := controlPlane.Changing(); changing != "" {
+		return changing
+	}
+	if given := template.Spec.Template.Spec.Version; inTopology(template, controlPlane) && given != controlPlane.Version {
+		return fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", pattern.VersionOf(template), given, controlPlane.Topology)
+	}
+	return ""
+}
+
+// inTopology reports whether the version of a template's Machines is that of a MachineDeployment which
+// the topology of the Cluster upgrades.
+func inTopology(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) bool {
+	return pattern.VersionOf(template) != "" && controlPlane.Topology != "" && controlPlane.Version != ""
 }
 
 // canonical returns a version in the form that the webhook of MachineDeployments requires. Control
