@@ -35,6 +35,13 @@ type ObservedMachineTemplate struct {
 	// +kubebuilder:validation:MaxLength=253
 	MachineDeployment string `json:"machineDeployment,omitempty"`
 
+	// machineDeploymentTopology is the entry of the Cluster's topology that Cluster API
+	// created the MachineDeployment from; empty if it is not part of a topology.
+	// Example: md-0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	MachineDeploymentTopology string `json:"machineDeploymentTopology,omitempty"`
+
 	// hash identifies metadata and spec.
 	// +required
 	// +kubebuilder:validation:MinLength=1

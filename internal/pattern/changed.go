@@ -12,7 +12,7 @@ import (
 // drops those of replicas and of the status, which are frequent.
 func Changed() predicate.Predicate {
 	state := func(deployment *clusterv1.MachineDeployment) [3]string {
-		return [3]string{Observe(deployment).Hash, Problem(deployment), deployment.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]}
+		return [3]string{Observe(deployment).Hash, Problem(deployment), entryOf(deployment)}
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isDeployment := e.ObjectOld.(*clusterv1.MachineDeployment)

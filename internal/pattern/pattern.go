@@ -33,8 +33,16 @@ func Named(template *v1alpha1.KarpenterMachineTemplate, deployment *clusterv1.Ma
 	if from.MachineDeployment != "" {
 		return from.MachineDeployment == deployment.Name
 	}
-	_, owned := deployment.Labels[clusterv1.ClusterTopologyOwnedLabel]
-	return owned && from.MachineDeploymentTopology == deployment.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
+	return from.MachineDeploymentTopology == entryOf(deployment)
+}
+
+// entryOf returns the entry of a topology that Cluster API created a MachineDeployment from; empty if it
+// is not part of a topology.
+func entryOf(deployment *clusterv1.MachineDeployment) string {
+	if _, owned := deployment.Labels[clusterv1.ClusterTopologyOwnedLabel]; !owned {
+		return ""
+	}
+	return deployment.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel]
 }
 
 // Find returns the pattern of a template among the MachineDeployments of the served Cluster; nil if
@@ -69,7 +77,7 @@ func Observe(deployment *clusterv1.MachineDeployment) *v1alpha1.ObservedMachineT
 	machine := deployment.Spec.Template.DeepCopy()
 	selects := func(key string, value string) bool { return deployment.Spec.Selector.MatchLabels[key] == value }
 	observed := &v1alpha1.ObservedMachineTemplate{
-		MachineDeployment: deployment.Name,
+		MachineDeployment: deployment.Name, MachineDeploymentTopology: entryOf(deployment),
 		Metadata: clusterv1.ObjectMeta{
 			Labels:      taken(lo.OmitBy(machine.Labels, selects)),
 			Annotations: taken(machine.Annotations),
@@ -144,12 +152,12 @@ func merged(from, own map[string]string) map[string]string {
 	return all
 }
 
-// VersionOf returns the name of the pattern that a resolved template has its Kubernetes version from;
-// empty if it is not from a pattern.
-func VersionOf(template *v1alpha1.KarpenterMachineTemplate) string {
+// VersionOf returns the pattern that a resolved template has its Kubernetes version from; nil if it is
+// not from a pattern.
+func VersionOf(template *v1alpha1.KarpenterMachineTemplate) *v1alpha1.ObservedMachineTemplate {
 	from := template.Status.From
 	if template.Spec.Template.From == nil || from == nil || from.Spec.Version == "" || from.Spec.Version != template.Spec.Template.Spec.Version {
-		return ""
+		return nil
 	}
-	return from.MachineDeployment
+	return from
 }

@@ -113,7 +113,7 @@ func TestResolveWithoutFrom(t *testing.T) {
 	if diff := cmp.Diff(v1alpha1.MachineTemplate{}, template.Spec.Template); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if VersionOf(template) != "" || template.FromHash() != "" || Pending(template) {
+	if VersionOf(template) != nil || template.FromHash() != "" || Pending(template) {
 		t.Error("the template follows a MachineDeployment")
 	}
 }

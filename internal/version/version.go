@@ -65,8 +65,8 @@ func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Uns
 func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) Version {
 	given, v := template.Spec.Template.Spec.Version, Version{}
 	switch followed := pattern.VersionOf(template); {
-	case followed != "":
-		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed)
+	case followed != nil:
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed.MachineDeployment)
 	case given != "" && controlPlane.Version == "":
 		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
 	case given != "":
@@ -89,7 +89,7 @@ func changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlP
 		return changing
 	}
 	if given := template.Spec.Template.Spec.Version; inTopology(template, controlPlane) && given != controlPlane.Version {
-		return fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", pattern.VersionOf(template), given, controlPlane.Topology)
+		return fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", template.Status.From.MachineDeployment, given, controlPlane.Topology)
 	}
 	return ""
 }
@@ -97,7 +97,8 @@ func changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlP
 // inTopology reports whether the version of a template's Machines is that of a MachineDeployment which
 // the topology of the Cluster upgrades.
 func inTopology(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) bool {
-	return pattern.VersionOf(template) != "" && controlPlane.Topology != "" && controlPlane.Version != ""
+	followed := pattern.VersionOf(template)
+	return followed != nil && followed.MachineDeploymentTopology != "" && controlPlane.Topology != "" && controlPlane.Version != ""
 }
 
 // canonical returns a version in the form that the webhook of MachineDeployments requires. Control
@@ -143,8 +144,8 @@ func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane
 	if problem == "" {
 		return ""
 	}
-	if followed := pattern.VersionOf(template); followed != "" {
-		return fmt.Sprintf("%s: change the version of MachineDeployment %s, or set spec.template.spec.version to %s", problem, followed, controlPlane.Version)
+	if followed := pattern.VersionOf(template); followed != nil {
+		return fmt.Sprintf("%s: change the version of MachineDeployment %s, or set spec.template.spec.version to %s", problem, followed.MachineDeployment, controlPlane.Version)
 	}
 	return fmt.Sprintf("%s: remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s", problem, controlPlane.Version)
 }

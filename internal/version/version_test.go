@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -37,6 +38,7 @@ func TestOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given        string
 		followed     string // the version of the MachineDeployment that the template follows
+		unowned      bool   // it is not part of the topology
 		bootstrap    string
 		controlPlane ControlPlane
 		skip         string
@@ -98,6 +100,8 @@ func TestOf(t *testing.T) {
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionSet},
 		"a MachineDeployment of an older minor version, with kubeadm": {followed: "v1.35.9", bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.3"),
 			want: "v1.35.9", reason: v1alpha1.ReasonVersionSkew, problem: "change the version of MachineDeployment md-0"},
+		"a MachineDeployment that its topology does not upgrade": {followed: "v1.36.2", unowned: true, bootstrap: other, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.36.3"),
+			want: "v1.36.2", reason: v1alpha1.ReasonVersionSkew, problem: "change the version of MachineDeployment md-0, or set spec.template.spec.version to v1.36.3"},
 		"a MachineDeployment of a topology": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.36.3"),
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment},
 		"a MachineDeployment before its topology upgrades the control plane": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.37.0"),
@@ -113,7 +117,7 @@ func TestOf(t *testing.T) {
 			template := templateWith(tc.given, tc.bootstrap)
 			if tc.followed != "" {
 				template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "md-0"}
-				template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "md-0", Spec: v1alpha1.MachineTemplateSpec{Version: tc.followed}}
+				template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "md-0", MachineDeploymentTopology: lo.Ternary(tc.unowned, "", "md-0"), Spec: v1alpha1.MachineTemplateSpec{Version: tc.followed}}
 				pattern.Resolve(template)
 			}
 			if tc.pools {
