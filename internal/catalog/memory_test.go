@@ -136,28 +136,3 @@ func TestMarkInMemory(t *testing.T) {
 		t.Error("marks are never forgotten")
 	}
 }
-
-// What is known for the content that a template has taken from a MachineDeployment does not hold for
-// other content of the same generation.
-func TestAcceptedOfAnotherFrom(t *testing.T) {
-	c, _ := newWorld(t)
-	with := func(hash string) *v1alpha1.KarpenterMachineTemplate {
-		template := known(template(m5large()), 1)
-		template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "workers"}
-		template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "workers", Hash: hash}
-		return template
-	}
-	c.SetAccepted(with("a"), sets.New(Key{"m5.large", "a", "on-demand"}))
-	if !c.Examined(with("a")) || c.Examined(with("b")) {
-		t.Errorf("examined: got %t and %t, want only that of the first content", c.Examined(with("a")), c.Examined(with("b")))
-	}
-	types, _, err := c.Types(t.Context(), with("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, _, _ := c.Types(t.Context(), with("a"))
-	other, _, _ := c.Types(t.Context(), with("b"))
-	if &types[0] != &again[0] || &types[0] == &other[0] {
-		t.Error("the types are not those of the content")
-	}
-}
