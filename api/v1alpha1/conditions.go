@@ -11,6 +11,10 @@ const (
 	// has its infrastructure and control plane, and is neither paused nor being deleted.
 	ConditionClusterReady = "ClusterReady"
 
+	// ConditionFromReady reports whether the MachineDeployment that spec.template.from
+	// names can be used. A template without from does not have this condition.
+	ConditionFromReady = "FromReady"
+
 	// ConditionInfrastructureReady reports whether every infrastructure template that is
 	// referred to exists and is of a kind that Cluster API can use. For MachinePools, it
 	// also reports whether the infrastructure supports what Karpenter needs.
@@ -118,6 +122,9 @@ const (
 	ReasonReferenceMissing = "ReferenceMissing"
 	// ReasonReferenceNotFound: the object of a reference does not exist.
 	ReasonReferenceNotFound = "ReferenceNotFound"
+	// ReasonReferenceUnusable: the operator has generated the MachineDeployment that
+	// spec.template.from names, or it is being deleted.
+	ReasonReferenceUnusable = "ReferenceUnusable"
 	// ReasonReferenceKindUnusable: the kind of a reference is unknown, has no Cluster API
 	// contract label, or is not a template.
 	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
@@ -158,6 +165,9 @@ const (
 const (
 	// ReasonVersionSet: spec.template.spec.version sets the version.
 	ReasonVersionSet = "VersionSet"
+	// ReasonVersionOfMachineDeployment: Machines get the version of the MachineDeployment
+	// that spec.template.from names.
+	ReasonVersionOfMachineDeployment = "VersionOfMachineDeployment"
 	// ReasonVersionOfControlPlane: Machines get the version of the control plane.
 	ReasonVersionOfControlPlane = "VersionOfControlPlane"
 	// ReasonVersionUnknown: Machines get no version, because the control plane reports
@@ -198,6 +208,9 @@ func (t *KarpenterMachineTemplate) SetConditions(conditions []status.Condition) 
 // operatorpkg's status.Object.
 func (t *KarpenterMachineTemplate) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	dependents := []string{ConditionClusterReady, ConditionInfrastructureReady, ConditionBootstrapReady, ConditionVersionReady, ConditionInstanceTypesReady}
+	if t.Spec.Template.From != nil {
+		dependents = append(dependents, ConditionFromReady)
+	}
 	if !t.DeletionTimestamp.IsZero() {
 		dependents = append(dependents, ConditionDeletable)
 	}

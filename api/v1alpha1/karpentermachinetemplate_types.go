@@ -232,7 +232,24 @@ type ScalableResource struct {
 }
 
 // MachineTemplate is the template of the generated Machines.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.from) || has(self.spec) && has(self.spec.bootstrap)",message="spec.bootstrap or from must be set: name a bootstrap template, or a MachineDeployment to take the settings of Machines from"
 type MachineTemplate struct {
+	// from names a MachineDeployment of the served Cluster that this template follows.
+	// From it come bootstrap, infrastructureRef, version, deletion, readinessGates and
+	// minReadySeconds, and the labels and annotations of Machines. What this template sets
+	// itself takes precedence, and patches apply on top. If the MachineDeployment changes,
+	// such as by an upgrade of the Cluster's topology, the generated objects change, and
+	// Nodes drift as after a change of this template. The operator only reads the
+	// MachineDeployment, which can have 0 replicas, and discovery does not offer it. This
+	// is the recommended way for Clusters with a topology. Labels and annotations in the
+	// domains cluster.x-k8s.io and topology.cluster.x-k8s.io, and the labels with which
+	// the MachineDeployment selects its Machines, are not taken. Condition FromReady
+	// reports whether the MachineDeployment can be used, and status.from what was taken.
+	// Default: none. Example: {machineDeploymentTopology: md-0}.
+	// +optional
+	From *MachineTemplateSource `json:"from,omitempty"`
+
 	// metadata holds labels and annotations for every generated Machine, its
 	// infrastructure machine and its bootstrap config. Node labels do not come from here
 	// but from the NodePool and from instanceTypes[].labels, except for the labels that
@@ -263,9 +280,10 @@ type MachineTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="!('machineset.cluster.x-k8s.io/skip-preflight-checks' in self) || (self['machineset.cluster.x-k8s.io/skip-preflight-checks'] + ',').matches('^( *(All|KubeadmVersionSkew|KubernetesVersionSkew|ControlPlaneIsStable|ControlPlaneVersionSkew) *,)+$')",message="machineset.cluster.x-k8s.io/skip-preflight-checks must be a comma-separated list of All, KubeadmVersionSkew, KubernetesVersionSkew, ControlPlaneIsStable or ControlPlaneVersionSkew"
 	ScalableResourceAnnotations map[string]string `json:"scalableResourceAnnotations,omitempty"`
 
-	// spec is the part of Cluster API's MachineSpec that a template can set.
-	// +required
-	Spec MachineTemplateSpec `json:"spec,omitzero"`
+	// spec is the part of Cluster API's MachineSpec that a template can set. With from,
+	// nothing in it is required.
+	// +optional
+	Spec MachineTemplateSpec `json:"spec,omitempty,omitzero"`
 }
 
 // MachineTemplateSpec is the part of Cluster API's MachineSpec that a template can set.
@@ -273,13 +291,14 @@ type MachineTemplate struct {
 // failureDomain is the offering's zone, and providerID belongs to the Machine.
 type MachineTemplateSpec struct {
 	// version is the Kubernetes version of the machines. If it is not set, new machines
-	// get the version of the Cluster's control plane, and after an upgrade of the control
-	// plane Karpenter replaces the Nodes that have another version. Set it to stay at a
-	// version. It must fit that of the control plane: no newer minor version, at most
+	// get the version of the MachineDeployment in template.from or else that of the
+	// Cluster's control plane, and after an upgrade Karpenter replaces the Nodes that have
+	// another version. Set it to stay at a version. It must fit that of the control plane: no newer minor version, at most
 	// three minor versions older, with kubeadm the same minor version, and in a Cluster
 	// with a topology exactly the same version. Otherwise nothing is launched. Condition
 	// VersionReady reports which version is used and why.
-	// Default: the version of the control plane. Example: v1.36.3.
+	// Default: that of the MachineDeployment in from, or of the control plane.
+	// Example: v1.36.3.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -291,16 +310,19 @@ type MachineTemplateSpec struct {
 	// existing Secret). Nodes must register with the taint
 	// karpenter.sh/unregistered:NoExecute. The operator adds the taint to a copy of a
 	// KubeadmConfigTemplate. For other bootstrap kinds, add it with patches.
-	// +required
+	// Default: that of the MachineDeployment in from; without from, it is required.
+	// Example: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: KubeadmConfigTemplate, name: workers}}.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.configRef) != has(self.dataSecretName)",message="exactly one of configRef and dataSecretName must be set"
 	// +kubebuilder:validation:XValidation:rule="!has(self.dataSecretName) || self.dataSecretName.size() > 0",message="dataSecretName must not be empty"
-	Bootstrap clusterv1.Bootstrap `json:"bootstrap,omitzero"`
+	Bootstrap clusterv1.Bootstrap `json:"bootstrap,omitempty,omitzero"`
 
 	// infrastructureRef names the base infrastructure machine template, in the served
 	// Cluster's namespace, for all instance types that do not name their own. Patches are
 	// applied to copies of it. For MachinePools, it names the template of a machine pool,
 	// see scalableResource.kind.
-	// Default: none; then every instance type must name its own.
+	// Default: that of the MachineDeployment in from; without from, every instance type
+	// must name its own.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}.
 	// +optional
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
@@ -334,7 +356,8 @@ type MachineTemplateSpec struct {
 // KarpenterMachineTemplateStatus is what the operator observes.
 type KarpenterMachineTemplateStatus struct {
 	// conditions are ClusterReady, InfrastructureReady, BootstrapReady, VersionReady,
-	// InstanceTypesReady and Ready, which is True when all of these are True. Ready does
+	// InstanceTypesReady and Ready, which is True when all of these are True. A template
+	// with from also has FromReady, on which Ready depends. Ready does
 	// not depend on the other conditions: OfferingsValid is False while some offerings
 	// cannot be created, OfferingsAvailable while some offerings that failed recently are
 	// unavailable, CapacityAccurate while Nodes report a capacity that differs from the
@@ -354,6 +377,12 @@ type KarpenterMachineTemplateStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
+
+	// from is what the template has taken from the MachineDeployment that
+	// spec.template.from names. It stays as it is while that MachineDeployment cannot be
+	// used.
+	// +optional
+	From *ObservedMachineTemplate `json:"from,omitempty"`
 
 	// instanceTypes is the number of instance types on offer.
 	// +optional

@@ -228,6 +228,7 @@ type entry struct {
 	built      bool
 	uid        types.UID
 	generation int64
+	from       string // FromHash of the template
 	inputs     inputs
 
 	types    []Type
@@ -254,14 +255,15 @@ type entry struct {
 	memory memory
 }
 
-// isOf reports whether the entry is of the template in its current generation.
+// isOf reports whether the entry is of the template in its current generation, with what it takes
+// from the MachineDeployment that it follows.
 func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate) bool {
-	return e.built && e.uid == template.UID && e.generation == template.Generation
+	return e.built && e.uid == template.UID && e.generation == template.Generation && e.from == template.FromHash()
 }
 
 // rebuild computes the whole entry again.
 func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader) {
-	e.built, e.uid, e.generation, e.inputs = true, template.UID, template.Generation, in.inputs
+	e.built, e.uid, e.generation, e.from, e.inputs = true, template.UID, template.Generation, template.FromHash(), in.inputs
 	sources, problems := slices.Clone(in.Discovered), slices.Clone(in.Problems)
 	for _, catalog := range in.catalogs {
 		listed, wrong := ofCatalog(template, catalog)

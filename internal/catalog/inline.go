@@ -44,7 +44,7 @@ func fitting(template *v1alpha1.KarpenterMachineTemplate, set *v1alpha1.Instance
 	for i := range set.InstanceTypes {
 		given := &set.InstanceTypes[i]
 		found, err := typeOf(set, given, prices)
-		if err == nil && given.InfrastructureRef == nil && template.Spec.Template.Spec.InfrastructureRef == nil {
+		if err == nil && given.InfrastructureRef == nil && template.Spec.Template.Spec.InfrastructureRef == nil && template.Spec.Template.From == nil {
 			err = errors.New("infrastructureRef: set it here or in spec.template.spec, because machines are generated from it")
 		}
 		if err == nil {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
@@ -179,8 +180,8 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 	var errs []error
 	inOrder(list.Items, func(o *clusterv1.MachineDeployment) string { return o.Name }, func(deployment *clusterv1.MachineDeployment) {
 		_, adopted := deployment.Annotations[v1alpha1.AdoptedAnnotation]
-		if generated(deployment) && !adopted || !deployment.DeletionTimestamp.IsZero() {
-			return
+		if generated(deployment) && !adopted || !deployment.DeletionTimestamp.IsZero() || pattern.Named(r.template, deployment) {
+			return // a pattern is only read
 		}
 		infrastructure, err := r.infrastructureOf(ctx, deployment)
 		if err != nil {

@@ -17,9 +17,10 @@ import (
 type memory struct {
 	// uid is the UID of the template, because another one can have its name later.
 	uid types.UID
-	// generation is the one that was examined. accepted are its valid offerings; nil
-	// before it was examined.
+	// generation and from, which is FromHash of the template, are those that were examined.
+	// accepted are the valid offerings; nil before that.
 	generation int64
+	from       string
 	accepted   sets.Set[Key]
 	// marks are unavailable offerings that could not be written. unwritable are those
 	// that could not be written a second time.
@@ -33,10 +34,10 @@ func (c *Catalog) SetAccepted(template *v1alpha1.KarpenterMachineTemplate, accep
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	known := e.memoryOf(template)
-	if known.accepted != nil && known.generation == template.Generation && known.accepted.Equal(accepted) {
+	if e.acceptedOf(template) != nil && known.accepted.Equal(accepted) {
 		return
 	}
-	known.generation, known.accepted = template.Generation, accepted
+	known.generation, known.from, known.accepted = template.Generation, template.FromHash(), accepted
 	e.resourceVersion = "" // offerings can be closed now that were open before
 }
 
@@ -105,7 +106,7 @@ func (e *entry) memoryOf(template *v1alpha1.KarpenterMachineTemplate) *memory {
 
 // acceptedOf returns the valid offerings; nil if they are not known.
 func (e *entry) acceptedOf(template *v1alpha1.KarpenterMachineTemplate) sets.Set[Key] {
-	if known := e.memoryOf(template); known.generation == template.Generation {
+	if known := e.memoryOf(template); known.generation == template.Generation && known.from == template.FromHash() {
 		return known.accepted
 	}
 	return nil

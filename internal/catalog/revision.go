@@ -20,6 +20,7 @@ const revisionLength = 16
 // can run other software with other settings.
 func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine := template.Spec.Template
+	machine.From = nil // what it stands for is in the other fields
 	machine.Metadata, machine.ScalableResourceAnnotations = clusterv1.ObjectMeta{}, nil
 	machine.Spec.MinReadySeconds, machine.Spec.ReadinessGates, machine.Spec.Deletion = nil, nil, nil
 	hash := sha256.New()

@@ -18,8 +18,6 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/patrickmn/go-cache"
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -244,14 +242,11 @@ func (c *CloudProvider) template(ctx context.Context, ref *karpv1.NodeClassRefer
 	if !operator.IsTemplate(ref) {
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("nodeClassRef must name a %s of group %s, found %+v", v1alpha1.Kind, v1alpha1.Group, ref))
 	}
-	template := &v1alpha1.KarpenterMachineTemplate{}
-	if err := c.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: ref.Name}, template); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s does not exist", ref.Name))
-		}
-		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", ref.Name, err)
+	template, err := c.clusters.Template(ctx, ref.Name)
+	if err == nil && template == nil {
+		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s does not exist", ref.Name))
 	}
-	return template, nil
+	return template, err
 }
 
 func (c *CloudProvider) machines(ctx context.Context, reader client.Reader, opts ...client.ListOption) ([]clusterv1.Machine, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
@@ -33,6 +34,9 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 	bases := Bases{ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 		return reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
 	}}
+	if pattern.Pending(template) {
+		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: the MachineDeployment in spec.template.from was not read yet: see condition %s", template.Name, v1alpha1.ConditionFromReady)
+	}
 	var err error
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
 		if bases.Infrastructure, err = reference.Get(ctx, clusters.Management.GetClient(), *ref, clusters.Cluster.Namespace); err != nil {
@@ -50,6 +54,16 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 	return bases, nil
 }
 
+// originOf returns the part of a copy's name that shows what it was copied from. For a template that
+// follows a MachineDeployment, that is the MachineDeployment: a topology gives templates new names
+// also if their content stays the same.
+func (g *Generator) originOf(base *unstructured.Unstructured) string {
+	if from := g.template.Status.From; g.template.Spec.Template.From != nil && from != nil {
+		return from.MachineDeployment
+	}
+	return base.GetName()
+}
+
 // copyOf returns a template with the base's kind and another spec, like those of Cluster
 // API's topology controller (exp/topology/desiredstate/desired_state.go,
 // templateToTemplate). It has only those annotations of the base that Cluster API reads
@@ -62,7 +76,7 @@ func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(g.cluster.Namespace)
-	object.SetName(nameOf(hash, g.template.Name, base.GetName()))
+	object.SetName(nameOf(hash, g.template.Name, g.originOf(base)))
 	object.SetLabels(scalable.GeneratedLabels(g.cluster, g.template.Name))
 	object.SetAnnotations(CopiedAnnotations(map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),

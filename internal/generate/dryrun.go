@@ -96,7 +96,7 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 		// These conditions show why; what was found before stays.
 		return Result{Invalid: template.Status.InvalidOfferings, Hash: template.Status.AcceptedHash}, 0, nil
 	}
-	revision := fmt.Sprintf("%s/%d/%s/%s/%+v", template.UID, template.Generation, versionOf(bases.Infrastructure), versionOf(bases.Bootstrap), bases.ControlPlane)
+	revision := fmt.Sprintf("%s/%d/%s/%s/%s/%+v", template.UID, template.Generation, template.FromHash(), versionOf(bases.Infrastructure), versionOf(bases.Bootstrap), bases.ControlPlane)
 	known := examined{}
 	if last, ok := e.examined.Load(template.Name); ok {
 		known = last.(examined)

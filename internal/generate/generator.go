@@ -202,7 +202,9 @@ func (g *Generator) machine() clusterv1.MachineSpec {
 	return machine
 }
 
-// templateOf returns a base, or a copy of it if patches change it for the offering.
+// templateOf returns a base, or a copy of it if patches change it for the offering. It always copies
+// the bases of a template that follows a MachineDeployment: Cluster API's topology deletes them when
+// that MachineDeployment no longer uses them (core/reconcilers/topology/machineset).
 func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Variables, arguments ...argument) (*unstructured.Unstructured, error) {
 	operations, err := g.patches.Render(target, variables)
 	if err != nil {
@@ -226,7 +228,7 @@ func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Vari
 			return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w, %s %s", g.template.Name, err, b.object.GetKind(), b.object.GetName())
 		}
 	}
-	if !reflect.DeepEqual(spec, b.object.Object["spec"]) {
+	if g.template.Spec.Template.From != nil || !reflect.DeepEqual(spec, b.object.Object["spec"]) {
 		object = g.copyOf(b.object, spec)
 	}
 	b.copies[key] = object

@@ -116,3 +116,33 @@ func TestPatchesFailForOneOffering(t *testing.T) {
 		t.Errorf("an offering for which the patch is not enabled fails, too: %v", err)
 	}
 }
+
+// A template that follows a MachineDeployment gets copies of all bases, because a topology deletes its
+// own. If the topology only gives them other names, the same objects are generated.
+func TestFollowedBasesAreCopied(t *testing.T) {
+	follow := func(base string) *Generated {
+		t.Helper()
+		template := fixture.Template()
+		machine := &template.Spec.Template
+		machine.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
+		machine.Spec.Bootstrap.ConfigRef.Name, machine.Spec.InfrastructureRef.Name = base, base
+		template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "prod-md-0-x7k2p", Spec: machine.Spec, Hash: base}
+		generated, err := generate(template, fixture.Spot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return generated
+	}
+	before, after := follow("prod-md-0-a"), follow("prod-md-0-b")
+	if len(before.Objects) != 2 {
+		t.Fatalf("got %d copies, want that of the infrastructure and that of the bootstrap", len(before.Objects))
+	}
+	for _, ref := range before.Resource.References() {
+		if !strings.HasPrefix(ref.Name, "general-prod-md-0-x7k2p-") {
+			t.Errorf("the MachineDeployment refers to %s %s, want a copy", ref.Kind, ref.Name)
+		}
+	}
+	if before.Resource.GetName() != after.Resource.GetName() || before.Hashes != after.Hashes {
+		t.Errorf("got %s with %v and %s with %v, want the same", before.Resource.GetName(), before.Hashes, after.Resource.GetName(), after.Hashes)
+	}
+}

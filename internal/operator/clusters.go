@@ -21,6 +21,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // Clusters has the clients of both clusters, and the served Cluster.
@@ -110,7 +111,8 @@ func IsTemplate(ref *karpv1.NodeClassReference) bool {
 }
 
 // Template returns the KarpenterMachineTemplate with a name from the cache of the workload
-// cluster; nil if it does not exist.
+// cluster, with what it takes from the MachineDeployment that it follows (see package
+// pattern); nil if it does not exist.
 func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	if err := c.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, template); err != nil {
@@ -119,5 +121,6 @@ func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.Karpent
 		}
 		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
 	}
+	pattern.Resolve(template)
 	return template, nil
 }

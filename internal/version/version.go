@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // maxSkew is by how many minor versions a kubelet can be older than the API server
@@ -36,40 +37,68 @@ type Version struct {
 	Reason string
 	// Message describes which version is used and why, if there is no Problem.
 	Message string
-	// Changing is what still happens to the version of the control plane; empty if it is done.
-	// Until then Cluster API creates no Machines, and no Node is replaced.
+	// Changing is what still happens to the version of the control plane, or to that of the
+	// MachineDeployment that the template follows; empty if it is done. Until then Cluster API
+	// creates no Machines, and no Node is replaced.
 	Changing string
 }
 
 // Of returns the version of a template's new Machines, and whether Cluster API would create them.
 // The bootstrap template can be nil. It can have Cluster API's annotation that skips checks.
 func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane) Version {
-	given := template.Spec.Template.Spec.Version
-	v := Version{Name: given, Changing: controlPlane.Changing()}
-	switch {
-	case given != "" && controlPlane.Version == "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
-	case given != "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets", given)
-	case controlPlane.Version == "" && usesKubeadm(template):
-		v.Reason, v.Problem = v1alpha1.ReasonVersionMissing, "spec.template.spec.version is not set and the control plane reports no version, but KubeadmConfigTemplates need one to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3"
-		return v
-	case controlPlane.Version == "":
-		v.Reason, v.Message = v1alpha1.ReasonVersionUnknown, "Machines get no version: spec.template.spec.version is not set, and the control plane reports none"
-		return v
-	default:
-		v.Name = canonical(controlPlane.Version)
-		v.Reason, v.Message = v1alpha1.ReasonVersionOfControlPlane, fmt.Sprintf("Machines get version %s, which is that of %s", v.Name, controlPlane.Name)
-	}
-	if v.Changing != "" {
+	v := chosen(template, controlPlane)
+	if v.Changing = changing(template, controlPlane); v.Changing != "" {
 		v.Message += "; no Node is replaced until that is done: " + v.Changing
+		if inTopology(template, controlPlane) {
+			return v // the topology gives the MachineDeployment the version that fits, and NodeClaims wait until then
+		}
 	}
-	if controlPlane.Version != "" {
+	if v.Problem == "" && controlPlane.Version != "" {
 		if problem := skew(template, v.Name, controlPlane, Skipped(template, bootstrap)); problem != "" {
 			v.Reason, v.Problem = v1alpha1.ReasonVersionSkew, problem
 		}
 	}
 	return v
+}
+
+// chosen returns the version of a template's new Machines, whatever Cluster API allows.
+func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) Version {
+	given, v := template.Spec.Template.Spec.Version, Version{}
+	switch followed := pattern.VersionOf(template); {
+	case followed != nil:
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed.MachineDeployment)
+	case given != "" && controlPlane.Version == "":
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
+	case given != "":
+		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets", given)
+	case controlPlane.Version == "" && usesKubeadm(template):
+		v.Reason, v.Problem = v1alpha1.ReasonVersionMissing, "spec.template.spec.version is not set and the control plane reports no version, but KubeadmConfigTemplates need one to generate bootstrap data: set the Kubernetes version of the Machines, such as v1.36.3"
+	case controlPlane.Version == "":
+		v.Reason, v.Message = v1alpha1.ReasonVersionUnknown, "Machines get no version: spec.template.spec.version is not set, and the control plane reports none"
+	default:
+		v.Name = canonical(controlPlane.Version)
+		v.Reason, v.Message = v1alpha1.ReasonVersionOfControlPlane, fmt.Sprintf("Machines get version %s, which is that of %s", v.Name, controlPlane.Name)
+	}
+	return v
+}
+
+// changing returns what still happens to the version of the control plane, or to that of the
+// MachineDeployment that a template follows; empty if it is done.
+func changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) string {
+	if changing := controlPlane.Changing(); changing != "" {
+		return changing
+	}
+	if given := template.Spec.Template.Spec.Version; inTopology(template, controlPlane) && given != controlPlane.Version {
+		return fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", template.Status.From.MachineDeployment, given, controlPlane.Topology)
+	}
+	return ""
+}
+
+// inTopology reports whether the version of a template's Machines is that of a MachineDeployment which
+// the topology of the Cluster upgrades.
+func inTopology(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) bool {
+	followed := pattern.VersionOf(template)
+	return followed != nil && followed.MachineDeploymentTopology != "" && controlPlane.Topology != "" && controlPlane.Version != ""
 }
 
 // canonical returns a version in the form that the webhook of MachineDeployments requires. Control
@@ -115,6 +144,9 @@ func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane
 	if problem == "" {
 		return ""
 	}
+	if followed := pattern.VersionOf(template); followed != nil {
+		return fmt.Sprintf("%s: change the version of MachineDeployment %s, or set spec.template.spec.version to %s", problem, followed.MachineDeployment, controlPlane.Version)
+	}
 	return fmt.Sprintf("%s: remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s", problem, controlPlane.Version)
 }
 
@@ -148,6 +180,6 @@ func policy(name string, wanted, has semver.Version, controlPlane ControlPlane) 
 func usesKubeadm(template *v1alpha1.KarpenterMachineTemplate) bool {
 	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	discovery := template.Spec.Discovery
-	generates := len(template.Spec.InstanceTypes) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
+	generates := len(template.Spec.InstanceTypes) > 0 || len(template.Spec.CatalogRefs) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
 	return generates && schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind} == KubeadmTemplate
 }

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // templateWith returns a template with a version and a kind of bootstrap templates.
@@ -35,6 +37,8 @@ func TestOf(t *testing.T) {
 	const kubeadm, other = "KubeadmConfigTemplate", "RKE2ConfigTemplate"
 	for name, tc := range map[string]struct {
 		given        string
+		followed     string // the version of the MachineDeployment that the template follows
+		unowned      bool   // it is not part of the topology
 		bootstrap    string
 		controlPlane ControlPlane
 		skip         string
@@ -88,11 +92,34 @@ func TestOf(t *testing.T) {
 			want: "v1.37.0", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "does not report a version yet"},
 		"before an upgrade of the topology": {bootstrap: kubeadm, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.37.0"),
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "on the way to version v1.37.0"},
+		"that of a MachineDeployment": {followed: "v1.36.2", bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.3"),
+			want: "v1.36.2", reason: v1alpha1.ReasonVersionOfMachineDeployment},
+		"that of a MachineDeployment, and a control plane without a version": {followed: "v1.36.2", bootstrap: kubeadm, controlPlane: withTopology(at(""), "v1.36.3"),
+			want: "v1.36.2", reason: v1alpha1.ReasonVersionOfMachineDeployment},
+		"its own, and not that of a MachineDeployment": {given: "v1.36.3", followed: "v1.36.2", bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.3"),
+			want: "v1.36.3", reason: v1alpha1.ReasonVersionSet},
+		"a MachineDeployment of an older minor version, with kubeadm": {followed: "v1.35.9", bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.3"),
+			want: "v1.35.9", reason: v1alpha1.ReasonVersionSkew, problem: "change the version of MachineDeployment md-0"},
+		"a MachineDeployment that its topology does not upgrade": {followed: "v1.36.2", unowned: true, bootstrap: other, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.36.3"),
+			want: "v1.36.2", reason: v1alpha1.ReasonVersionSkew, problem: "change the version of MachineDeployment md-0, or set spec.template.spec.version to v1.36.3"},
+		"a MachineDeployment of a topology": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.36.3"),
+			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment},
+		"a MachineDeployment before its topology upgrades the control plane": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.37.0"),
+			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment, changing: "on the way to version v1.37.0"},
+		"a MachineDeployment while its topology upgrades the control plane": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.37.0", "v1.36.3"), "v1.37.0"),
+			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment, changing: "from v1.36.3 to v1.37.0"},
+		"a MachineDeployment after its topology has upgraded the control plane": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.37.0", "v1.37.0"), "v1.37.0"),
+			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment, changing: "MachineDeployment md-0 is at v1.36.3 on the way to version v1.37.0"},
 		"a control plane that runs a newer version": {bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.4"),
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfControlPlane},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := templateWith(tc.given, tc.bootstrap)
+			if tc.followed != "" {
+				template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "md-0"}
+				template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "md-0", MachineDeploymentTopology: lo.Ternary(tc.unowned, "", "md-0"), Spec: v1alpha1.MachineTemplateSpec{Version: tc.followed}}
+				pattern.Resolve(template)
+			}
 			if tc.pools {
 				template.Spec.ScalableResource.Kind = v1alpha1.ScalableResourceKindMachinePool
 			}

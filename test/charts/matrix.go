@@ -22,11 +22,27 @@ func Matrix() map[string]Values {
 		"one cluster":                  {},
 		"one cluster, all":             all(Values{}),
 		"one cluster, least":           least(),
+		"one cluster, defaults":        {"defaults": Defaults()},
 		"workload cluster, existing":   {"placement": "WorkloadCluster", "managementCluster": existing},
 		"workload cluster, generated":  {"placement": "WorkloadCluster", "managementCluster": generated},
 		"workload cluster, all":        all(Values{"placement": "WorkloadCluster", "managementCluster": generated}),
 		"management cluster":           {"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "default"}},
 		"management cluster, existing": {"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "default"}, "serviceAccount": Values{"create": false, "name": "mine"}},
+	}
+}
+
+// Defaults returns values for a template that follows a MachineDeployment of a topology, and its NodePool.
+func Defaults() Values {
+	return Values{
+		"enabled": true, "name": "general", "from": Values{"machineDeploymentTopology": "md-0"},
+		"catalogRefs": []Values{{"name": "aws-us-east-1"}},
+		"template":    Values{"maxMachines": 100, "template": Values{"metadata": Values{"labels": Values{"team": "platform"}}}},
+		"nodePool": Values{
+			"limits": Values{"cpu": "1000"},
+			"template": Values{"spec": Values{"requirements": []Values{
+				{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{"spot"}},
+			}}},
+		},
 	}
 }
 

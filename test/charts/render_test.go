@@ -14,6 +14,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 func TestMain(m *testing.M) {
@@ -95,6 +98,8 @@ func checkKinds(t *testing.T, from objects) {
 		"ClusterRole":              func() { decode[rbacv1.ClusterRole](t, from, "ClusterRole") },
 		"ClusterRoleBinding":       func() { decode[rbacv1.ClusterRoleBinding](t, from, "ClusterRoleBinding") },
 		"CustomResourceDefinition": func() { decode[apiextensionsv1.CustomResourceDefinition](t, from, "CustomResourceDefinition") },
+		"KarpenterMachineTemplate": func() { decode[v1alpha1.KarpenterMachineTemplate](t, from, "KarpenterMachineTemplate") },
+		"NodePool":                 func() { decode[karpv1.NodePool](t, from, "NodePool") },
 		"Deployment":               func() { decode[appsv1.Deployment](t, from, "Deployment") },
 		"NetworkPolicy":            func() { decode[networkingv1.NetworkPolicy](t, from, "NetworkPolicy") },
 		"PodDisruptionBudget":      func() { decode[policyv1.PodDisruptionBudget](t, from, "PodDisruptionBudget") },

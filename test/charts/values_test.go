@@ -60,7 +60,11 @@ func TestWrongValues(t *testing.T) {
 		"variable that is a value": {values: controller("env", []Values{{"name": "CLUSTER_NAME", "value": "x"}}), want: []string{"controller.env has CLUSTER_NAME, which another value of the chart sets"}},
 		"variable of a placement":  {values: controller("env", []Values{{"name": "CLUSTER_API_KUBECONFIG", "value": "x"}}), want: []string{"controller.env has CLUSTER_API_KUBECONFIG"}},
 		"gate that needs another":  {values: settings("featureGates", Values{"terminateFirstRepair": true}), want: []string{"settings.featureGates.terminateFirstRepair requires settings.featureGates.nodeRepair"}},
-		"more than one, all named": {values: Values{"managementCluster": Values{"token": "t"}, "serviceAccount": Values{"create": false}}, want: []string{"managementCluster.token", "serviceAccount.name"}},
+		"name of defaults":         {values: Values{"defaults": Values{"name": "My Pool"}}, want: []string{"at '/defaults/name': 'My Pool' does not match"}},
+		"defaults of nothing": {values: Values{"defaults": Values{"enabled": true}}, want: []string{
+			"defaults.enabled requires defaults.from, such as {machineDeploymentTopology: md-0}", "defaults.enabled requires instance types: set defaults.catalogRefs"}},
+		"defaults without operator": {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "c"}, "defaults": Defaults()}, want: []string{"defaults.enabled is set, but placement ManagementCluster"}},
+		"more than one, all named":  {values: Values{"managementCluster": Values{"token": "t"}, "serviceAccount": Values{"create": false}}, want: []string{"managementCluster.token", "serviceAccount.name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chart := tc.chart

@@ -89,7 +89,7 @@ func TemplateChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isTemplate := e.ObjectOld.(*v1alpha1.KarpenterMachineTemplate)
 		after, isStill := e.ObjectNew.(*v1alpha1.KarpenterMachineTemplate)
-		return isTemplate && isStill && before.Status.Version != after.Status.Version
+		return isTemplate && isStill && (before.Status.Version != after.Status.Version || before.FromHash() != after.FromHash())
 	}})
 }
 

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 func TestClusterChanged(t *testing.T) {
@@ -34,5 +36,32 @@ func TestClusterChanged(t *testing.T) {
 	}
 	if !ClusterChanged().Create(event.CreateEvent{Object: &clusterv1.Cluster{}}) || !ClusterChanged().Delete(event.DeleteEvent{Object: &clusterv1.Cluster{}}) {
 		t.Error("the event of a Cluster that is created or deleted is dropped")
+	}
+}
+
+func TestTemplateChanged(t *testing.T) {
+	follower := func() *v1alpha1.KarpenterMachineTemplate {
+		template := &v1alpha1.KarpenterMachineTemplate{}
+		template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "workers"}
+		template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "workers", Hash: "a"}
+		return template
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplate)
+		want   bool
+	}{
+		"its spec":                            {func(t *v1alpha1.KarpenterMachineTemplate) { t.Generation++ }, true},
+		"its version":                         {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Version = "v1.36.3" }, true},
+		"what it takes":                       {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.From.Hash = "b" }, true},
+		"the name of what it takes that from": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.From.MachineDeployment = "others" }, false},
+		"its Machines":                        {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Machines++ }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := follower()
+			tc.change(after)
+			if got := TemplateChanged().Update(event.UpdateEvent{ObjectOld: follower(), ObjectNew: after}); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
 	}
 }

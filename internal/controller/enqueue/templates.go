@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -74,6 +76,14 @@ func (t *Templates) OfResource(ctx context.Context, object client.Object) []stri
 	}
 	return t.names(ctx, func(template *v1alpha1.KarpenterMachineTemplate) bool {
 		return template.Name == name || template.Spec.Discovery != nil && template.Spec.Discovery.MachineDeployments != nil
+	})
+}
+
+// OfPattern returns the templates that follow a MachineDeployment.
+func (t *Templates) OfPattern(ctx context.Context, object client.Object) []string {
+	deployment, isDeployment := object.(*clusterv1.MachineDeployment)
+	return t.names(ctx, func(template *v1alpha1.KarpenterMachineTemplate) bool {
+		return isDeployment && pattern.Named(template, deployment)
 	})
 }
 

@@ -50,3 +50,24 @@ func TestTemplatesOfReferencedObjects(t *testing.T) {
 		})
 	}
 }
+
+// Events of a MachineDeployment concern the templates that follow it.
+func TestTemplatesOfPattern(t *testing.T) {
+	follower := func(name string, from *v1alpha1.MachineTemplateSource) *v1alpha1.KarpenterMachineTemplate {
+		template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		template.Spec.Template.From = from
+		return template
+	}
+	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
+		follower("by-name", &v1alpha1.MachineTemplateSource{MachineDeployment: "served-md-0-x7k2p"}),
+		follower("by-entry", &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}),
+		follower("other", &v1alpha1.MachineTemplateSource{MachineDeployment: "md-0"}),
+		follower("none", nil)).Build()
+	templates := NewTemplates(&operator.Clusters{Workload: fixture.Cluster{Client: workload}})
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "served-md-0-x7k2p", Labels: map[string]string{
+		clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterTopologyMachineDeploymentNameLabel: "md-0",
+	}}}
+	if diff := cmp.Diff([]string{"by-entry", "by-name"}, templates.OfPattern(t.Context(), deployment)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -57,8 +56,7 @@ func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock 
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	management := r.clusters.Management.GetCache()
 	b := ctrl.NewControllerManagedBy(mgr).Named("capi.generatedcopy").
-		// The status of a template has nothing that copies depend on.
-		For(&v1alpha1.KarpenterMachineTemplate{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+		For(&v1alpha1.KarpenterMachineTemplate{}, builder.WithPredicates(enqueue.TemplateChanged()))
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.OfResource)))
 	}

@@ -87,7 +87,7 @@ func templateChanged() predicate.Predicate {
 		conditions := template.StatusConditions(status.WithObservedOnly()) // events share objects with the cache
 		ready, version := lo.FromPtr(conditions.Get(status.ConditionReady)), lo.FromPtr(conditions.Get(v1alpha1.ConditionVersionReady))
 		return [...]any{
-			ready.IsTrue(), ready.ObservedGeneration, template.Generation, template.Status.AcceptedHash, template.Status.Version,
+			ready.IsTrue(), ready.ObservedGeneration, template.Generation, template.FromHash(), template.Status.AcceptedHash, template.Status.Version,
 			conditions.Get(v1alpha1.ConditionMachinesProgressing).IsFalse(), version.Message,
 		}
 	}

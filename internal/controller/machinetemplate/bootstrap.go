@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -14,6 +15,10 @@ import (
 // read Secrets. Cluster API does not read it either.
 func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
+	if pattern.Pending(template) {
+		conditions.SetUnknownWithReason(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
+		return nil
+	}
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
 		problem, err := r.resolve(ctx, ref, scalable.KindOf(template.Spec.ScalableResource), scalable.IsTemplate)
 		if err != nil {

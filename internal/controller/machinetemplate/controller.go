@@ -31,6 +31,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -74,6 +75,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
+		// The window gives the cache time to have the templates that a changed MachineDeployment names.
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -111,6 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	stored := template.DeepCopy()
 	examineAgain, setErr := r.setStatus(ctx, template)
+	stored.Spec = template.Spec // setStatus resolves it
 	patchErr := r.patchStatus(ctx, template, stored)
 	if err := errors.Join(setErr, patchErr); err != nil {
 		return reconcile.Result{}, err
@@ -126,14 +130,18 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	defer cancel()
 	var examineAgain time.Duration
 	var errs []error
+	before := template.Status.From
 	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
 		r.setDeletable,
 		r.setClusterReady,
+		r.setFromReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
 		r.setVersionReady,
 		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (err error) {
-			examineAgain, err = r.setInstanceTypesReady(ctx, template)
+			if examineAgain, err = r.setInstanceTypesReady(ctx, template); err != nil {
+				template.Status.From = before // what is taken takes effect when it is examined
+			}
 			return err
 		},
 		r.setOfferingsAvailable,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -32,6 +33,10 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 		if instanceType.InfrastructureRef != nil {
 			references = append(references, reference{fmt.Sprintf("spec.instanceTypes[%d].infrastructureRef", i), *instanceType.InfrastructureRef})
 		}
+	}
+	if len(references) == 0 && pattern.Pending(template) {
+		conditions.SetUnknownWithReason(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
+		return nil
 	}
 	if len(references) == 0 && template.Spec.Discovery == nil {
 		conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing,

@@ -20,7 +20,7 @@ func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMac
 	var reason string
 	var messages []string
 	dependents := []string{
-		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady,
+		v1alpha1.ConditionClusterReady, v1alpha1.ConditionFromReady, v1alpha1.ConditionInfrastructureReady,
 		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
 	}
 	if !template.DeletionTimestamp.IsZero() {

@@ -11,15 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // setInPlace sets on a generated resource what its template describes now and what replaces no Machine
 // (see generate.InPlace), so a user can change what the resource does even while it cannot create
 // Machines. It returns true if it has written: the event of that triggers the next reconcile. A
-// resource whose template no longer exists, or whose Cluster is being deleted, stays as it is.
+// resource whose template no longer exists or was not resolved yet, or whose Cluster is being deleted,
+// stays as it is.
 func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
-	if snap.Template == nil || snap.ClusterDeleting {
+	if snap.Template == nil || snap.ClusterDeleting || pattern.Pending(snap.Template) {
 		return false, nil
 	}
 	resource := snap.Resource

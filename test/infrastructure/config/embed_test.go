@@ -4,6 +4,7 @@ package config
 
 import (
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,14 +44,16 @@ func TestCRDs(t *testing.T) {
 			t.Errorf("%s: %d versions, want one", file, len(crd.Spec.Versions))
 			continue
 		}
-		// Only a template of machine pools has no status.
+		// Of the templates, only that of machines has a status.
 		hasStatus := crd.Spec.Versions[0].Subresources != nil && crd.Spec.Versions[0].Subresources.Status != nil
-		if hasStatus != (crd.Spec.Names.Kind != "SimulatedMachinePoolTemplate") {
+		if kind := crd.Spec.Names.Kind; hasStatus != (kind == "SimulatedMachineTemplate" || !strings.HasSuffix(kind, "Template")) {
 			t.Errorf("%s: status subresource = %t", file, hasStatus)
 		}
 	}
 	want := map[string]bool{
-		"SimulatedCluster": true, "SimulatedControlPlane": true,
+		"SimulatedCluster": true, "SimulatedClusterTemplate": true,
+		"SimulatedControlPlane": true, "SimulatedControlPlaneTemplate": true,
+		"SimulatedConfig": true, "SimulatedConfigTemplate": true,
 		"SimulatedMachine": true, "SimulatedMachineTemplate": true,
 		"SimulatedMachinePool": true, "SimulatedMachinePoolTemplate": true,
 	}

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -50,6 +51,24 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		obj.Status.Version = cmp.Or(obj.Spec.RunningVersion, obj.Spec.Version)
 		setCondition(obj, r.clock.Now(), metav1.Condition{
 			Type: clusterv1.AvailableCondition, Status: metav1.ConditionTrue, Reason: clusterv1.AvailableReason,
+		})
+	})
+}
+
+// configReconciler reports the bootstrap data of a SimulatedConfig as created.
+type configReconciler struct {
+	client.Client
+	clock clock.PassiveClock
+}
+
+// Reconcile fills the status of one SimulatedConfig.
+func (r *configReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := &bootstrapv1.SimulatedConfig{}
+	return reconcileStatus(ctx, r.Client, r.clock, req, obj, func() {
+		obj.Status.Initialization.DataSecretCreated = ptr.To(true)
+		obj.Status.DataSecretName = obj.Spec.DataSecretName
+		setCondition(obj, r.clock.Now(), metav1.Condition{
+			Type: clusterv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.ReadyReason,
 		})
 	})
 }

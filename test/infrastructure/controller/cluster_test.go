@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	bootstrapv1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -68,6 +69,16 @@ func TestSimulatedControlPlane(t *testing.T) {
 		t.Errorf("status = %+v, want initialized and externally managed", obj.Status)
 	}
 	wantCondition(t, obj, clusterv1.AvailableCondition, metav1.ConditionTrue)
+}
+
+func TestSimulatedConfig(t *testing.T) {
+	obj := &bootstrapv1.SimulatedConfig{ObjectMeta: inCluster("c"), Spec: bootstrapv1.SimulatedConfigSpec{DataSecretName: "bootstrap"}}
+	w := newWorld(t, cluster(), obj)
+	run(t, w, &configReconciler{Client: w.counted(w.management), clock: w.clock}, obj, 1)
+	if !ptr.Deref(obj.Status.Initialization.DataSecretCreated, false) || obj.Status.DataSecretName != "bootstrap" {
+		t.Errorf("status = %+v, want the data in the Secret of the spec", obj.Status)
+	}
+	wantCondition(t, obj, clusterv1.ReadyCondition, metav1.ConditionTrue)
 }
 
 // If the version in the status is lower, Cluster API concludes that the control plane is being upgraded.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	bootstrapv1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -41,7 +42,7 @@ type Options struct {
 
 // AddToScheme adds all kinds that the provider reads and writes in the management cluster.
 func AddToScheme(scheme *runtime.Scheme) error {
-	return errors.Join(infrav1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
+	return errors.Join(infrav1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), bootstrapv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme))
 }
 
 // SetupWithManager adds the provider's controllers to a manager of the management cluster, whose scheme must have the
@@ -54,6 +55,7 @@ func SetupWithManager(mgr ctrl.Manager, workload client.Client, opts Options) er
 	return errors.Join(
 		setupCluster(mgr, opts),
 		setupControlPlane(mgr, opts),
+		setupConfig(mgr, opts),
 		setupMachineTemplate(mgr, opts),
 		setupMachine(mgr, workload, opts),
 		setupMachinePool(mgr, opts),
@@ -86,6 +88,13 @@ func setupControlPlane(mgr ctrl.Manager, opts Options) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toControlPlane), clusterChanges()).
 		WithOptions(controllerOptions(opts)).
 		Complete(&controlPlaneReconciler{Client: mgr.GetClient(), clock: opts.Clock})
+}
+
+func setupConfig(mgr ctrl.Manager, opts Options) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("simulatedconfig").For(&bootstrapv1.SimulatedConfig{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster(mgr, func() client.ObjectList { return &bootstrapv1.SimulatedConfigList{} })), clusterChanges()).
+		WithOptions(controllerOptions(opts)).
+		Complete(&configReconciler{Client: mgr.GetClient(), clock: opts.Clock})
 }
 
 func setupMachineTemplate(mgr ctrl.Manager, opts Options) error {

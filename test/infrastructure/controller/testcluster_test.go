@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	bootstrapv1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/bootstrap/v1alpha1"
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 )
@@ -67,7 +68,7 @@ func newWorld(t *testing.T, objects ...client.Object) *testCluster {
 	w.management = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithObjects(objects...).
 		WithStatusSubresource(&infrav1.SimulatedMachine{}, &infrav1.SimulatedCluster{}, &infrav1.SimulatedMachineTemplate{},
 			&infrav1.SimulatedMachinePool{},
-			&controlplanev1.SimulatedControlPlane{}, &clusterv1.Cluster{}, &clusterv1.Machine{}).Build()
+			&controlplanev1.SimulatedControlPlane{}, &bootstrapv1.SimulatedConfig{}, &clusterv1.Cluster{}, &clusterv1.Machine{}).Build()
 	w.workload = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithStatusSubresource(&corev1.Node{}).Build()
 	return w
 }

@@ -23,7 +23,7 @@ import (
 const clusterTimeout = 60 * time.Second
 
 // clusterObjects are the Cluster and everything that it needs.
-func (s *Stack) clusterObjects() ([]client.Object, error) {
+func (s *Stack) clusterObjects(topology bool) ([]client.Object, error) {
 	kubeconfig, err := os.ReadFile(s.Kubeconfig())
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *Stack) clusterObjects() ([]client.Object, error) {
 			Name: name, Namespace: ClusterNamespace, Labels: map[string]string{clusterv1.ClusterNameLabel: ClusterName},
 		}
 	}
-	return []client.Object{
+	secrets := []client.Object{
 		// Cluster API reaches the workload cluster with it.
 		&corev1.Secret{
 			ObjectMeta: objectMeta(ClusterName + "-kubeconfig"),
@@ -51,6 +51,11 @@ func (s *Stack) clusterObjects() ([]client.Object, error) {
 			Type:       clusterv1.ClusterSecretType,
 			Data:       map[string][]byte{"value": []byte("#cloud-config\n"), "format": []byte("cloud-config")},
 		},
+	}
+	if topology {
+		return append(secrets, classObjects(objectMeta(ClusterName), endpoint)...), nil
+	}
+	return append(secrets,
 		&infrav1.SimulatedCluster{
 			ObjectMeta: objectMeta(ClusterName),
 			Spec:       infrav1.SimulatedClusterSpec{ControlPlaneEndpoint: endpoint},
@@ -70,12 +75,12 @@ func (s *Stack) clusterObjects() ([]client.Object, error) {
 				},
 			},
 		},
-	}, nil
+	), nil
 }
 
 // createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.
-func (s *Stack) createCluster(ctx context.Context) error {
-	objects, err := s.clusterObjects()
+func (s *Stack) createCluster(ctx context.Context, topology bool) error {
+	objects, err := s.clusterObjects(topology)
 	if err != nil {
 		return err
 	}

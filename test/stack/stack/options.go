@@ -18,6 +18,13 @@ const (
 	BootstrapSecretName = "bootstrap"
 )
 
+// The topology of the Cluster with Options.Topology.
+const (
+	ClusterClassName          = "demo"
+	TopologyVersion           = "v1.36.0"
+	TopologyMachineDeployment = "md-0"
+)
+
 // Options configure what Up starts. Only Dir is required.
 type Options struct {
 	// Dir is the state folder. Up creates it if it does not exist.
@@ -32,6 +39,10 @@ type Options struct {
 	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack
+
+	// Topology makes the Cluster one of a ClusterClass, whose topology has the version TopologyVersion and the
+	// MachineDeployment TopologyMachineDeployment without replicas. Cluster API's topology controllers run.
+	Topology bool
 
 	// WithoutOperator does not start the operator, so that it can be run in another way, such as in a debugger.
 	WithoutOperator bool

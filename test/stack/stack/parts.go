@@ -161,6 +161,7 @@ func (b *builder) startClusterAPI(ctx context.Context) error {
 		"--insecure-diagnostics=true",
 		// The defaults protect a real API server.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
+		fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology),
 		"--clustercache-client-qps=1000", "--clustercache-client-burst=2000",
 	))
 }

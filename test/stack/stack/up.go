@@ -130,7 +130,7 @@ func (b *builder) steps() []step {
 		{"simulated infrastructure", b.startInfrastructure},
 	}
 	if b.opts.Manages == nil {
-		steps = append(steps, step{"Cluster " + ClusterNamespace + "/" + ClusterName, b.createCluster})
+		steps = append(steps, step{"Cluster " + ClusterNamespace + "/" + ClusterName, func(ctx context.Context) error { return b.createCluster(ctx, b.opts.Topology) }})
 	}
 	return append(steps, step{lo.Ternary(b.opts.WithoutOperator, "operator (not started)", "operator"), b.startOperator})
 }

@@ -28,6 +28,7 @@ var (
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&SimulatedCluster{}, &SimulatedClusterList{},
+		&SimulatedClusterTemplate{}, &SimulatedClusterTemplateList{},
 		&SimulatedMachine{}, &SimulatedMachineList{},
 		&SimulatedMachineTemplate{}, &SimulatedMachineTemplateList{},
 		&SimulatedMachinePool{}, &SimulatedMachinePoolList{},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 contains the control plane kind of the simulated Cluster API provider.
+// Package v1alpha1 contains the control plane kinds of the simulated Cluster API provider.
 //
 // It follows the v1beta2 contract of Cluster API.
 //
@@ -15,18 +15,19 @@ import (
 )
 
 var (
-	// GroupVersion is the group and version of this package's kind.
+	// GroupVersion is the group and version of this package's kinds.
 	GroupVersion = schema.GroupVersion{Group: "controlplane.cluster.x-k8s.io", Version: "v1alpha1"}
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme adds this package's kind to a scheme.
+	// AddToScheme adds this package's kinds to a scheme.
 	AddToScheme = schemeBuilder.AddToScheme
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&SimulatedControlPlane{}, &SimulatedControlPlaneList{},
+		&SimulatedControlPlaneTemplate{}, &SimulatedControlPlaneTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
