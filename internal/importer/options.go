@@ -22,6 +22,22 @@ func (o *Options) check() error {
 	if err := o.checkPatterns(); err != nil {
 		return err
 	}
+	if err := o.checkNumbers(); err != nil {
+		return err
+	}
+	if q := o.EphemeralStorage; q != nil && q.Sign() <= 0 {
+		return fmt.Errorf("--ephemeral-storage %s is not more than 0", q)
+	}
+	if _, err := time.Parse(time.DateOnly, o.Date); o.Date != "" && err != nil {
+		return fmt.Errorf("--date %q is not a day such as 2026-11-20", o.Date)
+	}
+	if o.Currency != "" {
+		return checkCurrency("--currency", o.Currency)
+	}
+	return nil
+}
+
+func (o *Options) checkNumbers() error {
 	if a := o.MemoryAllowance; a != nil && (a.IsNegative() || a.GreaterThan(decimal.NewFromInt(maxAllowance))) {
 		return fmt.Errorf("--memory-allowance %s%% is not between 0%% and %d%%", a, maxAllowance)
 	}
@@ -32,15 +48,6 @@ func (o *Options) check() error {
 	}
 	if f := o.SpotFactor; f != nil && (f.IsNegative() || f.GreaterThan(maxSpotRatio)) {
 		return fmt.Errorf("--spot-factor %s is not between 0 and %s: expected a factor such as 0.35", f, maxSpotRatio)
-	}
-	if q := o.EphemeralStorage; q != nil && q.Sign() <= 0 {
-		return fmt.Errorf("--ephemeral-storage %s is not more than 0", q)
-	}
-	if _, err := time.Parse(time.DateOnly, o.Date); o.Date != "" && err != nil {
-		return fmt.Errorf("--date %q is not a day such as 2026-11-20", o.Date)
-	}
-	if o.Currency != "" {
-		return checkCurrency("--currency", o.Currency)
 	}
 	return nil
 }
