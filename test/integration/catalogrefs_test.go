@@ -62,7 +62,7 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 			listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, *wrong, *right)
 		})
 		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{own: true, "right/" + zone + "/on-demand": true}))
-		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypeCatalog catalogref", "(wrong)", "it has no price")
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypeCatalog "+f.name, "(wrong)", "it has no price")
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, listed)).To(Succeed())
 			g.Expect(listed.Status.InstanceTypes).To(BeEquivalentTo(2))
@@ -73,7 +73,7 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 
 		By("deleting it")
 		env.delete(ctx, listed)
-		f.waitCondition(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonReferenceNotFound, "InstanceTypeCatalog catalogref does not exist: create it")
+		f.waitCondition(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonReferenceNotFound, "InstanceTypeCatalog "+f.name+" does not exist: create it")
 		Expect(f.offerings(ctx)).To(Equal(map[string]bool{own: false}))
 		reason, err = env.cloudProvider().IsDrifted(ctx, claim)
 		Expect(err).NotTo(HaveOccurred())
