@@ -12,22 +12,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
 // taint keeps Pods away from a Node until Karpenter has registered it.
 var taint = karpv1.UnregisteredNoExecuteTaint.ToString()
 
-// checkKubelet checks that the arguments of a kubelet match the spec.kubelet of a template.
-func checkKubelet(t *testing.T, kubelet *v1alpha1.KubeletConfiguration, arguments map[string]string) {
+// checkKubelet checks that the arguments of a kubelet are what the operator plans with.
+func checkKubelet(t *testing.T, s *sample, m made, arguments map[string]string) {
 	t.Helper()
+	kubelet := catalog.KubeletOf(s.template.Spec.Kubelet, m.instanceType.Capacity)
 	if kubelet == nil || kubelet.MaxPods == nil {
-		t.Fatal("the sample has no spec.kubelet.maxPods")
+		t.Fatal("neither spec.kubelet.maxPods nor capacity.pods is set")
 	}
 	want := map[string]map[string]string{
 		"max-pods":        {strconv.Itoa(int(*kubelet.MaxPods)): ""},
@@ -47,7 +49,7 @@ func checkKubelet(t *testing.T, kubelet *v1alpha1.KubeletConfiguration, argument
 		got[name] = pairs(arguments[name])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the kubelet's arguments are not those of spec.kubelet (-want +got):\n%s", diff)
+		t.Errorf("the kubelet's arguments are not what the operator plans with (-want +got):\n%s", diff)
 	}
 }
 
@@ -55,6 +57,9 @@ func checkKubelet(t *testing.T, kubelet *v1alpha1.KubeletConfiguration, argument
 func pairs(value string) map[string]string {
 	result := map[string]string{}
 	for pair := range strings.SplitSeq(value, ",") {
+		if pair == "" {
+			continue
+		}
 		if i := strings.IndexAny(pair, "=<"); i >= 0 {
 			result[pair[:i]] = pair[i+1:]
 		} else {
@@ -101,28 +106,119 @@ func kubeadmArguments(t *testing.T, spec map[string]any) map[string]string {
 	return result
 }
 
-func TestRKE2(t *testing.T) {
-	s := apply(t, "rke2")
-	all, number := s.generate(t)
-	for _, m := range all {
-		taints, _, err := unstructured.NestedStringSlice(m.bootstrap, "agentConfig", "nodeTaints")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]string{taint}, taints); diff != "" {
-			t.Errorf("%s: nodeTaints (-want +got):\n%s", m, diff)
-		}
-		words, _, err := unstructured.NestedStringSlice(m.bootstrap, "agentConfig", "kubelet", "extraArgs")
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkKubelet(t, s.template.Spec.Kubelet, arguments(words))
-		if got := arguments(words)["cloud-provider"]; got != "external" {
-			t.Errorf("%s: the cloud provider of the base is now %q", m, got)
-		}
-		checkSize(t, m)
+// checkTaint checks the taints with which a Node registers.
+func checkTaint(t *testing.T, taints ...string) {
+	t.Helper()
+	if diff := cmp.Diff([]string{taint}, taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
 	}
-	counts.Print(t, "sample rke2: "+describe(number))
+}
+
+// rke2Arguments returns the kubelet's arguments in the spec of an RKE2Config.
+func rke2Arguments(t *testing.T, spec map[string]any) map[string]string {
+	t.Helper()
+	return rancherArguments(t, nested(t, spec, "agentConfig"), "kubelet", "extraArgs")
+}
+
+// k3sArguments returns the kubelet's arguments in the spec of a KThreesConfig.
+func k3sArguments(t *testing.T, spec map[string]any) map[string]string {
+	t.Helper()
+	return rancherArguments(t, nested(t, spec, "agentConfig"), "kubeletArgs")
+}
+
+// rancherArguments returns the kubelet's arguments at a path of the configuration of an agent.
+func rancherArguments(t *testing.T, agent map[string]any, path ...string) map[string]string {
+	t.Helper()
+	taints, _, err := unstructured.NestedStringSlice(agent, "nodeTaints")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkTaint(t, taints...)
+	words, _, err := unstructured.NestedStringSlice(agent, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := arguments(words)
+	if got := result["cloud-provider"]; got != "external" {
+		t.Errorf("the cloud provider of the base is now %q", got)
+	}
+	return result
+}
+
+// eksArguments returns the kubelet's arguments in the spec of an EKSConfig.
+func eksArguments(t *testing.T, spec map[string]any) map[string]string {
+	t.Helper()
+	result, found, err := unstructured.NestedStringMap(spec, "kubeletExtraArgs")
+	if err != nil || !found {
+		t.Fatalf("there is no kubeletExtraArgs: %v", err)
+	}
+	checkTaint(t, result["register-with-taints"])
+	if given, is := result["eviction-hard"]; is {
+		t.Errorf("eviction-hard is %s, but the image sets it", given)
+	}
+	// The image sets the thresholds (github.com/awslabs/amazon-eks-ami: bootstrap.sh).
+	result["eviction-hard"] = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%"
+	return result
+}
+
+// nodeadmArguments returns the configuration of the kubelet in the spec of a NodeadmConfig as
+// arguments.
+func nodeadmArguments(t *testing.T, spec map[string]any) map[string]string {
+	t.Helper()
+	return configured(t, nested(t, spec, "kubelet", "config"))
+}
+
+// talosArguments returns the configuration of the kubelet in the spec of a TalosConfig as arguments.
+func talosArguments(t *testing.T, spec map[string]any) map[string]string {
+	t.Helper()
+	patches, _, err := unstructured.NestedStringSlice(spec, "strategicPatches")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(patches) != 2 {
+		t.Fatalf("%d strategicPatches, want that of the base and that of the operator", len(patches))
+	}
+	config := map[string]any{}
+	if err := yaml.UnmarshalStrict([]byte(patches[1]), &config); err != nil {
+		t.Fatalf("%v in:\n%s", err, patches[1])
+	}
+	return configured(t, nested(t, config, "machine", "kubelet", "extraConfig"))
+}
+
+// kubeletConfiguration is the part of kubelet.config.k8s.io/v1beta1 that samples set.
+type kubeletConfiguration struct {
+	RegisterWithTaints []corev1.Taint    `json:"registerWithTaints"`
+	MaxPods            int32             `json:"maxPods"`
+	SystemReserved     map[string]string `json:"systemReserved"`
+	KubeReserved       map[string]string `json:"kubeReserved"`
+	EvictionHard       map[string]string `json:"evictionHard"`
+}
+
+// configured returns the configuration of a kubelet as its arguments. It must have the taint.
+func configured(t *testing.T, config map[string]any) map[string]string {
+	t.Helper()
+	c := kubeletConfiguration{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(config, &c, true); err != nil {
+		t.Fatalf("it is not the configuration of a kubelet: %v in %v", err, config)
+	}
+	var taints []string
+	for i := range c.RegisterWithTaints {
+		taints = append(taints, c.RegisterWithTaints[i].ToString())
+	}
+	checkTaint(t, taints...)
+	join := func(values map[string]string, separator string) string {
+		var list []string
+		for name, value := range values {
+			list = append(list, name+separator+value)
+		}
+		return strings.Join(list, ",")
+	}
+	return map[string]string{
+		"max-pods":        strconv.Itoa(int(c.MaxPods)),
+		"system-reserved": join(c.SystemReserved, "="),
+		"kube-reserved":   join(c.KubeReserved, "="),
+		"eviction-hard":   join(c.EvictionHard, "<"),
+	}
 }
 
 func TestCloudInit(t *testing.T) {
@@ -143,7 +239,9 @@ func TestCloudInit(t *testing.T) {
 	if got := arguments(words)["register-with-taints"]; got != taint {
 		t.Errorf("the kubelet registers with %q, want %q", got, taint)
 	}
-	checkKubelet(t, s.template.Spec.Kubelet, arguments(words))
+	for _, m := range all {
+		checkKubelet(t, s, m, arguments(words))
+	}
 	counts.Print(t, "sample cloud-init: "+describe(number))
 }
 

@@ -17,7 +17,10 @@ import (
 // Each offering of a sample is for one of its NodePools, and a pool for GPUs has no other
 // offerings.
 func TestNodePools(t *testing.T) {
-	for _, folder := range []string{"", "aws", "azure", "gcp", "vsphere", "rke2", "cloud-init", "aws-machinepool", "azure-machinepool"} {
+	for _, folder := range []string{
+		"", "aws", "azure", "gcp", "openstack", "vsphere", "metal3", "eks", "eks-al2", "rke2", "k3s", "talos", "cloud-init",
+		"aws-machinepool", "azure-machinepool",
+	} {
 		t.Run(folder, func(t *testing.T) {
 			s := &sample{objects: createAll(t, folder)}
 			template := &v1alpha1.KarpenterMachineTemplate{}

@@ -32,14 +32,23 @@ type provider struct {
 	arm64, gpu string
 	// noARM64 is whether the provider has no such machines.
 	noARM64 bool
+	// arguments returns the kubelet's arguments in the spec of a bootstrap configuration, which must
+	// have the taint; nil for kubeadm. Samples of other bootstrap kinds can have few instance types.
+	arguments func(*testing.T, map[string]any) map[string]string
 }
 
 func TestProviders(t *testing.T) {
 	for folder, want := range map[string]provider{
-		"aws":     {instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}},
-		"azure":   {instanceType: "vmSize", spot: "spotVMOptions", spotValue: map[string]any{"evictionPolicy": "Delete"}, arm64: "image"},
-		"gcp":     {instanceType: "instanceType", spot: "provisioningModel", spotValue: "Spot", arm64: "image", gpu: "onHostMaintenance"},
-		"vsphere": {gpu: "pciDevices", noARM64: true},
+		"aws":       {instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}},
+		"azure":     {instanceType: "vmSize", spot: "spotVMOptions", spotValue: map[string]any{"evictionPolicy": "Delete"}, arm64: "image"},
+		"gcp":       {instanceType: "instanceType", spot: "provisioningModel", spotValue: "Spot", arm64: "image", gpu: "onHostMaintenance"},
+		"openstack": {instanceType: "flavor", noARM64: true},
+		"vsphere":   {gpu: "pciDevices", noARM64: true},
+		"eks":       {instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}, gpu: "ami", arguments: nodeadmArguments},
+		"eks-al2":   {instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}, arguments: eksArguments},
+		"talos":     {instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}, arm64: "ami", arguments: talosArguments},
+		"rke2":      {noARM64: true, arguments: rke2Arguments},
+		"k3s":       {noARM64: true, arguments: k3sArguments},
 		"aws-machinepool": {machine: []string{"awsLaunchTemplate"},
 			instanceType: "instanceType", spot: "spotMarketOptions", spotValue: map[string]any{}},
 		"azure-machinepool": {machine: []string{"template"},
@@ -51,7 +60,9 @@ func TestProviders(t *testing.T) {
 			for _, m := range all {
 				t.Run(m.String(), func(t *testing.T) { checkMachine(t, s, want, m) })
 			}
-			checkBreadth(t, want, all)
+			if want.arguments == nil {
+				checkBreadth(t, want, all)
+			}
 			if !t.Failed() {
 				counts.Print(t, "sample "+folder+": "+describe(number))
 			}
@@ -89,7 +100,43 @@ func checkMachine(t *testing.T, s *sample, want provider, m made) {
 	if _, named := m.instanceType.Labels[v1alpha1.InstanceGPUNameLabel]; named != isGPU {
 		t.Errorf("the label %s exists: %t", v1alpha1.InstanceGPUNameLabel, named)
 	}
-	checkKubelet(t, s.template.Spec.Kubelet, kubeadmArguments(t, m.bootstrap))
+	arguments := kubeadmArguments
+	if want.arguments != nil {
+		arguments = want.arguments
+	}
+	checkKubelet(t, s, m, arguments(t, m.bootstrap))
+}
+
+// On bare metal, a selector finds hosts by their type and their zone.
+func TestMetal3(t *testing.T) {
+	s := apply(t, "metal3")
+	all, number := s.generate(t)
+	for _, m := range all {
+		t.Run(m.String(), func(t *testing.T) {
+			want := map[string]any{"matchLabels": map[string]any{
+				"example.com/instance-type":                      m.instanceType.Name,
+				"infrastructure.cluster.x-k8s.io/failure-domain": m.offering.Zone,
+			}}
+			if diff := cmp.Diff(want, nested(t, m.infrastructure, "hostSelector")); diff != "" {
+				t.Errorf("hostSelector (-want +got):\n%s", diff)
+			}
+			if m.failureDomain != m.offering.Zone {
+				t.Errorf("the failure domain is %q", m.failureDomain)
+			}
+			if m.offering.MaxMachines == nil {
+				t.Error("the number of hosts is not limited")
+			}
+			_, isGPU := m.instanceType.Capacity[nvidiaGPU]
+			base := nested(t, specOf(t, s.bases.Infrastructure), "image")
+			if cmp.Equal(base, nested(t, m.infrastructure, "image")) == isGPU {
+				t.Error("only machines with GPUs must have an image of their own")
+			}
+			checkKubelet(t, s, m, kubeadmArguments(t, m.bootstrap))
+		})
+	}
+	if !t.Failed() {
+		counts.Print(t, "sample metal3: "+describe(number))
+	}
 }
 
 // checkSize checks that a virtual machine on vSphere has the size in the name of its type, and that
