@@ -84,6 +84,13 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 			g.Expect(claim.Annotations[v1alpha1.ScalableResourceAnnotation]).NotTo(Equal(before.GetName()))
 			g.Expect(generate.ParseHashes(claim.Annotations[v1alpha1.MachineHashesAnnotation]).Version).To(Equal("v1.37.0"))
 		}).Should(Succeed())
+		// Otherwise the upgrade ends while the previous resource still asks for the claim's Machine.
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(f.machineSets(ctx)).To(ContainElement(Satisfy(func(set clusterv1.MachineSet) bool {
+				return metav1.GetControllerOf(&set).Name == before.GetName() &&
+					*set.Spec.Replicas == 0 && set.Status.ObservedGeneration == set.Generation
+			})))
+		}).Should(Succeed())
 		env.setControlPlane(ctx, "v1.37.0", "v1.37.0")
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
