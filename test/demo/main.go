@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/karpenter-capi/karpenter-capi/test/demo/manifests"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -32,7 +33,7 @@ func main() {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.Var(&kind, "kind", kinds.Usage)
 	flags.BoolFunc("print", "print the manifests and exit", func(string) error {
-		act = func(_ context.Context, kind kinds.Kind) error { return printManifests(os.Stdout, kind) }
+		act = func(_ context.Context, kind kinds.Kind) error { return manifests.Print(os.Stdout, kind) }
 		return nil
 	})
 	_ = flags.Parse(os.Args[1:]) // It exits on an error.

@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/demo/manifests"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -61,15 +62,8 @@ func (s *story) tell(ctx context.Context) error {
 }
 
 func (s *story) offer(ctx context.Context) error {
-	catalog, err := importCatalog()
-	if err != nil {
-		return err
-	}
-	if err := s.Create(ctx, catalog); err != nil {
-		return err
-	}
-	for _, manifest := range []string{"1-machines.yaml", "2-template.yaml", "3-nodepool.yaml"} {
-		if err := s.create(ctx, manifest); err != nil {
+	for _, name := range manifests.Offer {
+		if err := s.create(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -80,8 +74,20 @@ func (s *story) offer(ctx context.Context) error {
 	})
 }
 
+// create creates the objects of a manifest.
+func (s *story) create(ctx context.Context, name string) error {
+	content, err := manifests.Read(name, s.kind)
+	if err != nil {
+		return err
+	}
+	if err := s.Create(ctx, content); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
 func (s *story) scaleOut(ctx context.Context) error {
-	if err := s.create(ctx, "4-deployments.yaml"); err != nil {
+	if err := s.create(ctx, manifests.Deployments); err != nil {
 		return err
 	}
 	if err := s.until(ctx, fmt.Sprintf("%d Pods to run", manyPods), runWithin, func(context.Context) (bool, error) {
@@ -144,7 +150,7 @@ func (s *story) deleteAll(ctx context.Context) error {
 		return err
 	}
 	named := metav1.ObjectMeta{Name: "general"}
-	for _, object := range []client.Object{&karpv1.NodePool{ObjectMeta: named}, &v1alpha1.KarpenterMachineTemplate{ObjectMeta: named}, &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalogName}}} {
+	for _, object := range []client.Object{&karpv1.NodePool{ObjectMeta: named}, &v1alpha1.KarpenterMachineTemplate{ObjectMeta: named}, &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: manifests.CatalogName}}} {
 		if err := s.Workload.Delete(ctx, object); err != nil {
 			return err
 		}

@@ -7,8 +7,7 @@ package clusterctl
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +22,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/test/census"
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/demo/manifests"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -114,14 +114,14 @@ func stays(ctx context.Context, t *testing.T, s *stack.Stack, before map[string]
 		WithTimeout(15 * time.Second).WithPolling(time.Second).Should(Succeed())
 }
 
-// apply creates the objects in the demo's files.
-func apply(ctx context.Context, t *testing.T, s *stack.Stack, files ...string) {
+// apply creates what the demo creates.
+func apply(ctx context.Context, t *testing.T, s *stack.Stack) {
 	t.Helper()
 	g := NewWithT(t)
-	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(charts.Root(), "test", "demo", "manifests", file))
+	for _, name := range append(slices.Clone(manifests.Offer), manifests.Deployments) {
+		content, err := manifests.Read(name, kinds.MachineDeployment)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.Create(ctx, content)).To(Succeed(), file)
+		g.Expect(s.Create(ctx, content)).To(Succeed(), name)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestClusterctl(t *testing.T) {
 	g.Eventually(ctx, func() error { return s.Workload.Get(ctx, lease, &coordinationv1.Lease{}) }).
 		WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed(), "the lease is in the operator's namespace")
 
-	apply(ctx, t, s, "1-machines.yaml", "2-template.yaml", "3-nodepool.yaml", "4-deployments.yaml")
+	apply(ctx, t, s)
 	most := await(ctx, t, s, "all Pods to run", 5*time.Minute, func(c census.Census) bool {
 		return c.Running == manyPods && c.Pods == manyPods
 	})

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +87,8 @@ func TestOneCluster(t *testing.T) {
 	lifecycle(ctx, t, s, d, "One cluster", local(), operator, operator)
 }
 
-// dryRun lets the API server check every object of every values file, without storing it.
+// dryRun lets the API server check every object of every values file, without storing it. It has the
+// CustomResourceDefinitions meanwhile, because some values create objects of these kinds.
 func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 	createPrometheusCRDs(ctx, t, s.Workload)
 	ofOperator := &corev1.Namespace{}
@@ -100,10 +102,20 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 			// The kinds of the Prometheus operator are new, and served only after some time.
 			g.Eventually(ctx, func() error {
 				return s.Workload.Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
-			}).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
+			}).WithTimeout(time.Minute).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		}
 	}
 	t.Run("CustomResourceDefinitions", func(t *testing.T) { check(t, charts.CRDs, nil) })
+	definitions, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, charts.CRDs, install.Namespace, charts.CRDs, nil)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, definition := range definitions {
+		NewWithT(t).Expect(s.Workload.Create(ctx, definition)).To(Succeed())
+		defer func() {
+			NewWithT(t).Expect(s.Workload.Delete(ctx, definition)).To(Succeed())
+			NewWithT(t).Eventually(ctx, func() error { return s.Workload.Get(ctx, client.ObjectKeyFromObject(definition), definition) }).
+				WithTimeout(time.Minute).Should(Satisfy(apierrors.IsNotFound))
+		}()
+	}
 	for name, values := range charts.Matrix() {
 		t.Run(name, func(t *testing.T) { check(t, charts.Operator, values) })
 	}

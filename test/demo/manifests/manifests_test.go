@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manifests
 
 import (
 	"bytes"
@@ -113,7 +113,7 @@ func check(t *testing.T, instanceType *catalog.Type, offering *catalog.Offering,
 // read reads the one object of a manifest.
 func read(t *testing.T, kind kinds.Kind, name string, into any) {
 	t.Helper()
-	content, err := manifest(name, kind)
+	content, err := Read(name, kind)
 	if err != nil {
 		t.Fatal(err)
 	}
