@@ -29,14 +29,13 @@ const (
 	Poll = 500 * time.Millisecond
 )
 
-// TemplateCRD is the name of this project's CustomResourceDefinition.
-const TemplateCRD = "karpentermachinetemplates.karpenter.cluster.x-k8s.io"
+// OwnCRDs are the names of this project's CustomResourceDefinitions.
+var OwnCRDs = []string{"instancetypecatalogs.karpenter.cluster.x-k8s.io", "karpentermachinetemplates.karpenter.cluster.x-k8s.io"}
 
 // CRDs are the names of the CustomResourceDefinitions of an installation: Karpenter's and this project's.
-var CRDs = []string{
-	"capacitybuffers.autoscaling.x-k8s.io", TemplateCRD,
-	"nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh",
-}
+var CRDs = append([]string{
+	"capacitybuffers.autoscaling.x-k8s.io", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "nodepools.karpenter.sh",
+}, OwnCRDs...)
 
 // NewStack starts a stack without an operator and without the CustomResourceDefinitions. It ends with the test.
 func NewStack(t *testing.T, separate bool) (context.Context, *stack.Stack) {

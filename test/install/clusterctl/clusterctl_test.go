@@ -145,10 +145,11 @@ func TestClusterctl(t *testing.T) {
 	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
 	operator.Stop()
 	install.CheckRequests(t, s, account)
+	run("kubectl delete instancetypecatalogs --all")
 
 	run("clusterctl delete --addon karpenter --include-crd --include-namespace")
 	g.Eventually(ctx, func() ([]string, error) { return install.PresentCRDs(ctx, s) }).WithTimeout(time.Minute).WithPolling(install.Poll).
-		Should(Equal(lo.Without(install.CRDs, install.TemplateCRD)), "this project's CRD is deleted, Karpenter's stay")
+		Should(Equal(lo.Without(install.CRDs, install.OwnCRDs...)), "this project's CRDs are deleted, Karpenter's stay")
 	g.Eventually(ctx, func(g Gomega) {
 		gone(ctx, g, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: install.Namespace}})
 	}).WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed())
