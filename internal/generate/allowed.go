@@ -48,13 +48,13 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 			return tenancy.Allowed{}, err
 		}
 	}
-	if clusters.Allowed.SecretLabel() == nil {
+	if clusters.Allowed.SecretLabel == nil {
 		return allowed, nil
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(operator.SecretMetadata().GroupVersionKind())
 	if err := clusters.Management.GetClient().List(ctx, secrets, client.InNamespace(clusters.Cluster.Namespace),
-		client.MatchingLabelsSelector{Selector: clusters.Allowed.SecretLabel()}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingLabelsSelector{Selector: clusters.Allowed.SecretLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return tenancy.Allowed{}, fmt.Errorf("listing the Secrets that --allowed-secrets selects by their label: %w", err)
 	}
 	for i := range secrets.Items {

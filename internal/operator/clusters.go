@@ -58,7 +58,7 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 				&clusterv1.Machine{}:           ofCluster,
 			},
 		}
-		if label := allowed.SecretLabel(); label != nil {
+		if label := allowed.SecretLabel; label != nil {
 			// Only the names of these Secrets are read, and nothing else of any Secret.
 			o.Cache.ByObject[SecretMetadata()] = cache.ByObject{Label: label}
 		}

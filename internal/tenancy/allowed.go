@@ -50,7 +50,7 @@ const maxNamed = 5
 // Base returns an error if templates may not refer to a base template.
 func (a Allowed) Base(object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind().GroupKind()
-	if len(a.Rules.bases) > 0 {
+	if len(a.Rules.BaseTemplates) > 0 {
 		if a.Rules.baseNamed(kind, object.GetName()) {
 			return nil
 		}
@@ -136,7 +136,7 @@ func (a Allowed) secret(name string) bool {
 
 func (a Allowed) secretNotAllowed(field, secret, more string) error {
 	may := "none"
-	if names := sets.List(a.Own.Secrets.Union(a.Own.Labelled).Union(sets.New(a.Rules.secrets...))); len(names) > 0 {
+	if names := sets.List(a.Own.Secrets.Union(a.Own.Labelled).Union(sets.New(a.Rules.Secrets...))); len(names) > 0 {
 		may = budget.Names(names, maxNamed)
 	}
 	return notAllowed(v1alpha1.ReasonSecretNotAllowed, "%[1]s names Secret %[2]s, but templates of Cluster %[3]s may only refer to Secrets that its own base templates or --allowed-secrets name (%[4]s): name one of these, or add %[2]s to the operator's --allowed-secrets%[5]s",

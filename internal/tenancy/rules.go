@@ -18,16 +18,16 @@ const labelPrefix = "label:"
 
 // Rules are what the platform team allows templates to refer to. The zero value is the default.
 type Rules struct {
-	// secrets are patterns of names.
-	secrets []string
-	// label selects Secrets; nil if no label is allowed.
-	label labels.Selector
-	// bases are the allowed base templates; nil for all but those of other Clusters.
-	bases []basePattern
+	// Secrets are patterns of their names.
+	Secrets []string
+	// SecretLabel selects Secrets by their labels; nil if none are allowed by a label.
+	SecretLabel labels.Selector
+	// BaseTemplates are patterns of base templates; nil for all but those of other Clusters.
+	BaseTemplates []BaseTemplate
 }
 
-// basePattern has a pattern for the kind of a base template, and one for its name.
-type basePattern struct{ kind, name string }
+// BaseTemplate has a pattern of the kind of base templates, and one of their names.
+type BaseTemplate struct{ Kind, Name string }
 
 // Parse reads the options --allowed-secrets and --allowed-base-templates: entries that are separated by
 // commas. An entry for Secrets is a name, in which * stands for any characters, or label:KEY[=VALUE]. An
@@ -36,33 +36,30 @@ func Parse(secrets, baseTemplates string) (Rules, error) {
 	rules := Rules{}
 	for _, entry := range entriesOf(secrets) {
 		if label, is := strings.CutPrefix(entry, labelPrefix); is {
-			if rules.label != nil {
+			if rules.SecretLabel != nil {
 				return Rules{}, fmt.Errorf("--allowed-secrets: expected at most one label, found a second one in %q", entry)
 			}
 			selector, err := parseLabel(label)
 			if err != nil {
 				return Rules{}, fmt.Errorf("--allowed-secrets: expected %sKEY[=VALUE], found %q: %w", labelPrefix, entry, err)
 			}
-			rules.label = selector
+			rules.SecretLabel = selector
 			continue
 		}
 		if !isPattern(entry) {
 			return Rules{}, fmt.Errorf("--allowed-secrets: expected the name of a Secret, in which * stands for any characters, or %sKEY[=VALUE], found %q", labelPrefix, entry)
 		}
-		rules.secrets = append(rules.secrets, entry)
+		rules.Secrets = append(rules.Secrets, entry)
 	}
 	for _, entry := range entriesOf(baseTemplates) {
 		kind, name, _ := strings.Cut(entry, "/")
 		if !isPattern(strings.ToLower(kind)) || !isPattern(name) {
 			return Rules{}, fmt.Errorf("--allowed-base-templates: expected KIND/NAME, in which * stands for any characters, found %q", entry)
 		}
-		rules.bases = append(rules.bases, basePattern{kind, name})
+		rules.BaseTemplates = append(rules.BaseTemplates, BaseTemplate{kind, name})
 	}
 	return rules, nil
 }
-
-// SecretLabel returns the selector of the Secrets that are allowed by their label; nil if none are.
-func (r Rules) SecretLabel() labels.Selector { return r.label }
 
 // entriesOf returns the entries of an option.
 func entriesOf(option string) []string {
@@ -94,15 +91,17 @@ func matches(pattern, name string) bool {
 
 // secretNamed reports whether the rules allow a Secret by its name.
 func (r Rules) secretNamed(name string) bool {
-	return slices.ContainsFunc(r.secrets, func(pattern string) bool { return matches(pattern, name) })
+	return slices.ContainsFunc(r.Secrets, func(pattern string) bool { return matches(pattern, name) })
 }
 
 // baseNamed reports whether the rules allow a base template by its kind and name.
 func (r Rules) baseNamed(kind schema.GroupKind, name string) bool {
-	return slices.ContainsFunc(r.bases, func(pattern basePattern) bool { return matches(pattern.kind, kind.Kind) && matches(pattern.name, name) })
+	return slices.ContainsFunc(r.BaseTemplates, func(pattern BaseTemplate) bool {
+		return matches(pattern.Kind, kind.Kind) && matches(pattern.Name, name)
+	})
 }
 
 // basesText returns the allowed base templates as the option has them.
 func (r Rules) basesText() string {
-	return strings.Join(lo.Map(r.bases, func(pattern basePattern, _ int) string { return pattern.kind + "/" + pattern.name }), ", ")
+	return strings.Join(lo.Map(r.BaseTemplates, func(pattern BaseTemplate, _ int) string { return pattern.Kind + "/" + pattern.Name }), ", ")
 }

@@ -77,7 +77,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.All), enqueue.OwnReferencesChanged(r.clusters.Cluster)))
 	}
-	if r.clusters.Allowed.SecretLabel() != nil {
+	if r.clusters.Allowed.SecretLabel != nil {
 		b = b.WatchesRawSource(source.Kind[client.Object](management, operator.SecretMetadata(), enqueue.Later(r.templates.All), enqueue.Existence()))
 	}
 	c, err := b.
