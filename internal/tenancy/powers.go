@@ -12,6 +12,8 @@ import (
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 )
 
 // clusterAPIDomain is the domain of the labels and annotations with which Cluster API and its providers
@@ -25,9 +27,8 @@ var (
 	// settableLabels are the domains of Cluster API's labels that templates can set. They are those that it
 	// copies to Nodes.
 	settableLabels = []string{clusterv1.ManagedNodeLabelDomain}
-	// settableAnnotations are the annotations of Cluster API that templates can set on Machines. They
-	// concern only the drain of that Machine.
-	settableAnnotations = []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
+	// settableAnnotations are the annotations of Cluster API that templates can set on Machines.
+	settableAnnotations = lifecycle.DrainAnnotations
 	// settableOnResources are those that templates can set on MachineDeployments and MachinePools.
 	settableOnResources = []string{clusterv1.MachineSetSkipPreflightChecksAnnotation}
 	// reservedDomains are those of the labels of Machines and the annotations of MachineDeployments that
