@@ -34,10 +34,13 @@ func NewOwners(clusters *operator.Clusters) *Owners {
 	return &Owners{clusters: clusters, deployments: map[string]string{}}
 }
 
-// Foreign reports whether another owner controls a Machine than the scalable resource that its labels name. A
-// Machine without a controller is not foreign: its MachineSet adopts it. Neither is one whose MachineSet the
+// Foreign reports whether a Machine is of another Cluster, or another owner controls it than the scalable
+// resource that its labels name. A Machine without a controller is not foreign: its MachineSet adopts it. Neither is one whose MachineSet the
 // cache lacks, because the cache can be behind.
 func (o *Owners) Foreign(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
+	if isOfOther(o.clusters, machine.Spec.ClusterName) {
+		return true, nil
+	}
 	owner := metav1.GetControllerOfNoCopy(machine)
 	if owner == nil {
 		return false, nil
@@ -88,4 +91,10 @@ func OwnMachines(ctx context.Context, clusters *operator.Clusters, machines []cl
 		}
 	}
 	return own, nil
+}
+
+// isOfOther reports whether the spec.clusterName of an object is that of another Cluster. Caches select objects
+// by their label. Cluster API's webhooks set the label to this name, which cannot be changed.
+func isOfOther(clusters *operator.Clusters, name string) bool {
+	return name != "" && name != clusters.Cluster.Name
 }
