@@ -3,9 +3,10 @@
 package scalable
 
 import (
+	"cmp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,7 @@ func TestOwnMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string
 		owners []metav1.OwnerReference
+		other  string // the name of its Cluster, if that is not the served one
 		own    bool
 	}{
 		"of the resource":                         {labels: deployed, owners: controlledBy("MachineSet", "general-1-abc"), own: true},
@@ -43,6 +45,7 @@ func TestOwnMachines(t *testing.T) {
 		"without a controller":                    {labels: deployed, own: true},
 		"of another MachineDeployment":            {labels: deployed, owners: controlledBy("MachineSet", "workers-abc")},
 		"of a MachineSet without one":             {labels: deployed, owners: controlledBy("MachineSet", "alone")},
+		"of another Cluster":                      {labels: deployed, owners: controlledBy("MachineSet", "general-1-abc"), other: "neighbour"},
 		"of the control plane":                    {labels: deployed, owners: controlledBy("KubeadmControlPlane", "general-1")},
 		"of the MachinePool":                      {labels: pooled, owners: controlledBy("MachinePool", "general-1"), own: true},
 		"of another MachinePool":                  {labels: pooled, owners: controlledBy("MachinePool", "workers")},
@@ -50,11 +53,12 @@ func TestOwnMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "m", Labels: tc.labels, OwnerReferences: tc.owners}}
+			machine.Spec.ClusterName = cmp.Or(tc.other, fixture.Served.Name)
 			got, err := OwnMachines(t.Context(), clusters, []clusterv1.Machine{machine})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(lo.Ternary(tc.own, []clusterv1.Machine{machine}, nil), got, cmpopts.EquateEmpty()); diff != "" {
+			if diff := gocmp.Diff(lo.Ternary(tc.own, []clusterv1.Machine{machine}, nil), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
