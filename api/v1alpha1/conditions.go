@@ -150,6 +150,15 @@ const (
 	ReasonPatchesFailed = "PatchesFailed"
 	// ReasonTemplatesRejected: the API server does not accept a generated template.
 	ReasonTemplatesRejected = "TemplatesRejected"
+	// ReasonSecretNotAllowed: the template, a patch or a base template names a Secret of
+	// the management cluster that templates may not refer to.
+	ReasonSecretNotAllowed = "SecretNotAllowed"
+	// ReasonBaseTemplateNotAllowed: the template refers to a base template of another
+	// Cluster, or to one that the operator's --allowed-base-templates does not contain.
+	ReasonBaseTemplateNotAllowed = "BaseTemplateNotAllowed"
+	// ReasonFieldNotAllowed: the template sets a label or annotation, or a patch sets a
+	// field, by which Cluster API, Karpenter or the operator decide.
+	ReasonFieldNotAllowed = "FieldNotAllowed"
 	// ReasonCapacityDiffers: Nodes report a capacity that differs from the declared one.
 	ReasonCapacityDiffers = "CapacityDiffers"
 	// ReasonTaintMissing: Nodes have joined without the taint that Karpenter needs.

@@ -56,7 +56,7 @@ func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...cli
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
 		Build()
 	both := fixture.Cluster{Client: c}
-	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both, Allowed: fixture.Allowed}
 	return New(clusters, catalog.New(clusters), clock.RealClock{}), c
 }
 

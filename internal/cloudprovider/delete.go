@@ -38,6 +38,10 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 	if err != nil {
 		return err
 	}
+	// A user can write the link of a claim on a Machine of another owner, which must stay as it is.
+	if machines, err = scalable.OwnMachines(ctx, c.clusters, machines); err != nil {
+		return err
+	}
 	left := false
 	var errs []error
 	for i := range machines {

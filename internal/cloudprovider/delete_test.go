@@ -65,3 +65,30 @@ func TestDeleteLeavesMachinesOfOtherClusters(t *testing.T) {
 		})
 	}
 }
+
+// A user of the management cluster can write the link of a NodeClaim on any Machine.
+func TestDeleteLeavesMachinesOfOtherOwners(t *testing.T) {
+	claim := launched("claim", "small")
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: "control-plane", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+		Labels:          map[string]string{clusterv1.ClusterNameLabel: "served", v1alpha1.NodeClaimUIDLabel: string(claim.UID), v1alpha1.TemplateLabel: "general"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "controlplane.cluster.x-k8s.io/v1beta2", Kind: "KubeadmControlPlane", Name: "served", UID: "k", Controller: new(true)}},
+	}}
+	machine.Spec.ClusterName, machine.Status.NodeRef.Name = "served", "node"
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
+	api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, cluster).
+		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.NodeClaimUIDLabel]} }).Build()
+	both := fixture.Cluster{Client: api}
+	provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
+	if err := provider.Delete(t.Context(), claim); !cloudprovider.IsNodeClaimNotFoundError(err) {
+		t.Errorf("got %v, want that the claim has no Machine", err)
+	}
+	after := &clusterv1.Machine{}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
+		t.Fatal(err)
+	}
+	if after.ResourceVersion != "999" {
+		t.Errorf("the Machine was written: %+v", after.ObjectMeta)
+	}
+}

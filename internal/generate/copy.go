@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -26,10 +27,12 @@ type Bases struct {
 	ByRef func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 	// ControlPlane is that of the served Cluster, whose version Machines get.
 	ControlPlane version.ControlPlane
+	// Allowed is what templates may refer to and set.
+	Allowed tenancy.Allowed
 }
 
 // ReadBases reads the bases of a template from the cache of the management cluster.
-// A base that does not exist is an error.
+// A base that does not exist is an error, and so is one that the template may not refer to.
 func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
 	bases := Bases{ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 		return reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
@@ -49,6 +52,12 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 		}
 	}
 	if bases.ControlPlane, err = version.Read(ctx, clusters); err != nil {
+		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
+	if bases.Allowed, err = ReadAllowed(ctx, clusters, template); err != nil {
+		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
+	if err := mayRefer(template, bases); err != nil {
 		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return bases, nil

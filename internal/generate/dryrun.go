@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 const (
@@ -96,7 +97,7 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 		// These conditions show why; what was found before stays.
 		return Result{Invalid: template.Status.InvalidOfferings, Hash: template.Status.AcceptedHash}, 0, nil
 	}
-	revision := fmt.Sprintf("%s/%d/%s/%s/%s/%+v", template.UID, template.Generation, template.FromHash(), versionOf(bases.Infrastructure), versionOf(bases.Bootstrap), bases.ControlPlane)
+	revision := fmt.Sprintf("%s/%d/%s/%s/%s/%+v/%s", template.UID, template.Generation, template.FromHash(), versionOf(bases.Infrastructure), versionOf(bases.Bootstrap), bases.ControlPlane, bases.Allowed.Key())
 	known := examined{}
 	if last, ok := e.examined.Load(template.Name); ok {
 		known = last.(examined)
@@ -198,6 +199,9 @@ type (
 
 // ReasonOf returns the reason of a condition for why an offering cannot be created.
 func ReasonOf(problem error) string {
+	if refused := (tenancy.NotAllowed{}); errors.As(problem, &refused) {
+		return refused.Reason
+	}
 	if errors.As(problem, &rejectedError{}) || errors.As(problem, &unansweredError{}) {
 		return v1alpha1.ReasonTemplatesRejected
 	}

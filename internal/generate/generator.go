@@ -22,6 +22,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -46,6 +47,7 @@ type Generator struct {
 	version  version.Version
 	patches  patch.Patches
 	bases    map[v1alpha1.PatchTarget]*base
+	allowed  tenancy.Allowed
 	byRef    func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
 	// referred are the templates that byRef has returned, because many offerings refer to the same.
 	referred map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
@@ -93,12 +95,15 @@ func GeneratorFor(ctx context.Context, clusters *operator.Clusters, template *v1
 // error for problems of all offerings: a patch that can never be applied, or a bootstrap
 // template that does not match its kind.
 func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, bases Bases) (*Generator, error) {
+	if err := bases.Allowed.Metadata(&template.Spec.Template); err != nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+	}
 	patches, err := patch.Compile(template.Spec.Patches)
 	if err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	g := &Generator{
-		cluster: cluster, template: template, kind: scalable.KindOf(template.Spec.ScalableResource), patches: patches,
+		cluster: cluster, allowed: bases.Allowed, template: template, kind: scalable.KindOf(template.Spec.ScalableResource), patches: patches,
 		version: version.Of(template, bases.Bootstrap, bases.ControlPlane),
 		bases:   map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef, referred: map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{},
 	}
@@ -183,7 +188,7 @@ func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch
 		}
 		return nil, UnreadError{err}
 	}
-	if err := g.kind.Accepts(base, g.template.Spec.ScalableResource); err != nil {
+	if err := errors.Join(g.kind.Accepts(base, g.template.Spec.ScalableResource), g.allowed.Base(base), g.allowed.Generated(base, base)); err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
 	}
 	g.referred[*ref] = base
@@ -230,6 +235,9 @@ func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Vari
 	}
 	if g.template.Spec.Template.From != nil || !reflect.DeepEqual(spec, b.object.Object["spec"]) {
 		object = g.copyOf(b.object, spec)
+	}
+	if err := g.allowed.Generated(b.object, object); err != nil {
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
 	}
 	b.copies[key] = object
 	return object, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -61,6 +62,9 @@ func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.C
 	}}
 	if launch.Resource == "" {
 		generator, err := GeneratorFor(ctx, clusters, template)
+		if errors.As(err, &tenancy.NotAllowed{}) {
+			return nil, UnlaunchableError{err}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
+// DrainAnnotations are the annotations of a Machine by which Cluster API leaves out its drain, or the wait for
+// its volumes. They concern no other Machine.
+var DrainAnnotations = []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
+
 // IsMarked reports whether a Machine is marked for deletion.
 func IsMarked(machine *clusterv1.Machine) bool {
 	_, marked := machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 // Clusters has the clients of both clusters, and the served Cluster.
@@ -33,13 +35,15 @@ type Clusters struct {
 	// Management has Cluster API's objects. Its cache has only objects of the served
 	// Cluster, and the infrastructure and bootstrap templates of its namespace.
 	Management cluster.Cluster
+	// Allowed is what templates may refer to in the management cluster; zero for the default.
+	Allowed tenancy.Rules
 	// Timings are the timings of the operator; zero for ProductionTimings.
 	Timings Timings
 }
 
 // newManagement returns the management cluster with a cache that is limited to the served
 // Cluster.
-func newManagement(ctx context.Context, config *rest.Config, served types.NamespacedName) (cluster.Cluster, error) {
+func newManagement(ctx context.Context, config *rest.Config, served types.NamespacedName, allowed tenancy.Rules) (cluster.Cluster, error) {
 	ofCluster := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{clusterv1.ClusterNameLabel: served.Name})}
 	management, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme.Scheme
@@ -54,6 +58,10 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 				&clusterv1.Machine{}:           ofCluster,
 			},
 		}
+		if label := allowed.SecretLabel; label != nil {
+			// Only the names of these Secrets are read, and nothing else of any Secret.
+			o.Cache.ByObject[SecretMetadata()] = cache.ByObject{Label: label}
+		}
 		// Infrastructure and bootstrap templates are read as unstructured objects.
 		o.Client = client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 	})
@@ -64,6 +72,11 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 		return nil, fmt.Errorf("management cluster %s: %w", config.Host, err)
 	}
 	return management, nil
+}
+
+// SecretMetadata returns an object with which the metadata of Secrets is read, and not their data.
+func SecretMetadata() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 }
 
 // Live returns the served Cluster as the API server has it; nil if it does not exist.

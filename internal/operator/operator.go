@@ -78,8 +78,8 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if err != nil {
 		return nil, nil, err
 	}
-	clusters := &Clusters{Cluster: served, Workload: mgr}
-	if clusters.Management, err = newManagement(ctx, management, served); err != nil {
+	clusters := &Clusters{Cluster: served, Workload: mgr, Allowed: options.Allowed}
+	if clusters.Management, err = newManagement(ctx, management, served, options.Allowed); err != nil {
 		return nil, nil, err
 	}
 	if err := errors.Join(

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/env"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 // Options are the settings of the binary.
@@ -38,6 +39,9 @@ type Options struct {
 	// instance ends.
 	InterruptionSignals interruption.Signals
 
+	// Allowed is what templates may refer to in the management cluster.
+	Allowed tenancy.Rules
+
 	// NodeName is the name of the Node on which the operator runs; empty if that is unknown.
 	NodeName string
 
@@ -56,6 +60,8 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the workload cluster is the management cluster.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
 	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
+	allowedSecrets := fs.String("allowed-secrets", env.WithDefaultString("ALLOWED_SECRETS", ""), "Secrets of the Cluster's namespace that templates may refer to, in addition to those that the Cluster's own base templates name, separated by commas: names, in which * stands for any characters, and at most one label:KEY[=VALUE], for which the operator needs the right to list Secrets.")
+	allowedBases := fs.String("allowed-base-templates", env.WithDefaultString("ALLOWED_BASE_TEMPLATES", ""), "The base templates that templates may refer to, separated by commas: KIND/NAME, in which * stands for any characters. If unset, all of the Cluster's namespace except those of other Clusters.")
 	fs.StringVar(&o.NodeName, "node-name", env.WithDefaultString("NODE_NAME", ""), "The name of the Node on which the operator runs. While the Cluster is being deleted, the operator removes the hooks of this Node's Machine last. The Deployment sets it.")
 	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
 	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, under the name from Cluster API's contract for clusterctl.")
@@ -70,6 +76,9 @@ func ParseOptions(args ...string) (*Options, error) {
 	var err error
 	if o.InterruptionSignals, err = interruption.Parse(*signals); err != nil {
 		return nil, fmt.Errorf("--interruption-signals: %w", err)
+	}
+	if o.Allowed, err = tenancy.Parse(*allowedSecrets, *allowedBases); err != nil {
+		return nil, err
 	}
 	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))

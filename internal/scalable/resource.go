@@ -116,6 +116,9 @@ func Get(ctx context.Context, clusters *operator.Clusters, name string) (*Resour
 			return nil, fmt.Errorf("getting %s %s: %w", kind.Name(), key, err)
 		}
 		resource := New(object)
+		if isOfOther(clusters, resource.MachineTemplate().Spec.ClusterName) {
+			continue
+		}
 		if resource.GetLabels()[v1alpha1.TemplateLabel] != "" {
 			return resource, nil
 		}
@@ -139,7 +142,9 @@ func List(ctx context.Context, clusters *operator.Clusters, options ...client.Li
 			return nil, fmt.Errorf("listing %ss: %w", kind.Name(), err)
 		}
 		for _, item := range items {
-			resources = append(resources, New(item.(client.Object)))
+			if resource := New(item.(client.Object)); !isOfOther(clusters, resource.MachineTemplate().Spec.ClusterName) {
+				resources = append(resources, resource)
+			}
 		}
 	}
 	return resources, nil

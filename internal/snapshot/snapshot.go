@@ -174,6 +174,10 @@ func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters
 	if err != nil {
 		return err
 	}
+	// A user can give the labels of the resource to a Machine of another owner.
+	if machines, err = scalable.OwnMachines(ctx, clusters, machines); err != nil {
+		return err
+	}
 	s.Machines, s.failed = make(map[string]*clusterv1.Machine, len(machines)), map[string]*failure.Failure{}
 	s.unregistered, s.instanceGone, s.machineStalls = map[string]bool{}, map[string]bool{}, map[string]*Stall{}
 	for i := range machines {

@@ -44,6 +44,14 @@ func TestRights(t *testing.T) {
 			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "clusters"}},
 			want:   map[string][]string{"": only(own, crds), "clusters": only(own, management)},
 		},
+		"Secrets with a label": {
+			values: Values{"settings": Values{"clusterNamespace": "clusters", "allowedSecrets": []string{"workers", "label:for-templates"}}},
+			want: map[string][]string{
+				"": union(own, core), namespace: election,
+				"clusters": {right("", "secrets", "", "list"), right("", "secrets", "", "watch")},
+			},
+			admin: admin,
+		},
 		"with more rules": {
 			values: Values{"additionalClusterRoleRules": []Values{{"apiGroups": []string{"example.com"}, "resources": []string{"things"}, "verbs": []string{"get"}}}},
 			want:   map[string][]string{"": union(own, core, []string{right("example.com", "things", "", "get")}), namespace: election},

@@ -12,13 +12,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/samber/lo"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
+
+// allowed returns what templates may refer to with such options.
+func allowed(secrets, baseTemplates string) tenancy.Rules {
+	return lo.Must(tenancy.Parse(secrets, baseTemplates))
+}
 
 // unexported are the fields of Karpenter's options that contain the text of other fields.
 var unexported = cmpopts.IgnoreUnexported(coreoptions.Options{}, coreoptions.FeatureGates{})
@@ -51,6 +58,16 @@ func TestSettings(t *testing.T) {
 			},
 		},
 		"no interruptionSignals": {setting("interruptionSignals", []string{}), func(o *operator.Options) { o.InterruptionSignals = nil }},
+		"allowedSecrets": {
+			Values{"settings": Values{"allowedSecrets": []string{"workers-*", "label:example.com/for-templates"}, "clusterNamespace": "default"}},
+			func(o *operator.Options) {
+				o.ClusterNamespace, o.Allowed = "default", allowed("workers-*,label:example.com/for-templates", "")
+			},
+		},
+		"allowedBaseTemplates": {
+			setting("allowedBaseTemplates", []string{"KubeadmConfigTemplate/workers-*", "*/shared"}),
+			func(o *operator.Options) { o.Allowed = allowed("", "KubeadmConfigTemplate/workers-*,*/shared") },
+		},
 		"schedulerConfig": {
 			setting("schedulerConfig", "podTopologySpread:\n  defaultConstraints:\n    - maxSkew: 3\n      topologyKey: kubernetes.io/hostname\n      whenUnsatisfiable: ScheduleAnyway\n"),
 			func(o *operator.Options) {

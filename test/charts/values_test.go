@@ -60,6 +60,9 @@ func TestWrongValues(t *testing.T) {
 		"variable that is a value": {values: controller("env", []Values{{"name": "CLUSTER_NAME", "value": "x"}}), want: []string{"controller.env has CLUSTER_NAME, which another value of the chart sets"}},
 		"variable of a placement":  {values: controller("env", []Values{{"name": "CLUSTER_API_KUBECONFIG", "value": "x"}}), want: []string{"controller.env has CLUSTER_API_KUBECONFIG"}},
 		"gate that needs another":  {values: settings("featureGates", Values{"terminateFirstRepair": true}), want: []string{"settings.featureGates.terminateFirstRepair requires settings.featureGates.nodeRepair"}},
+		"allowed Secret":           {values: settings("allowedSecrets", []string{"Not_A_Name"}), want: []string{"at '/settings/allowedSecrets/0'"}},
+		"base template, no kind":   {values: settings("allowedBaseTemplates", []string{"workers"}), want: []string{"at '/settings/allowedBaseTemplates/0'"}},
+		"label without namespace":  {values: settings("allowedSecrets", []string{"label:for-templates=yes"}), want: []string{"a label in settings.allowedSecrets requires settings.clusterNamespace"}},
 		"name of defaults":         {values: Values{"defaults": Values{"name": "My Pool"}}, want: []string{"at '/defaults/name': 'My Pool' does not match"}},
 		"defaults of nothing": {values: Values{"defaults": Values{"enabled": true}}, want: []string{
 			"defaults.enabled requires defaults.from, such as {machineDeploymentTopology: md-0}", "defaults.enabled requires instance types: set defaults.catalogRefs"}},

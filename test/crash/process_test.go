@@ -23,6 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // process is one process of the operator: everything that it has in memory.
@@ -47,7 +48,7 @@ func newProcess(w *simulation) *process {
 	p.cache.outdated = w.clock.Now().Add(w.mode.outdatedFor())
 	p.client = p.mutated(interceptor.NewClient(live{server: w.server}, p.intercept()))
 	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
-	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}
+	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed}
 	catalog := catalog.New(clusters)
 	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
 	p.controllers = append(p.coreControllers(),

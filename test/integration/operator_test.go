@@ -44,6 +44,7 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 	options, err := operator.ParseOptions(
 		"--cluster-name="+e.cluster.Name,
 		"--cluster-namespace="+e.cluster.Namespace,
+		"--allowed-secrets=bootstrap",
 		"--bind-address=127.0.0.1",
 		"--metrics-port=0",
 		"--health-probe-port=0",

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 // sample is a folder of config/samples, as read from the API server.
@@ -48,7 +50,28 @@ func apply(t *testing.T, folder string) *sample {
 	if ref := spec.Bootstrap.ConfigRef; ref.IsDefined() {
 		s.bases.Bootstrap = s.named(t, ref.Kind, ref.Name)
 	}
+	s.allow(t, lo.FromPtr(spec.Bootstrap.DataSecretName))
 	return s
+}
+
+// allow sets what the template may refer to by default, and checks its base templates. A Secret with bootstrap
+// data must be allowed by the option that the sample mentions.
+func (s *sample) allow(t *testing.T, secret string) {
+	t.Helper()
+	rules, err := tenancy.Parse(secret, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bases.Allowed = tenancy.Allowed{Cluster: cluster, Rules: rules, Own: tenancy.NewOwn()}
+	for _, base := range lo.Compact([]*unstructured.Unstructured{s.bases.Infrastructure, s.bases.Bootstrap}) {
+		s.bases.Allowed.Own.AddTemplate(base, cluster)
+		if err := s.bases.Allowed.Base(base); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.bases.Allowed.Bootstrap(secret); err != nil {
+		t.Error(err)
+	}
 }
 
 // createAll creates the objects of a folder of config/samples until the test ends.

@@ -120,7 +120,7 @@ func objects(state string, n int) []client.Object {
 // reconcilers returns the reconcilers of the scalable resource with n claims in a state.
 func reconcilers(state string, n int) map[string]reconcile.Reconciler {
 	both := fixture.Cluster{Client: newStore(objects(state, n)...)}
-	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both, Allowed: fixture.Allowed}
 	known, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(fixture.Noon)
 	return map[string]reconcile.Reconciler{
 		"nodeclaim": nodeclaim.NewReconciler(clusters, known, cloudprovider.New(clusters, known, clock), silent{}, clock,

@@ -19,6 +19,8 @@
   "IGNORE_DRA_REQUESTS" .Values.settings.ignoreDRARequests
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" .Values.settings.disableClusterStateObservability
   "INTERRUPTION_SIGNALS" (kindIs "slice" .Values.settings.interruptionSignals | ternary (join "," .Values.settings.interruptionSignals | default "none") "")
+  "ALLOWED_SECRETS" (join "," .Values.settings.allowedSecrets)
+  "ALLOWED_BASE_TEMPLATES" (join "," .Values.settings.allowedBaseTemplates)
   "FEATURE_GATES" (include "karpenter-capi.featureGates" .)
   | toYaml }}
 {{- end }}

@@ -65,7 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("listing the Machines of Cluster %s: %w", r.clusters.Cluster, err)
 	}
 	var errs []error
-	for _, machine := range removable(machines.Items, r.node) {
+	own := lo.Filter(machines.Items, func(machine clusterv1.Machine, _ int) bool { return machine.Spec.ClusterName == r.clusters.Cluster.Name })
+	for _, machine := range removable(own, r.node) {
 		err := lifecycle.RemoveHooks(ctx, r.clusters.Management.GetClient(), machine)
 		if err == nil {
 			log.FromContext(ctx).Info("removed the hooks of Machine, because its Cluster is being deleted", "Machine", client.ObjectKeyFromObject(machine))

@@ -30,7 +30,7 @@ func machine(name, node string, hooks ...string) *clusterv1.Machine {
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: served.Namespace, Name: name, UID: types.UID(name), Annotations: map[string]string{"pre-terminate.delete.hook.machine.cluster.x-k8s.io/another": ""},
 	}}
-	machine.Status.NodeRef.Name = node
+	machine.Status.NodeRef.Name, machine.Spec.ClusterName = node, served.Name
 	for _, hook := range hooks {
 		machine.Annotations[hook] = ""
 	}

@@ -3,24 +3,40 @@
 package machinetemplate
 
 import (
+	"cmp"
 	"context"
 
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// setBootstrapReady sets whether the bootstrap template exists and can be used. If the
-// template names a Secret instead, it is not read, so that this operator needs no right to
-// read Secrets. Cluster API does not read it either.
+// setBootstrapReady sets whether the bootstrap template exists and can be used, and whether the template
+// may refer to it. If the template names a Secret instead, it is not read, so that this operator needs no
+// right to read Secrets. Cluster API does not read it either.
 func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
 	if pattern.Pending(template) {
 		conditions.SetUnknownWithReason(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
 		return nil
 	}
+	allowed, err := generate.ReadAllowed(ctx, r.clusters, template)
+	if err != nil {
+		return err
+	}
+	if err := allowed.Bootstrap(lo.FromPtr(template.Spec.Template.Spec.Bootstrap.DataSecretName)); err != nil {
+		conditions.SetFalse(v1alpha1.ConditionBootstrapReady, reasonOf(err), err.Error())
+		return nil
+	}
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
-		problem, err := r.resolve(ctx, ref, scalable.KindOf(template.Spec.ScalableResource), scalable.IsTemplate)
+		accepts := func(base *unstructured.Unstructured) error {
+			return cmp.Or(scalable.IsTemplate(base), allowed.Base(base))
+		}
+		problem, err := r.resolve(ctx, ref, scalable.KindOf(template.Spec.ScalableResource), accepts)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func newCell(objects ...client.Object) *cell {
 			},
 		}).Build()
 	both := fixture.Cluster{Client: c.Client}
-	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both, Allowed: fixture.Allowed}
 	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
 	c.kinds = enqueue.NewKinds(unwatched{}, nil)
 	return c

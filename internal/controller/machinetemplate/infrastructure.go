@@ -3,6 +3,7 @@
 package machinetemplate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // setInfrastructureReady sets whether all infrastructure templates exist that the template
-// names, and whether Machines can be created from the resources that were generated from
+// names, whether it may refer to them, and whether Machines can be created from the resources that were generated from
 // them. Discovered objects always exist.
 func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
@@ -44,7 +45,13 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 		return nil
 	}
 	kind := scalable.KindOf(template.Spec.ScalableResource)
-	accepts := func(base *unstructured.Unstructured) error { return kind.Accepts(base, template.Spec.ScalableResource) }
+	allowed, err := generate.ReadAllowed(ctx, r.clusters, template)
+	if err != nil {
+		return err
+	}
+	accepts := func(base *unstructured.Unstructured) error {
+		return cmp.Or(kind.Accepts(base, template.Spec.ScalableResource), allowed.Base(base))
+	}
 	seen := map[clusterv1.ContractVersionedObjectReference]bool{}
 	for _, reference := range references {
 		if seen[reference.ref] {

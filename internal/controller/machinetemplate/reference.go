@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 // problem is why a reference cannot be used.
@@ -46,7 +47,15 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
 	}
 	if err := accepts(object); err != nil {
-		return &problem{v1alpha1.ReasonReferenceKindUnusable, err.Error()}, nil
+		return &problem{reasonOf(err), err.Error()}, nil
 	}
 	return nil, r.kinds.Watch(kind.MadeOf(gvk), enqueue.Later(r.templates.OfGenerated))
+}
+
+// reasonOf returns the reason of a condition for an object that is not accepted.
+func reasonOf(problem error) string {
+	if refused := (tenancy.NotAllowed{}); errors.As(problem, &refused) {
+		return refused.Reason
+	}
+	return v1alpha1.ReasonReferenceKindUnusable
 }

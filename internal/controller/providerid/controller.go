@@ -22,6 +22,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // concurrency is the number of claims that are reconciled at once. A reconcile is at most one write.
@@ -69,7 +70,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		client.MatchingFields{operator.MachineClaimField: string(claim.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the Machines of NodeClaim %s: %w", claim.Name, err)
 	}
-	served, found := planner.ServedBy(claim.Status.ProviderID, machinesOf(machines))
+	own, err := scalable.OwnMachines(ctx, r.clusters, machines.Items)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	served, found := planner.ServedBy(claim.Status.ProviderID, machinesOf(own))
 	if !found || served.ProviderID == "" || served.ProviderID == claim.Status.ProviderID {
 		return reconcile.Result{}, nil
 	}
@@ -77,10 +82,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // machinesOf returns what the planner needs to know of Machines that are linked to a claim.
-func machinesOf(list *clusterv1.MachineList) []planner.Machine {
+func machinesOf(linked []clusterv1.Machine) []planner.Machine {
 	var machines []planner.Machine
-	for i := range list.Items {
-		machine := &list.Items[i]
+	for i := range linked {
+		machine := &linked[i]
 		machines = append(machines, planner.Machine{
 			Name: machine.Name, Created: machine.CreationTimestamp.Time, ProviderID: machine.Spec.ProviderID, Leaving: lifecycle.IsLeaving(machine),
 		})

@@ -31,6 +31,9 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	if err := management.Get(ctx, key, resource); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting MachineDeployment %s: %w", key, err))
 	}
+	if resource.Spec.ClusterName != "" && resource.Spec.ClusterName != r.clusters.Cluster.Name {
+		return false, nil // a user has edited its label
+	}
 	if resource.Labels[v1alpha1.TemplateLabel] != "" || annotations.HasPaused(resource) || lo.FromPtr(resource.Spec.Paused) || !resource.DeletionTimestamp.IsZero() {
 		return false, nil
 	}

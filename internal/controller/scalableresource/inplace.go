@@ -18,8 +18,8 @@ import (
 // setInPlace sets on a generated resource what its template describes now and what replaces no Machine
 // (see generate.InPlace), so a user can change what the resource does even while it cannot create
 // Machines. It returns true if it has written: the event of that triggers the next reconcile. A
-// resource whose template no longer exists or was not resolved yet, or whose Cluster is being deleted,
-// stays as it is.
+// resource whose template no longer exists, was not resolved yet or sets what it may not set, or whose
+// Cluster is being deleted, stays as it is.
 func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if snap.Template == nil || snap.ClusterDeleting || pattern.Pending(snap.Template) {
 		return false, nil
@@ -29,6 +29,13 @@ func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (b
 	generate.InPlace(changed, snap.Template)
 	if equality.Semantic.DeepEqual(changed.API(), resource.API()) {
 		return false, nil
+	}
+	allowed, err := generate.ReadAllowed(ctx, r.clusters, snap.Template)
+	if err != nil {
+		return false, err
+	}
+	if allowed.Metadata(&snap.Template.Spec.Template) != nil {
+		return false, nil // a condition of the template reports it
 	}
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("changing %s in place: %w", resource, err))

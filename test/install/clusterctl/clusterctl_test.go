@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/census"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
 const (
@@ -53,7 +54,7 @@ func TestClusterctl(t *testing.T) {
 	to := guide.Version(t, `upgrade apply --addon karpenter:(v[0-9.]+)`)
 	repository.release(t, previous, from)
 	// Fake kubelets only pretend to run a Pod.
-	guide.Environment = []string{"GOPROXY=off", "XDG_CONFIG_HOME=" + repository.config(t), "KARPENTER_REPLICAS=0"}
+	guide.Environment = []string{"GOPROXY=off", "XDG_CONFIG_HOME=" + repository.config(t), "KARPENTER_REPLICAS=0", "KARPENTER_ALLOWED_SECRETS=" + stack.BootstrapSecretName}
 	run := func(command string) string {
 		t.Helper()
 		return guide.Run(ctx, t, s.Kubeconfig(), command)

@@ -42,7 +42,9 @@ func openGuide(t *testing.T) *install.Guide {
 
 // local are the values with which the operator serves the stack's Cluster.
 func local() charts.Values {
-	return charts.Values{"settings": charts.Values{"clusterName": stack.ClusterName, "clusterNamespace": stack.ClusterNamespace}}
+	return charts.Values{"settings": charts.Values{
+		"clusterName": stack.ClusterName, "clusterNamespace": stack.ClusterNamespace, "allowedSecrets": []string{stack.BootstrapSecretName},
+	}}
 }
 
 // installOperator installs the operator with the command of a section of the guide that contains all parts.

@@ -187,6 +187,7 @@ func (b *builder) startOperator(ctx context.Context) error {
 		"--cluster-api-kubeconfig=" + b.state.managementAccount(Operator),
 		"--cluster-name=" + ClusterName,
 		"--cluster-namespace=" + ClusterNamespace,
+		"--allowed-secrets=" + BootstrapSecretName,
 		"--bind-address=" + localhost,
 		fmt.Sprintf("--health-probe-port=%d", ports[0]),
 		fmt.Sprintf("--metrics-port=%d", ports[1]),

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
+)
+
+// mayRefer returns an error if a template refers to a base template or to a Secret with bootstrap data that it
+// may not refer to. What patches and the base templates of instance types refer to is determined for each
+// offering.
+func mayRefer(template *v1alpha1.KarpenterMachineTemplate, bases Bases) error {
+	for _, base := range lo.Compact([]*unstructured.Unstructured{bases.Infrastructure, bases.Bootstrap}) {
+		if err := bases.Allowed.Base(base); err != nil {
+			return err
+		}
+	}
+	return bases.Allowed.Bootstrap(lo.FromPtr(template.Spec.Template.Spec.Bootstrap.DataSecretName))
+}
+
+// ReadAllowed reads from the caches what a template may refer to and set. Of the Cluster's own base
+// templates, it reads those of the kinds that the template refers to, because the operator may have no
+// right to read others.
+func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (tenancy.Allowed, error) {
+	allowed := tenancy.Allowed{Cluster: clusters.Cluster, Rules: clusters.Allowed, Own: tenancy.NewOwn()}
+	if err := readResources(ctx, clusters, template, &allowed); err != nil {
+		return tenancy.Allowed{}, err
+	}
+	for _, kind := range kindsOf(template) {
+		if err := readTemplates(ctx, clusters, kind, allowed.Own); err != nil {
+			return tenancy.Allowed{}, err
+		}
+	}
+	if clusters.Allowed.SecretLabel == nil {
+		return allowed, nil
+	}
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(operator.SecretMetadata().GroupVersionKind())
+	if err := clusters.Management.GetClient().List(ctx, secrets, client.InNamespace(clusters.Cluster.Namespace),
+		client.MatchingLabelsSelector{Selector: clusters.Allowed.SecretLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return tenancy.Allowed{}, fmt.Errorf("listing the Secrets that --allowed-secrets selects by their label: %w", err)
+	}
+	for i := range secrets.Items {
+		allowed.Own.Labelled.Insert(secrets.Items[i].Name)
+	}
+	return allowed, nil
+}
+
+// readResources reads the MachineDeployments and MachinePools of the Cluster that the operator did not
+// generate, and the metadata that the template takes from one of them.
+func readResources(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate, allowed *tenancy.Allowed) error {
+	management, namespace := clusters.Management.GetClient(), client.InNamespace(clusters.Cluster.Namespace)
+	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
+	if err := errors.Join(management.List(ctx, deployments, namespace, client.UnsafeDisableDeepCopy), management.List(ctx, pools, namespace, client.UnsafeDisableDeepCopy)); err != nil {
+		return fmt.Errorf("listing the MachineDeployments and MachinePools of Cluster %s: %w", clusters.Cluster, err)
+	}
+	if found := pattern.Find(template, deployments.Items); found != nil {
+		allowed.Pattern = pattern.Observe(found).Metadata
+	}
+	for i := range deployments.Items {
+		addResource(clusters.Cluster, &deployments.Items[i], deployments.Items[i].Spec.Template.Spec, allowed.Own)
+	}
+	for i := range pools.Items {
+		addResource(clusters.Cluster, &pools.Items[i], pools.Items[i].Spec.Template.Spec, allowed.Own)
+	}
+	return nil
+}
+
+func addResource(cluster types.NamespacedName, object metav1.Object, machine clusterv1.MachineSpec, own tenancy.Own) {
+	if resource := (tenancy.Resource{Object: object, Machine: machine}); resource.IsOwn(cluster) {
+		own.AddResource(resource)
+	}
+}
+
+// readTemplates reads the Cluster's own base templates of one kind: those with its label, and those that its
+// MachineDeployments and MachinePools refer to. Conditions of the template report a kind that cannot be used.
+func readTemplates(ctx context.Context, clusters *operator.Clusters, kind schema.GroupKind, own tenancy.Own) error {
+	management := clusters.Management.GetClient()
+	gvk, err := reference.Kind(ctx, management, kind)
+	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	labelled := &unstructured.UnstructuredList{}
+	labelled.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := management.List(ctx, labelled, client.InNamespace(clusters.Cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: clusters.Cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the %ss of Cluster %s: %w", kind.Kind, clusters.Cluster, err)
+	}
+	for i := range labelled.Items {
+		own.AddTemplate(&labelled.Items[i], clusters.Cluster)
+	}
+	for template := range own.Templates {
+		if template.Kind != kind {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gvk)
+		if err := management.Get(ctx, types.NamespacedName{Namespace: clusters.Cluster.Namespace, Name: template.Name}, object, client.UnsafeDisableDeepCopy); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return fmt.Errorf("getting %s %s of Cluster %s: %w", kind.Kind, template.Name, clusters.Cluster, err)
+		}
+		own.AddTemplate(object, clusters.Cluster)
+	}
+	return nil
+}
+
+// kindsOf returns the kinds of the base templates that a template refers to or discovers.
+func kindsOf(template *v1alpha1.KarpenterMachineTemplate) []schema.GroupKind {
+	spec := template.Spec.Template.Spec
+	refs := []clusterv1.ContractVersionedObjectReference{spec.Bootstrap.ConfigRef, lo.FromPtr(spec.InfrastructureRef)}
+	for _, instanceType := range template.Spec.InstanceTypes {
+		refs = append(refs, lo.FromPtr(instanceType.InfrastructureRef))
+	}
+	kinds := lo.FilterMap(refs, func(ref clusterv1.ContractVersionedObjectReference, _ int) (schema.GroupKind, bool) {
+		return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.IsDefined()
+	})
+	if discovery := template.Spec.Discovery; discovery != nil && discovery.InfrastructureTemplates != nil {
+		kinds = append(kinds, schema.GroupKind{Group: discovery.InfrastructureTemplates.APIGroup, Kind: discovery.InfrastructureTemplates.Kind})
+	}
+	return lo.Uniq(kinds)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenancy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+)
+
+// Allowed decides what templates may refer to and set.
+type Allowed struct {
+	// Cluster is the served Cluster.
+	Cluster types.NamespacedName
+	Rules   Rules
+	Own     Own
+	// Pattern is the metadata that a template takes from the MachineDeployment that it follows. Users of the
+	// management cluster decide it.
+	Pattern clusterv1.ObjectMeta
+}
+
+// NotAllowed is the error for what a template may not refer to or set. Its message is for the user who has
+// written the template, and for the platform team.
+type NotAllowed struct {
+	// Reason is that of the template's condition.
+	Reason  string
+	message string
+}
+
+// Error returns the message.
+func (n NotAllowed) Error() string { return n.message }
+
+func notAllowed(reason, format string, args ...any) error {
+	return NotAllowed{Reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// maxNamed is how many allowed Secrets a message names.
+const maxNamed = 5
+
+// Base returns an error if templates may not refer to a base template.
+func (a Allowed) Base(object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind().GroupKind()
+	if len(a.Rules.BaseTemplates) > 0 {
+		if a.Rules.baseNamed(kind, object.GetName()) {
+			return nil
+		}
+		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s is not among the base templates that templates may refer to (%s): name one of these, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
+			kind.Kind, object.GetName(), a.Rules.basesText())
+	}
+	if other := a.Own.otherCluster(object, a.Cluster); other != "" {
+		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s belongs to Cluster %s, and the operator serves Cluster %s: name a base template of that Cluster, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
+			kind.Kind, object.GetName(), other, a.Cluster)
+	}
+	return nil
+}
+
+// Bootstrap returns an error if templates may not use a Secret as bootstrap data. The name can be empty.
+func (a Allowed) Bootstrap(secret string) error {
+	if secret == "" || a.secret(secret) {
+		return nil
+	}
+	return a.secretNotAllowed("spec.template.spec.bootstrap.dataSecretName", secret, "")
+}
+
+// Generated returns an error if an object that is generated from a base template names a Secret that templates
+// may not refer to, or if patches have set a field that they may not set. The object can be the base itself.
+func (a Allowed) Generated(base, object *unstructured.Unstructured) error {
+	own := a.Own.IsOwn(base, a.Cluster)
+	for _, reference := range Secrets(specOf(object), a.Cluster.Namespace) {
+		ofBase := slices.Contains(secretsOf(base, a.Cluster.Namespace), reference.Secret)
+		if a.secret(reference.Secret) || own && ofBase {
+			continue
+		}
+		label := ""
+		if ofBase {
+			label = fmt.Sprintf(", or give %s %s the label %s=%s", base.GetKind(), base.GetName(), clusterv1.ClusterNameLabel, a.Cluster.Name)
+		}
+		return a.secretNotAllowed(fmt.Sprintf("%s of %s %s", reference.Path, base.GetKind(), base.GetName()), reference.Secret, label)
+	}
+	if base == object {
+		return nil
+	}
+	before := reservedIn(specOf(base), a.Cluster)
+	after := reservedIn(specOf(object), a.Cluster)
+	added := lo.OmitByKeys(after, slices.Collect(maps.Keys(before)))
+	if len(added) == 0 {
+		return nil
+	}
+	fields := lo.Uniq(slices.Sorted(maps.Values(added)))
+	return notAllowed(v1alpha1.ReasonFieldNotAllowed, "patches of %s %s may not set %s, which only the base template can set: remove the patch, or change the base template",
+		base.GetKind(), base.GetName(), strings.Join(fields, ", "))
+}
+
+// Metadata returns an error if a template sets a label or annotation by which Cluster API, Karpenter or the
+// operator decide.
+func (a Allowed) Metadata(template *v1alpha1.MachineTemplate) error {
+	for _, set := range []struct {
+		field         string
+		entries, from map[string]string
+		reserved      func(string) bool
+	}{
+		{"metadata.labels", template.Metadata.Labels, a.Pattern.Labels, reservedLabel},
+		{"metadata.annotations", template.Metadata.Annotations, a.Pattern.Annotations, reservedAnnotation},
+		{"scalableResourceAnnotations", template.ScalableResourceAnnotations, nil, reservedOnResource},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(set.entries)) {
+			value, taken := set.from[key]
+			if set.reserved(key) && !(taken && value == set.entries[key]) {
+				return notAllowed(v1alpha1.ReasonFieldNotAllowed, "spec.template.%s may not contain %s, because Cluster API, Karpenter or the operator decide by it: remove it", set.field, key)
+			}
+		}
+	}
+	return nil
+}
+
+// Key returns a text that differs if any decision can differ.
+func (a Allowed) Key() string {
+	templates := lo.Map(a.Own.Templates.UnsortedList(), func(t Template, _ int) string { return t.Kind.String() + "/" + t.Name })
+	slices.Sort(templates)
+	return fmt.Sprint(templates, sets.List(a.Own.Secrets), sets.List(a.Own.Labelled), a.Pattern)
+}
+
+func (a Allowed) secret(name string) bool {
+	return a.Own.Secrets.Has(name) || a.Own.Labelled.Has(name) || a.Rules.secretNamed(name)
+}
+
+func (a Allowed) secretNotAllowed(field, secret, more string) error {
+	may := "none"
+	if names := sets.List(a.Own.Secrets.Union(a.Own.Labelled).Union(sets.New(a.Rules.Secrets...))); len(names) > 0 {
+		may = budget.Names(names, maxNamed)
+	}
+	return notAllowed(v1alpha1.ReasonSecretNotAllowed, "%[1]s names Secret %[2]s, but templates of Cluster %[3]s may only refer to Secrets that its own base templates or --allowed-secrets name (%[4]s): name one of these, or add %[2]s to the operator's --allowed-secrets%[5]s",
+		field, secret, a.Cluster, may, more)
+}
+
+func secretsOf(object *unstructured.Unstructured, namespace string) []string {
+	return lo.Map(Secrets(specOf(object), namespace), func(reference Reference, _ int) string { return reference.Secret })
+}

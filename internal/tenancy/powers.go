@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenancy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+)
+
+// clusterAPIDomain is the domain of the labels and annotations with which Cluster API and its providers
+// decide. With cluster.x-k8s.io/control-plane on a worker, Cluster API writes the private keys of the Cluster
+// into its bootstrap data (bootstrap/kubeadm/controllers/kubeadmconfig_controller.go), and infrastructure
+// providers add it to the load balancer of the API server. Others pause a Machine, block its deletion, or
+// make it part of a topology or of another owner.
+const clusterAPIDomain = "cluster.x-k8s.io"
+
+var (
+	// settableLabels are the domains of Cluster API's labels that templates can set. They are those that it
+	// copies to Nodes.
+	settableLabels = []string{clusterv1.ManagedNodeLabelDomain}
+	// settableAnnotations are the annotations of Cluster API that templates can set on Machines.
+	settableAnnotations = lifecycle.DrainAnnotations
+	// settableOnResources are those that templates can set on MachineDeployments and MachinePools.
+	settableOnResources = []string{clusterv1.MachineSetSkipPreflightChecksAnnotation}
+	// reservedDomains are those of the labels of Machines and the annotations of MachineDeployments that
+	// controllers own.
+	reservedDomains = []string{clusterAPIDomain, "clusters.x-k8s.io", "karpenter.sh"}
+)
+
+// isIn reports whether the domain of a key is one of the given domains, or below one.
+func isIn(key string, domains ...string) bool {
+	domain, _, prefixed := strings.Cut(key, "/")
+	return prefixed && slices.ContainsFunc(domains, func(of string) bool { return domain == of || strings.HasSuffix(domain, "."+of) })
+}
+
+// reservedLabel reports whether a template may not set a label on Machines.
+func reservedLabel(key string) bool {
+	return isIn(key, reservedDomains...) && !isIn(key, settableLabels...)
+}
+
+// reservedAnnotation reports whether a template may not set an annotation on Machines.
+func reservedAnnotation(key string) bool {
+	return isIn(key, clusterAPIDomain) && !slices.Contains(settableAnnotations, key)
+}
+
+// reservedOnResource reports whether a template may not set an annotation on a MachineDeployment or
+// MachinePool.
+func reservedOnResource(key string) bool {
+	return isIn(key, reservedDomains...) && !slices.Contains(settableOnResources, key)
+}
+
+// reservedFields are fields of templates that identify an existing instance or another owner. With them, a
+// generated Machine could take over an instance, and delete it, or be created elsewhere. They are in lower case.
+var reservedFields = []string{"providerid", "provideridlist", "instanceid", "instanceuuid", "ownerreferences", "finalizers"}
+
+// reservedIn returns the reserved fields, labels and annotations in the spec of an object, by where they are
+// and what they have. Indexes of lists are left out, because patches move items.
+func reservedIn(spec map[string]any, cluster types.NamespacedName) map[string]string {
+	found := map[string]string{}
+	search("spec", spec, cluster, found)
+	return found
+}
+
+func search(at string, value any, cluster types.NamespacedName, found map[string]string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			at := at + "." + key
+			if reservedValue(key, value[key], cluster) {
+				found[at+"="+text(value[key])] = at
+			}
+			for _, metadata := range reservedKeys(key, value[key]) {
+				found[at+"."+metadata+"="+text(value[key].(map[string]any)[metadata])] = fmt.Sprintf("%s[%s]", at, metadata)
+			}
+			search(at, value[key], cluster, found)
+		}
+	case []any:
+		for _, item := range value {
+			search(at+"[]", item, cluster, found)
+		}
+	}
+}
+
+// reservedValue reports whether a field has a value that a template may not set.
+func reservedValue(key string, value any, cluster types.NamespacedName) bool {
+	switch lower := strings.ToLower(key); {
+	case slices.Contains(reservedFields, lower):
+		return true
+	case lower == "clustername":
+		return value != cluster.Name
+	case strings.HasSuffix(lower, "namespace"):
+		name, isName := value.(string)
+		return isName && name != cluster.Namespace
+	}
+	return false
+}
+
+// reservedKeys returns the labels or annotations in a field that a template may not set.
+func reservedKeys(field string, value any) []string {
+	entries, isMap := value.(map[string]any)
+	var reserved func(string) bool
+	switch field {
+	case "labels":
+		reserved = reservedLabel
+	case "annotations":
+		reserved = reservedAnnotation
+	}
+	if !isMap || reserved == nil {
+		return nil
+	}
+	return lo.Filter(slices.Sorted(maps.Keys(entries)), func(key string, _ int) bool { return reserved(key) })
+}
+
+// text returns a value of an object's spec as text.
+func text(value any) string {
+	encoded := lo.Must(json.Marshal(value)) // it was decoded from JSON
+	return string(encoded)
+}
