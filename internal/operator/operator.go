@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/pprof"
 	"slices"
-	"strconv"
 
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
@@ -29,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/events"
 	core "sigs.k8s.io/karpenter/pkg/operator"
@@ -112,6 +108,11 @@ func configure(config *rest.Config, options *Options) *rest.Config {
 	return config
 }
 
+// The lease is in the namespace in which the operator runs. A rule for create cannot name the object.
+//
+// +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,resourceNames=karpenter-leader-election,verbs=get;update
+// +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,verbs=create
+
 // newManager returns a manager for Karpenter's controllers (karpenter:
 // pkg/operator/operator.go).
 func newManager(ctx context.Context, config *rest.Config, options *Options) (manager.Manager, error) {
@@ -128,7 +129,7 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:          leaderConfig,
-		Metrics:                       server.Options{BindAddress: address(options, options.Core.MetricsPort), ExtraHandlers: profiles(options)},
+		Metrics:                       diagnostics(options, config),
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
 		// When the context of Start ends, the manager stops its runnables in order. If this context ended then, too, caches
 		// that are not filled yet would never be filled, and the manager would wait for them (controller-runtime:
@@ -162,30 +163,4 @@ func filled(cluster cluster.Cluster) healthz.Checker {
 		}
 		return nil
 	}
-}
-
-// address returns the address of an endpoint. Port 0 turns it off.
-func address(options *Options, port int) string {
-	if port == 0 {
-		return "0"
-	}
-	return net.JoinHostPort(options.BindAddress, strconv.Itoa(port))
-}
-
-// profiles returns the handlers that --enable-profiling adds to the metrics endpoint.
-func profiles(options *Options) map[string]http.Handler {
-	if !options.Core.EnableProfiling {
-		return nil
-	}
-	handlers := map[string]http.Handler{
-		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
-		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
-		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
-		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
-		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
-	}
-	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
-		handlers["/debug/pprof/"+name] = pprof.Handler(name)
-	}
-	return handlers
 }
