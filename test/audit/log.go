@@ -129,15 +129,21 @@ func (l Log) Since(from Position) ([]Entry, Position, error) {
 		return nil, from, err
 	}
 	end := bytes.LastIndexByte(data, '\n') + 1
-	return parse(data[:end]), from + Position(end), nil
+	return parse(data[:end], "ResponseComplete"), from + Position(end), nil
 }
 
-// parse reads complete lines.
-func parse(data []byte) []Entry {
+// Requests returns all requests until now, with watches that have not ended yet.
+func (l Log) Requests() ([]Entry, error) {
+	data, err := os.ReadFile(l.Path)
+	return parse(data, "ResponseComplete", "ResponseStarted"), err
+}
+
+// parse reads complete lines with the requests in some stages.
+func parse(data []byte, stages ...string) []Entry {
 	var entries []Entry
 	for line := range bytes.Lines(data) {
 		entry := Entry{}
-		if json.Unmarshal(line, &entry) == nil && entry.Stage == "ResponseComplete" {
+		if json.Unmarshal(line, &entry) == nil && slices.Contains(stages, entry.Stage) {
 			entries = append(entries, entry)
 		}
 	}

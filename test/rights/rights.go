@@ -148,7 +148,10 @@ func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles [
 			continue
 		}
 		if entry.Denied() {
-			u.Denied = append(u.Denied, *entry)
+			// A watch has one more entry, in which it begins.
+			if entry.Stage != "ResponseStarted" {
+				u.Denied = append(u.Denied, *entry)
+			}
 			continue
 		}
 		// Most requests are the same as others.

@@ -55,7 +55,7 @@ func ofTemplate(_ context.Context, object client.Object) []reconcile.Request {
 	})
 }
 
-// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs;karpentermachinetemplates,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs;karpentermachinetemplates,verbs=list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs/status,verbs=patch
 
 // Reconcile reconciles one catalog.

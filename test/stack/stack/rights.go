@@ -93,7 +93,7 @@ func (s *Stack) AddUsage(usage *rights.Usage) error {
 		return err
 	}
 	for _, place := range s.places() {
-		entries, _, err := place.log.Since(0)
+		entries, err := place.log.Requests()
 		if errors.Is(err, os.ErrNotExist) {
 			continue // The cluster belongs to another stack.
 		} else if err != nil {
