@@ -61,6 +61,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
 
+	if err := errors.Join(checkServer("workload", workload), checkServer("management", management)); err != nil {
+		return nil, nil, err
+	}
 	workload, management = configure(workload, options), configure(management, options)
 	mgr, err := newManager(ctx, workload, options)
 	if err != nil {
@@ -68,7 +71,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}
 	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", management.Host, err)
+		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", Server(management), err)
 	}
 	served, err := FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	if err != nil {
@@ -85,7 +88,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	); err != nil {
 		return nil, nil, err
 	}
-	logger.Info("serving", "Cluster", served, "workload", workload.Host, "management", management.Host, "version", core.Version)
+	logger.Info("serving", "Cluster", served, "workload", Server(workload), "management", Server(management), "version", core.Version)
 	return ctx, &Operator{
 		Manager:           mgr,
 		Clusters:          clusters,
@@ -147,10 +150,10 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the workload cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("setting up the workload cluster %s: %w", Server(config), err)
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
-		return nil, fmt.Errorf("workload cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("workload cluster %s: %w", Server(config), err)
 	}
 	return mgr, mgr.AddHealthzCheck("healthz", healthz.Ping)
 }
