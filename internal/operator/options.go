@@ -4,6 +4,7 @@ package operator
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -35,6 +36,10 @@ type Options struct {
 	// listen; empty for all addresses.
 	BindAddress string
 
+	// InsecureDiagnostics serves metrics by HTTP and to every client. Without it, they are served by
+	// HTTPS, and the API server authenticates and authorizes each client.
+	InsecureDiagnostics bool
+
 	// InterruptionSignals are the taints and conditions of Nodes that announce that an
 	// instance ends.
 	InterruptionSignals interruption.Signals
@@ -59,6 +64,8 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.ClusterNamespace, "cluster-namespace", env.WithDefaultString("CLUSTER_NAMESPACE", ""), "The namespace of the Cluster in the management cluster. If unset, any namespace.")
 	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the workload cluster is the management cluster.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
+	// Cluster API's managers have a flag with this name and meaning.
+	fs.BoolVarWithEnv(&o.InsecureDiagnostics, "insecure-diagnostics", "INSECURE_DIAGNOSTICS", false, "Serve metrics by HTTP and to every client. If unset, they are served by HTTPS, and clients need a token and the right to get the URL.")
 	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	allowedSecrets := fs.String("allowed-secrets", env.WithDefaultString("ALLOWED_SECRETS", ""), "Secrets of the Cluster's namespace that templates may refer to, in addition to those that the Cluster's own base templates name, separated by commas: names, in which * stands for any characters, and at most one label:KEY[=VALUE], for which the operator needs the right to list Secrets.")
 	allowedBases := fs.String("allowed-base-templates", env.WithDefaultString("ALLOWED_BASE_TEMPLATES", ""), "The base templates that templates may refer to, separated by commas: KIND/NAME, in which * stands for any characters. If unset, all of the Cluster's namespace except those of other Clusters.")
@@ -79,6 +86,9 @@ func ParseOptions(args ...string) (*Options, error) {
 	}
 	if o.Allowed, err = tenancy.Parse(*allowedSecrets, *allowedBases); err != nil {
 		return nil, err
+	}
+	if o.InsecureDiagnostics && o.Core.EnableProfiling && !loopback(o.BindAddress) {
+		return nil, errors.New("--enable-profiling with --insecure-diagnostics would show the operator's memory to every client: remove --insecure-diagnostics, or set --bind-address=127.0.0.1")
 	}
 	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))
