@@ -38,7 +38,6 @@ func TestPlacements(t *testing.T) {
 			"ClusterRoleBinding /karpenter-capi",
 			"Role default/karpenter-capi-management",
 			"RoleBinding default/karpenter-capi-management",
-			"Secret karpenter/karpenter-capi-token",
 			"ServiceAccount karpenter/karpenter-capi",
 		},
 	} {
@@ -108,20 +107,5 @@ func TestGeneratedKubeconfig(t *testing.T) {
 	}
 	if _, other := generate("another"); checksum == "" || other == checksum {
 		t.Errorf("with another token the Pods have the annotation %q, as before", other)
-	}
-}
-
-// The Secret in the management cluster contains the token of the ServiceAccount that has the rights there.
-func TestManagementToken(t *testing.T) {
-	for _, name := range []string{"management cluster", "management cluster, existing"} {
-		rendered := render(t, Operator, Matrix()[name])
-		account := "mine"
-		if name == "management cluster" {
-			account = the[corev1.ServiceAccount](t, rendered, "ServiceAccount").Name
-		}
-		secret := the[corev1.Secret](t, rendered, "Secret")
-		if got := secret.Annotations[corev1.ServiceAccountNameKey]; secret.Type != corev1.SecretTypeServiceAccountToken || got != account {
-			t.Errorf("%s: a Secret of type %s with the token of %s, want %s", name, secret.Type, got, account)
-		}
 	}
 }

@@ -135,7 +135,7 @@ func TestTwoClusters(t *testing.T) {
 		return d.Run(ctx, t, s.ManagementKubeconfig(), d.Command(t, section, begin, parts...))
 	}
 	notes := managed(section, "helm install karpenter-capi", "placement=ManagementCluster")
-	for _, key := range []string{"{{.data.token ", `{{index .data "ca.crt" `} {
+	for _, key := range []string{"create token", "kube-root-ca.crt"} {
 		managed(section, "kubectl", key)
 	}
 	// The output of helm has the same command.
