@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,19 +49,31 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 			return tenancy.Allowed{}, err
 		}
 	}
-	if clusters.Allowed.SecretLabel == nil {
-		return allowed, nil
+	return allowed, readLabelled(ctx, clusters, allowed.Own)
+}
+
+// labelTimeout limits the wait for the first list of Secrets. The cache never has them while the operator lacks
+// the right to list them.
+const labelTimeout = 5 * time.Second
+
+// readLabelled reads the names of the Secrets that the rules allow by their label.
+func readLabelled(ctx context.Context, clusters *operator.Clusters, own tenancy.Own) error {
+	label := clusters.Allowed.SecretLabel
+	if label == nil {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, labelTimeout)
+	defer cancel()
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(operator.SecretMetadata().GroupVersionKind())
 	if err := clusters.Management.GetClient().List(ctx, secrets, client.InNamespace(clusters.Cluster.Namespace),
-		client.MatchingLabelsSelector{Selector: clusters.Allowed.SecretLabel}, client.UnsafeDisableDeepCopy); err != nil {
-		return tenancy.Allowed{}, fmt.Errorf("listing the Secrets that --allowed-secrets selects by their label: %w", err)
+		client.MatchingLabelsSelector{Selector: label}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the Secrets that --allowed-secrets selects by their label, for which the operator needs the right to list and watch Secrets in namespace %s: %w", clusters.Cluster.Namespace, err)
 	}
 	for i := range secrets.Items {
-		allowed.Own.Labelled.Insert(secrets.Items[i].Name)
+		own.Labelled.Insert(secrets.Items[i].Name)
 	}
-	return allowed, nil
+	return nil
 }
 
 // readResources reads the MachineDeployments and MachinePools of the Cluster that the operator did not

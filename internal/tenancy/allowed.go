@@ -115,7 +115,7 @@ func (a Allowed) Metadata(template *v1alpha1.MachineTemplate) error {
 	} {
 		for _, key := range slices.Sorted(maps.Keys(set.entries)) {
 			value, taken := set.from[key]
-			if set.reserved(key) && !(taken && value == set.entries[key]) {
+			if set.reserved(key) && (!taken || value != set.entries[key]) {
 				return notAllowed(v1alpha1.ReasonFieldNotAllowed, "spec.template.%s may not contain %s, because Cluster API, Karpenter or the operator decide by it: remove it", set.field, key)
 			}
 		}

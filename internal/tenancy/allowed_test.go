@@ -86,12 +86,12 @@ func TestSecretOfABase(t *testing.T) {
 		resources []Resource
 		allowed   bool
 	}{
-		"nobody uses it":                        {},
-		"it has the label of the Cluster":       {labels: cluster("served"), allowed: true},
-		"it has the label of another Cluster":   {labels: cluster("other")},
-		"the operator generated it":             {labels: map[string]string{clusterv1.ClusterNameLabel: "served", v1alpha1.TemplateLabel: "general"}},
-		"only an owner, which Cluster API sets": {owners: []string{"served"}},
-		"a MachineDeployment of the Cluster":    {resources: []Resource{deployment("served", nil)}, allowed: true},
+		"nobody uses it":                                          {},
+		"it has the label of the Cluster":                         {labels: cluster("served"), allowed: true},
+		"it has the label of another Cluster":                     {labels: cluster("other")},
+		"the operator generated it":                               {labels: map[string]string{clusterv1.ClusterNameLabel: "served", v1alpha1.TemplateLabel: "general"}},
+		"only an owner, which Cluster API sets":                   {owners: []string{"served"}},
+		"a MachineDeployment of the Cluster":                      {resources: []Resource{deployment("served", nil)}, allowed: true},
 		"also with the label of another Cluster, which shares it": {labels: cluster("other"), resources: []Resource{deployment("served", nil)}, allowed: true},
 		"one of another Cluster":                                  {resources: []Resource{deployment("other", nil)}},
 		"one of another Cluster with an edited label": {resources: []Resource{deployment("other", func(d *clusterv1.MachineDeployment) {

@@ -77,9 +77,7 @@ func parseLabel(text string) (labels.Selector, error) {
 
 // isPattern reports whether a text is part of the name of an object, in which * stands for any characters.
 func isPattern(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("-.*", r))
-	})
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-.*") == ""
 }
 
 // matches reports whether a name matches a pattern. Names and patterns have no character that is special

@@ -9,13 +9,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 const kubeadmTemplates = "kubeadmconfigtemplates"
@@ -71,6 +75,39 @@ var _ = Describe("A template", func() {
 			g.Expect(machine.DeletionTimestamp).To(BeNil())
 			g.Expect(f.resources(ctx)).To(HaveLen(1))
 		}).WithTimeout(3 * time.Second).Should(Succeed())
+	})
+
+	It("can name the Secrets with the label that the operator allows", func(ctx SpecContext) {
+		options, err := operator.ParseOptions("--cluster-name="+served.Name, "--cluster-namespace="+served.Namespace, "--allowed-secrets=label:example.com/for-templates=yes",
+			"--bind-address=127.0.0.1", "--metrics-port=0", "--health-probe-port=0", "--disable-leader-election=true",
+			"--log-output-paths="+env.logFile("labels"), "--log-error-output-paths="+env.logFile("labels"))
+		Expect(err).NotTo(HaveOccurred())
+		operatorCtx, stop := context.WithCancel(ctx)
+		operatorCtx, op, err := operator.New(operatorCtx, env.config, env.config, options)
+		Expect(err).NotTo(HaveOccurred())
+		ended := make(chan error, 1)
+		go func() { ended <- op.Start(operatorCtx) }()
+		defer func() {
+			stop()
+			Eventually(ctx, ended).WithTimeout(time.Minute).Should(Receive(Succeed()))
+		}()
+		secret := func(name string, labels map[string]string) *corev1.Secret {
+			object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: name, Labels: labels}}
+			Expect(env.client.Create(ctx, object)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, object))).To(Succeed()) })
+			return object
+		}
+		labelled := secret("labelled", map[string]string{"example.com/for-templates": "yes"})
+		secret("other-label", map[string]string{"example.com/for-templates": "no"})
+		secret("no-label", nil)
+		names := func(g Gomega) []string {
+			allowed, err := generate.ReadAllowed(ctx, op.Clusters, &v1alpha1.KarpenterMachineTemplate{})
+			g.Expect(err).NotTo(HaveOccurred())
+			return sets.List(allowed.Own.Labelled)
+		}
+		Eventually(ctx, names).WithTimeout(time.Minute).Should(Equal([]string{"labelled"}))
+		env.delete(ctx, labelled)
+		Eventually(ctx, names).WithTimeout(time.Minute).Should(BeEmpty())
 	})
 
 	It("cannot make a worker look like a control plane", func(ctx SpecContext) {

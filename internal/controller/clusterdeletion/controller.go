@@ -65,7 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("listing the Machines of Cluster %s: %w", r.clusters.Cluster, err)
 	}
 	var errs []error
-	own := lo.Filter(machines.Items, func(machine clusterv1.Machine, _ int) bool { return machine.Spec.ClusterName == r.clusters.Cluster.Name })
+	own := lo.Filter(machines.Items, func(machine clusterv1.Machine, _ int) bool {
+		return machine.Spec.ClusterName == r.clusters.Cluster.Name
+	})
 	for _, machine := range removable(own, r.node) {
 		err := lifecycle.RemoveHooks(ctx, r.clusters.Management.GetClient(), machine)
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,11 +29,13 @@ type Kinds struct {
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]bool
+	// metadata are the kinds of which only the metadata is watched.
+	metadata map[schema.GroupVersionKind]bool
 }
 
 // NewKinds returns the watches of a controller. Those of the given kinds exist already.
 func NewKinds(controller controller.Controller, cache cache.Cache, known ...schema.GroupVersionKind) *Kinds {
-	k := &Kinds{controller: controller, cache: cache, known: map[schema.GroupVersionKind]bool{}}
+	k := &Kinds{controller: controller, cache: cache, known: map[schema.GroupVersionKind]bool{}, metadata: map[schema.GroupVersionKind]bool{}}
 	for _, gvk := range known {
 		k.known[gvk] = true
 	}
@@ -59,6 +62,23 @@ func (k *Kinds) Watch(gvk schema.GroupVersionKind, handler handler.EventHandler)
 		return fmt.Errorf("watching %s: %w", gvk, err)
 	}
 	k.known[gvk] = true
+	return nil
+}
+
+// WatchMetadata watches whether objects of a kind exist, by their metadata, unless it does already. The watch is
+// added on first use, so that a missing right only concerns templates.
+func (k *Kinds) WatchMetadata(object *metav1.PartialObjectMetadata, handler handler.EventHandler) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	gvk := object.GroupVersionKind()
+	if k.metadata[gvk] {
+		return nil
+	}
+	exists := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	if err := k.controller.Watch(source.Kind[client.Object](k.cache, object, handler, exists)); err != nil {
+		return fmt.Errorf("watching the metadata of %s: %w", gvk, err)
+	}
+	k.metadata[gvk] = true
 	return nil
 }
 

@@ -43,8 +43,3 @@ func ownReferences(object client.Object, cluster types.NamespacedName) []string 
 	references := lo.Map(resource.References(), func(t tenancy.Template, _ int) string { return t.Kind.String() + "/" + t.Name })
 	return append(references, lo.FromPtr(resource.Machine.Bootstrap.DataSecretName))
 }
-
-// Existence passes only events of objects that are created or deleted.
-func Existence() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-}

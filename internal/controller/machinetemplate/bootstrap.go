@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -24,7 +23,7 @@ func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.K
 		conditions.SetUnknownWithReason(v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
 		return nil
 	}
-	allowed, err := generate.ReadAllowed(ctx, r.clusters, template)
+	allowed, err := r.readAllowed(ctx, template)
 	if err != nil {
 		return err
 	}

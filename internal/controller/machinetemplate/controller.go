@@ -77,9 +77,6 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.All), enqueue.OwnReferencesChanged(r.clusters.Cluster)))
 	}
-	if r.clusters.Allowed.SecretLabel != nil {
-		b = b.WatchesRawSource(source.Kind[client.Object](management, operator.SecretMetadata(), enqueue.Later(r.templates.All), enqueue.Existence()))
-	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).

@@ -45,7 +45,7 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 		return nil
 	}
 	kind := scalable.KindOf(template.Spec.ScalableResource)
-	allowed, err := generate.ReadAllowed(ctx, r.clusters, template)
+	allowed, err := r.readAllowed(ctx, template)
 	if err != nil {
 		return err
 	}

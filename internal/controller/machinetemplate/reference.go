@@ -15,6 +15,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -50,6 +52,16 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 		return &problem{reasonOf(err), err.Error()}, nil
 	}
 	return nil, r.kinds.Watch(kind.MadeOf(gvk), enqueue.Later(r.templates.OfGenerated))
+}
+
+// readAllowed reads what a template may refer to. It also watches the Secrets that are allowed by their label.
+func (r *Reconciler) readAllowed(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (tenancy.Allowed, error) {
+	if r.clusters.Allowed.SecretLabel != nil {
+		if err := r.kinds.WatchMetadata(operator.SecretMetadata(), enqueue.Later(r.templates.All)); err != nil {
+			return tenancy.Allowed{}, err
+		}
+	}
+	return generate.ReadAllowed(ctx, r.clusters, template)
 }
 
 // reasonOf returns the reason of a condition for an object that is not accepted.
