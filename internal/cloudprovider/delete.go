@@ -172,7 +172,7 @@ func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machi
 	if err != nil {
 		return false, err
 	}
-	durations, age := settings.Of(template), c.clock.Since(machine.CreationTimestamp.Time)
+	durations, age := settings.Of(template), min(c.clock.Since(machine.CreationTimestamp.Time), c.clusters.Up())
 	if durations.SpareTTL == 0 {
 		return false, nil
 	}

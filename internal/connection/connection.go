@@ -17,6 +17,9 @@ const (
 	// reopen is how long a watch may take to be opened again after its end was no failure: the API server
 	// ends each watch after some minutes.
 	reopen = 10 * time.Second
+	// jump is by how much the wall clock must move to count as set. A clock that is slewed moves less
+	// between two looks at it.
+	jump = 2 * time.Second
 	// brief is how long an interruption may last without being an outage.
 	brief = 10 * time.Second
 )
@@ -26,7 +29,8 @@ const (
 type Connection struct {
 	cluster string
 	host    string
-	clock   clock.PassiveClock
+	// clock is monotonic, and wall is that of the machine, which can jump.
+	clock, wall clock.PassiveClock
 	// changed gets a value when an interruption begins or ends.
 	changed chan struct{}
 
@@ -42,11 +46,17 @@ type Connection struct {
 	failed failure
 	// ended has the watches that have ended and were not opened again.
 	ended map[string]failure
+	// origin is when the connection was made, by the monotonic clock.
+	origin time.Time
+	// ahead is by how much the wall clock was ahead of the monotonic one.
+	ahead time.Duration
+	// known has the watches that were open at some time.
+	known map[string]bool
 	// disturbed is the time of the last disturbance.
 	disturbed time.Time
 	// interrupted is since when the connection is interrupted; zero while it is not.
 	interrupted time.Time
-	// outage is the time at which the last outage ended; zero if there was none.
+	// outage is the time at which the last outage ended, or the wall clock jumped; zero if neither happened.
 	outage time.Time
 }
 
@@ -88,10 +98,11 @@ const (
 )
 
 // New returns the connection to a cluster, which is Workload or Management. The start of the process is a
-// disturbance. The clock must be monotonic.
-func New(cluster, host string, clock clock.PassiveClock) *Connection {
+// disturbance. clock must be monotonic. wall is the clock whose times are in objects.
+func New(cluster, host string, clock, wall clock.PassiveClock) *Connection {
 	now := clock.Now()
-	c := &Connection{cluster: cluster, host: host, clock: clock, disturbed: now, interrupted: now, starting: true, ended: map[string]failure{}, changed: make(chan struct{}, 1)}
+	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbed: now, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan struct{}, 1)}
+	c.ahead = c.aheadNow()
 	c.report()
 	return c
 }
@@ -170,8 +181,9 @@ func (c *Connection) answered() {
 	})
 }
 
-// refused records a request that the API server has refused because it is busy.
-func (c *Connection) refused() {
+// disturb records what shows that something is wrong, but not that nothing is answered: a refused request,
+// or a broken watch of a kind whose absence decides nothing.
+func (c *Connection) disturb() {
 	c.update(func() { c.disturbed = c.clock.Now() })
 }
 
@@ -188,6 +200,7 @@ func (c *Connection) failedWith(cause string) {
 // opened records that a watch was opened.
 func (c *Connection) opened(watch string) {
 	c.update(func() {
+		c.known[watch] = true
 		if ended, found := c.ended[watch]; found {
 			delete(c.ended, watch)
 			if ended.tolerated == 0 || c.clock.Since(ended.at) > ended.tolerated {
@@ -216,6 +229,17 @@ func (c *Connection) closed(watch, cause string) {
 	})
 }
 
+// rejected records that a watch could not be opened, such as without the right to it. A watch that was
+// never open has no cache that others read.
+func (c *Connection) rejected(watch, cause string) {
+	c.mu.Lock()
+	known := c.known[watch]
+	c.mu.Unlock()
+	if known {
+		c.broken(watch, cause)
+	}
+}
+
 // gone records that nothing opens a watch again.
 func (c *Connection) gone(watch string) {
 	c.update(func() { delete(c.ended, watch) })
@@ -225,10 +249,25 @@ func (c *Connection) gone(watch string) {
 func (c *Connection) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.noteJump()
 	c.noteLease()
 	c.noteInterruption()
 	change()
 	c.noteInterruption()
+}
+
+// aheadNow returns by how much the wall clock is ahead of the monotonic clock.
+func (c *Connection) aheadNow() time.Duration {
+	return c.wall.Now().Round(0).Sub(c.origin.Round(0)) - c.clock.Since(c.origin)
+}
+
+// noteJump notices that the wall clock was set. The times in objects do not show how long ago they were
+// written then, so it is a disturbance, and timers start again.
+func (c *Connection) noteJump() {
+	ahead := c.aheadNow()
+	if moved := ahead - c.ahead; moved.Abs() > jump {
+		c.ahead, c.disturbed, c.outage = ahead, c.clock.Now(), c.clock.Now()
+	}
 }
 
 func (c *Connection) noteLease() {

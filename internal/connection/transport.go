@@ -41,14 +41,14 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	case failing:
 		t.failed(watch, cause)
 	case busy:
-		t.connection.refused()
+		t.connection.disturb()
 		if watch != "" {
 			t.connection.closed(watch, cause)
 		}
 	case answering:
 		t.connection.answered()
 		if watch != "" {
-			t.watch(watch, request.Context(), response, cause)
+			t.watch(request.Context(), watch, response, cause)
 		}
 	}
 	return response, nil
@@ -65,7 +65,7 @@ func (t *transport) failed(watch, cause string) {
 }
 
 // watch records the answer to a watch.
-func (t *transport) watch(watch string, ctx context.Context, response *http.Response, cause string) {
+func (t *transport) watch(ctx context.Context, watch string, response *http.Response, cause string) {
 	switch {
 	case response.StatusCode == http.StatusOK:
 		t.connection.opened(watch)
@@ -75,7 +75,7 @@ func (t *transport) watch(watch string, ctx context.Context, response *http.Resp
 	case response.StatusCode == http.StatusGone:
 		t.connection.closed(watch, cause) // it is listed again
 	default:
-		t.connection.broken(watch, cause)
+		t.connection.rejected(watch, cause)
 	}
 }
 
@@ -101,11 +101,17 @@ func judge(code int) verdict {
 }
 
 // watchOf returns what identifies a watch among those of one cluster: the path and the selectors. It is
-// empty for other requests.
+// empty for other requests, and for the watches of providers' kinds: one of these can fail alone, such as
+// with its conversion webhook, and what their caches lack is read from the API server.
 func watchOf(request *http.Request) string {
 	query := request.URL.Query()
 	if watch := query.Get("watch"); watch != "true" && watch != "1" {
 		return ""
+	}
+	for _, group := range providers {
+		if strings.Contains(request.URL.Path, "/apis/"+group+".cluster.x-k8s.io/") {
+			return ""
+		}
 	}
 	parts := []string{request.URL.Path}
 	for _, name := range []string{"labelSelector", "fieldSelector"} {
@@ -119,6 +125,9 @@ func watchOf(request *http.Request) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// providers are the first parts of the groups of providers' kinds.
+var providers = []string{"infrastructure", "bootstrap", "controlplane"}
 
 // stream is the body of a watch.
 type stream struct {

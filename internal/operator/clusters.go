@@ -49,6 +49,15 @@ func (c *Clusters) Guard(context.Context) error {
 	return errors.Join(c.ToWorkload.Err(), c.ToManagement.Err())
 }
 
+// Outage returns an error during an outage, which is an interruption that is not brief; nil otherwise. It is
+// what conditions report.
+func (c *Clusters) Outage(ctx context.Context) error {
+	if c.Up() > 0 {
+		return nil
+	}
+	return c.Guard(ctx)
+}
+
 // Up returns the time since the last outage of one of the clusters; zero during an outage. Timers of
 // launches do not run while nothing can be launched.
 func (c *Clusters) Up() time.Duration {

@@ -66,8 +66,8 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
 
-	toWorkload := connection.New(connection.Workload, workload.Host, clock.RealClock{})
-	toManagement := connection.New(connection.Management, management.Host, clock.RealClock{})
+	toWorkload := connection.New(connection.Workload, workload.Host, clock.RealClock{}, connection.Wall{})
+	toManagement := connection.New(connection.Management, management.Host, clock.RealClock{}, connection.Wall{})
 	workload, management = configure(workload, toWorkload, options), configure(management, toManagement, options)
 	mgr, err := newManager(ctx, workload, options)
 	if err != nil {
