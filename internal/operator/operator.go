@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/pprof"
 	"slices"
-	"strconv"
 
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
@@ -29,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/events"
 	core "sigs.k8s.io/karpenter/pkg/operator"
@@ -65,6 +61,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
 
+	if err := errors.Join(checkServer("workload", workload), checkServer("management", management)); err != nil {
+		return nil, nil, err
+	}
 	workload, management = configure(workload, options), configure(management, options)
 	mgr, err := newManager(ctx, workload, options)
 	if err != nil {
@@ -72,7 +71,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}
 	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", management.Host, err)
+		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", Server(management), err)
 	}
 	served, err := FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	if err != nil {
@@ -89,7 +88,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	); err != nil {
 		return nil, nil, err
 	}
-	logger.Info("serving", "Cluster", served, "workload", workload.Host, "management", management.Host, "version", core.Version)
+	logger.Info("serving", "Cluster", served, "workload", Server(workload), "management", Server(management), "version", core.Version)
 	return ctx, &Operator{
 		Manager:           mgr,
 		Clusters:          clusters,
@@ -112,6 +111,11 @@ func configure(config *rest.Config, options *Options) *rest.Config {
 	return config
 }
 
+// The lease is in the namespace in which the operator runs. A rule for create cannot name the object.
+//
+// +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,resourceNames=karpenter-leader-election,verbs=get;update
+// +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,verbs=create
+
 // newManager returns a manager for Karpenter's controllers (karpenter:
 // pkg/operator/operator.go).
 func newManager(ctx context.Context, config *rest.Config, options *Options) (manager.Manager, error) {
@@ -128,7 +132,7 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:          leaderConfig,
-		Metrics:                       server.Options{BindAddress: address(options, options.Core.MetricsPort), ExtraHandlers: profiles(options)},
+		Metrics:                       diagnostics(options, config),
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
 		// When the context of Start ends, the manager stops its runnables in order. If this context ended then, too, caches
 		// that are not filled yet would never be filled, and the manager would wait for them (controller-runtime:
@@ -146,10 +150,10 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the workload cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("setting up the workload cluster %s: %w", Server(config), err)
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
-		return nil, fmt.Errorf("workload cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("workload cluster %s: %w", Server(config), err)
 	}
 	return mgr, mgr.AddHealthzCheck("healthz", healthz.Ping)
 }
@@ -162,30 +166,4 @@ func filled(cluster cluster.Cluster) healthz.Checker {
 		}
 		return nil
 	}
-}
-
-// address returns the address of an endpoint. Port 0 turns it off.
-func address(options *Options, port int) string {
-	if port == 0 {
-		return "0"
-	}
-	return net.JoinHostPort(options.BindAddress, strconv.Itoa(port))
-}
-
-// profiles returns the handlers that --enable-profiling adds to the metrics endpoint.
-func profiles(options *Options) map[string]http.Handler {
-	if !options.Core.EnableProfiling {
-		return nil
-	}
-	handlers := map[string]http.Handler{
-		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
-		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
-		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
-		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
-		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
-	}
-	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
-		handlers["/debug/pprof/"+name] = pprof.Handler(name)
-	}
-	return handlers
 }
