@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/samber/lo"
 )
 
 // The Cluster that the operator serves, and the Secret with the bootstrap data of its machines.
@@ -16,6 +18,10 @@ const (
 	ClusterName         = "demo"
 	ClusterNamespace    = "default"
 	BootstrapSecretName = "bootstrap"
+
+	// NeighbourName is the name of the Cluster with Options.NeighbourOf. The names of its Secret and of its operator's
+	// account end in it.
+	NeighbourName = "neighbour"
 )
 
 // The topology of the Cluster with Options.Topology.
@@ -39,6 +45,13 @@ type Options struct {
 	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack
+
+	// NeighbourOf adds the Cluster NeighbourName to the management cluster of this stack, which has HasNeighbour. The new
+	// stack has a workload cluster, an infrastructure provider and an operator of its own.
+	NeighbourOf *Stack
+
+	// HasNeighbour limits the infrastructure provider to the Cluster of this stack, which is a Separate one.
+	HasNeighbour bool
 
 	// Topology makes the Cluster one of a ClusterClass, whose topology has the version TopologyVersion and the
 	// MachineDeployment TopologyMachineDeployment without replicas. Cluster API's topology controllers run.
@@ -75,6 +88,9 @@ func (o *Options) complete(m *modules) error {
 	}
 	if o.Manages != nil {
 		o.Separate, o.WithoutOperator = true, true
+	}
+	if o.NeighbourOf != nil || o.HasNeighbour {
+		o.Separate = true
 	}
 	paths := []*string{&o.Dir, &o.BinDir}
 	if o.KwokInstanceTypes != "" {
@@ -126,6 +142,16 @@ func (o *Options) checkBinaries() error {
 		return fmt.Errorf("not in %s: %s; build them with: make stack-binaries", o.BinDir, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// clusterName returns the name of the Cluster.
+func (o *Options) clusterName() string {
+	return lo.Ternary(o.NeighbourOf == nil, ClusterName, NeighbourName)
+}
+
+// named returns the name of something in the management cluster that a neighbour has, too.
+func (o *Options) named(name string) string {
+	return lo.Ternary(o.NeighbourOf == nil, name, name+"-"+NeighbourName)
 }
 
 func (o *Options) binary(name string) string {
