@@ -66,7 +66,11 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	ctx = log.IntoContext(ctx, logger)
 
 	workload, management = configure(workload, options), configure(management, options)
-	mgr, err := newManager(ctx, workload, options)
+	home := workload
+	if options.WorkloadKubeconfig != "" {
+		home = management
+	}
+	mgr, err := newManager(ctx, workload, home, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,12 +116,12 @@ func configure(config *rest.Config, options *Options) *rest.Config {
 	return config
 }
 
-// newManager returns a manager for Karpenter's controllers (karpenter:
-// pkg/operator/operator.go).
-func newManager(ctx context.Context, config *rest.Config, options *Options) (manager.Manager, error) {
+// newManager returns a manager for Karpenter's controllers in the workload cluster (karpenter:
+// pkg/operator/operator.go). The lease is in home, the cluster in which the operator runs.
+func newManager(ctx context.Context, config, home *rest.Config, options *Options) (manager.Manager, error) {
 	// Leader election has its own rate limit, so that the operator does not lose the lease
 	// in a burst of requests.
-	leaderConfig := rest.CopyConfig(config)
+	leaderConfig := rest.CopyConfig(home)
 	leaderConfig.QPS, leaderConfig.Burst = 0, 0
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme.Scheme,
