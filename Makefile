@@ -63,7 +63,7 @@ manifests: bin/controller-gen ## Generate the CRDs with their reference, and the
 	@touch bin/manifests.stamp
 	@bin/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@bin/controller-gen crd paths=./test/infrastructure/api/... output:crd:artifacts:config=test/infrastructure/config/crd
-	@bin/controller-gen rbac:roleName=manager-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
+	@bin/controller-gen rbac:roleName=workload-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
 	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_instancetypecatalogs.yaml >bin/catalog.md

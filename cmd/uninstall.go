@@ -30,11 +30,11 @@ func uninstallCheck(ctx context.Context, args []string, out io.Writer) error {
 	}
 	workload, err := client.New(workloadConfig, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to the workload cluster %s: %w", workloadConfig.Host, err)
+		return fmt.Errorf("connecting to the workload cluster %s: %w", operator.Server(workloadConfig), err)
 	}
 	management, err := client.New(managementConfig, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to the management cluster %s: %w", managementConfig.Host, err)
+		return fmt.Errorf("connecting to the management cluster %s: %w", operator.Server(managementConfig), err)
 	}
 	served, err := operator.FindCluster(ctx, management, options.ClusterNamespace, options.ClusterName)
 	if err != nil {

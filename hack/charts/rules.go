@@ -3,43 +3,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
-// The files for the rules of the operator's own role. With two clusters the operator has one identity in each, which gets
-// only the rights that it needs there.
-const (
-	workloadRules = "workload.yaml"
+// roles are the roles in config/rbac, each with the file of its rules. With two clusters the operator has one identity in each,
+// which gets only the rights that it needs there. The markers in the code name the role of each rule.
+var roles = map[string]string{
+	"workload-role": "workload.yaml",
 	// Rights that can be limited to the namespace of the served Cluster, and rights that cannot.
-	managementRules        = "management.yaml"
-	managementClusterRules = "management-cluster.yaml"
-)
-
-// files maps the API groups in the operator's own role to the files of their rules.
-var files = map[string]string{
-	"":                                workloadRules,
-	"karpenter.sh":                    workloadRules,
-	"karpenter.cluster.x-k8s.io":      workloadRules,
-	"cluster.x-k8s.io":                managementRules,
-	"bootstrap.cluster.x-k8s.io":      managementRules,
-	"infrastructure.cluster.x-k8s.io": managementRules,
-	"controlplane.cluster.x-k8s.io":   managementRules,
-	"apiextensions.k8s.io":            managementClusterRules,
-}
-
-// ownRole is the role that controller-gen writes.
-const ownRole = "manager-role"
-
-// otherRoles are the roles that are not generated, each with its file.
-var otherRoles = map[string]string{
-	"karpenter-core-role":  "karpenter-core.yaml",
+	"management-role":         "management.yaml",
+	"management-cluster-role": "management-cluster.yaml",
+	// Rights in the cluster in which the operator runs.
+	"metrics-role":         "metrics.yaml",
 	"leader-election-role": "leader-election.yaml",
-	"admin-role":           "admin.yaml",
+	// Roles that are not generated.
+	"karpenter-core-role": "karpenter-core.yaml",
+	"metrics-reader-role": "metrics-reader.yaml",
+	"admin-role":          "admin.yaml",
 }
 
 // ruleFiles returns the files with the rules of the roles in a folder.
@@ -65,46 +53,28 @@ func ruleFiles(dir string) (map[string]string, error) {
 	return content, nil
 }
 
-// addRules adds the rules of the role in a file, if it has one.
+// addRules adds the rules of the roles in a file, if it has any.
 func addRules(path string, to map[string][]rbacv1.PolicyRule) error {
-	text, err := os.ReadFile(path)
+	text, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.Unmarshal(text, role); err != nil {
-		return err
-	}
-	if role.Kind != "ClusterRole" && role.Kind != "Role" {
-		return nil
-	}
-	if role.Name == ownRole {
-		return divide(role.Rules, to)
-	}
-	file, known := otherRoles[role.Name]
-	if !known {
-		return fmt.Errorf("the chart has no file for the %s %s: add one in hack/charts/rules.go", role.Kind, role.Name)
-	}
-	to[file] = append(to[file], role.Rules...)
-	return nil
-}
-
-// divide adds rules to the files of their API groups.
-func divide(rules []rbacv1.PolicyRule, to map[string][]rbacv1.PolicyRule) error {
-	for _, rule := range rules {
-		groups := map[string][]string{}
-		for _, group := range rule.APIGroups {
-			file, known := files[group]
-			if !known {
-				return fmt.Errorf("%s has a rule for the API group %q: add the group to a file in hack/charts/rules.go", ownRole, group)
-			}
-			groups[file] = append(groups[file], group)
+	defer text.Close() //nolint:errcheck // It is only read.
+	decoder := utilyaml.NewYAMLOrJSONDecoder(text, 4096)
+	for {
+		role := &rbacv1.ClusterRole{}
+		if err := decoder.Decode(role); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		for file, ofFile := range groups {
-			part := rule
-			part.APIGroups = ofFile
-			to[file] = append(to[file], part)
+		if role.Kind != "ClusterRole" && role.Kind != "Role" {
+			continue
 		}
+		file, known := roles[role.Name]
+		if !known {
+			return fmt.Errorf("the chart has no file for the %s %s: add one in hack/charts/rules.go, or name a known role in the marker", role.Kind, role.Name)
+		}
+		to[file] = append(to[file], role.Rules...)
 	}
-	return nil
 }

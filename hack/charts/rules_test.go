@@ -12,23 +12,29 @@ import (
 )
 
 func TestRuleFiles(t *testing.T) {
-	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %NAME%}\nrules:\n- {apiGroups: [%GROUPS%], resources: [things], verbs: [get]}\n"
+	role := func(kind, name string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nrules:\n- {apiGroups: [" + name + "], resources: [things], verbs: [get]}\n"
+	}
+	rules := func(names ...string) string {
+		text := ""
+		for _, name := range names {
+			text += "- apiGroups:\n  - " + name + "\n  resources:\n  - things\n  verbs:\n  - get\n"
+		}
+		return text
+	}
 	for name, tc := range map[string]struct {
-		role, groups string
-		want         map[string]string // the groups that each file has
-		wantError    string
+		text      string
+		want      map[string]string
+		wantError string
 	}{
-		"one cluster":        {role: "manager-role", groups: `""`, want: map[string]string{"workload.yaml": `""`}},
-		"groups of both":     {role: "manager-role", groups: "cluster.x-k8s.io, karpenter.sh", want: map[string]string{"management.yaml": "cluster.x-k8s.io", "workload.yaml": "karpenter.sh"}},
-		"cluster-wide":       {role: "manager-role", groups: "apiextensions.k8s.io", want: map[string]string{"management-cluster.yaml": "apiextensions.k8s.io"}},
-		"an unknown group":   {role: "manager-role", groups: "example.com", wantError: `"example.com": add the group to a file in hack/charts/rules.go`},
-		"any group, of core": {role: "karpenter-core-role", groups: "example.com", want: map[string]string{"karpenter-core.yaml": "example.com"}},
-		"an unknown role":    {role: "new-role", groups: `""`, wantError: "no file for the ClusterRole new-role"},
+		"one role":         {text: role("ClusterRole", "workload-role"), want: map[string]string{"workload.yaml": rules("workload-role")}},
+		"another kind":     {text: role("ServiceAccount", "workload-role"), want: map[string]string{}},
+		"several in order": {text: role("ClusterRole", "management-role") + "---\n" + role("Role", "leader-election-role"), want: map[string]string{"management.yaml": rules("management-role"), "leader-election.yaml": rules("leader-election-role")}},
+		"an unknown role":  {text: role("ClusterRole", "new-role"), wantError: "no file for the ClusterRole new-role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			text := strings.NewReplacer("%NAME%", tc.role, "%GROUPS%", tc.groups).Replace(role)
-			if err := os.WriteFile(filepath.Join(dir, "role.yaml"), []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "role.yaml"), []byte(tc.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			got, err := ruleFiles(dir)
@@ -42,8 +48,8 @@ func TestRuleFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := map[string]string{}
-			for file, group := range tc.want {
-				want[file] = header(dir) + "- apiGroups:\n  - " + group + "\n  resources:\n  - things\n  verbs:\n  - get\n"
+			for file, content := range tc.want {
+				want[file] = header(dir) + content
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -80,7 +80,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	return cluster, nil
 }
 
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:roleName=workload-role,groups="",resources=events,verbs=create;patch
 
 // newControllers returns this operator's own controllers.
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {

@@ -58,10 +58,10 @@ func newManagement(ctx context.Context, config *rest.Config, served types.Namesp
 		o.Client = client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the management cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("setting up the management cluster %s: %w", Server(config), err)
 	}
 	if err := index(ctx, management.GetFieldIndexer(), managementFields...); err != nil {
-		return nil, fmt.Errorf("management cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("management cluster %s: %w", Server(config), err)
 	}
 	return management, nil
 }

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/pprof"
 	"slices"
-	"strconv"
 
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
@@ -29,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/events"
 	core "sigs.k8s.io/karpenter/pkg/operator"
@@ -59,12 +55,10 @@ type Operator struct {
 // New returns the operator for a workload cluster, and the context for its controllers.
 // management can be the same configuration as workload.
 func New(ctx context.Context, workload, management *rest.Config, options *Options) (context.Context, *Operator, error) {
-	ctx = options.Core.ToContext(ctx)
-	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
-	ctx = log.IntoContext(ctx, logger)
-
+	ctx = withLogger(options.Core.ToContext(ctx))
+	if err := errors.Join(checkServer("workload", workload), checkServer("management", management)); err != nil {
+		return nil, nil, err
+	}
 	workload, management = configure(workload, options), configure(management, options)
 	home := workload
 	if options.WorkloadKubeconfig != "" {
@@ -76,7 +70,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}
 	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", management.Host, err)
+		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", Server(management), err)
 	}
 	served, err := FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	if err != nil {
@@ -93,7 +87,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	); err != nil {
 		return nil, nil, err
 	}
-	logger.Info("serving", "Cluster", served, "workload", workload.Host, "management", management.Host, "version", core.Version)
+	log.FromContext(ctx).Info("serving", "Cluster", served, "workload", Server(workload), "management", Server(management), "version", core.Version)
 	return ctx, &Operator{
 		Manager:           mgr,
 		Clusters:          clusters,
@@ -107,6 +101,14 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}, nil
 }
 
+// withLogger makes the operator's logger that of its libraries, and adds it to a context.
+func withLogger(ctx context.Context) context.Context {
+	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	return log.IntoContext(ctx, logger)
+}
+
 // configure returns a copy of a client configuration with this operator's rate limits and
 // user agent.
 func configure(config *rest.Config, options *Options) *rest.Config {
@@ -115,6 +117,11 @@ func configure(config *rest.Config, options *Options) *rest.Config {
 	config.UserAgent = Name + "/" + core.Version
 	return config
 }
+
+// The lease is in the namespace in which the operator runs. A rule for create cannot name the object.
+//
+// +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,resourceNames=karpenter-leader-election,verbs=get;update
+// +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,verbs=create
 
 // newManager returns a manager for Karpenter's controllers in the workload cluster (karpenter:
 // pkg/operator/operator.go). The lease is in home, the cluster in which the operator runs.
@@ -132,7 +139,7 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:          leaderConfig,
-		Metrics:                       server.Options{BindAddress: address(options, options.Core.MetricsPort), ExtraHandlers: profiles(options)},
+		Metrics:                       diagnostics(options, home),
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
 		// When the context of Start ends, the manager stops its runnables in order. If this context ended then, too, caches
 		// that are not filled yet would never be filled, and the manager would wait for them (controller-runtime:
@@ -150,10 +157,10 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the workload cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("setting up the workload cluster %s: %w", Server(config), err)
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
-		return nil, fmt.Errorf("workload cluster %s: %w", config.Host, err)
+		return nil, fmt.Errorf("workload cluster %s: %w", Server(config), err)
 	}
 	return mgr, mgr.AddHealthzCheck("healthz", healthz.Ping)
 }
@@ -166,30 +173,4 @@ func filled(cluster cluster.Cluster) healthz.Checker {
 		}
 		return nil
 	}
-}
-
-// address returns the address of an endpoint. Port 0 turns it off.
-func address(options *Options, port int) string {
-	if port == 0 {
-		return "0"
-	}
-	return net.JoinHostPort(options.BindAddress, strconv.Itoa(port))
-}
-
-// profiles returns the handlers that --enable-profiling adds to the metrics endpoint.
-func profiles(options *Options) map[string]http.Handler {
-	if !options.Core.EnableProfiling {
-		return nil
-	}
-	handlers := map[string]http.Handler{
-		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
-		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
-		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
-		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
-		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
-	}
-	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
-		handlers["/debug/pprof/"+name] = pprof.Handler(name)
-	}
-	return handlers
 }

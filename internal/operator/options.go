@@ -39,6 +39,10 @@ type Options struct {
 	// listen; empty for all addresses.
 	BindAddress string
 
+	// InsecureDiagnostics serves metrics by HTTP and to every client. Without it, they are served by
+	// HTTPS, and the API server authenticates and authorizes each client.
+	InsecureDiagnostics bool
+
 	// InterruptionSignals are the taints and conditions of Nodes that announce that an
 	// instance ends.
 	InterruptionSignals interruption.Signals
@@ -61,6 +65,8 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the operator runs in it.")
 	fs.StringVar(&o.WorkloadKubeconfig, "workload-kubeconfig", env.WithDefaultString("WORKLOAD_KUBECONFIG", ""), "The path of a kubeconfig for the workload cluster, which has the Pods. If unset, the operator runs in it.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
+	// Cluster API's managers have a flag with this name and meaning.
+	fs.BoolVarWithEnv(&o.InsecureDiagnostics, "insecure-diagnostics", "INSECURE_DIAGNOSTICS", false, "Serve metrics by HTTP and to every client. If unset, they are served by HTTPS, and clients need a token and the right to get the URL.")
 	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	fs.StringVar(&o.NodeName, "node-name", env.WithDefaultString("NODE_NAME", ""), "The name of the Node on which the operator runs. While the Cluster is being deleted, the operator removes the hooks of this Node's Machine last. The Deployment sets it.")
 	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
@@ -79,6 +85,9 @@ func ParseOptions(args ...string) (*Options, error) {
 	var err error
 	if o.InterruptionSignals, err = interruption.Parse(*signals); err != nil {
 		return nil, fmt.Errorf("--interruption-signals: %w", err)
+	}
+	if o.InsecureDiagnostics && o.Core.EnableProfiling && !loopback(o.BindAddress) {
+		return nil, errors.New("--enable-profiling with --insecure-diagnostics would show the operator's memory to every client: remove --insecure-diagnostics, or set --bind-address=127.0.0.1")
 	}
 	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))

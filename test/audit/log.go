@@ -4,6 +4,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,6 +25,11 @@ type Entry struct {
 		Username string `json:"username"`
 	} `json:"user"`
 
+	// ImpersonatedUser is the user that the request is authorized for, if it is not the one that sent it.
+	ImpersonatedUser struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+
 	ObjectRef struct {
 		APIGroup    string `json:"apiGroup"`
 		Resource    string `json:"resource"`
@@ -35,6 +41,9 @@ type Entry struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+
+	// Annotations has the decision of the API server's authorizers.
+	Annotations map[string]string `json:"annotations"`
 
 	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
 	StageTimestamp           time.Time `json:"stageTimestamp"`
@@ -52,6 +61,16 @@ func (e *Entry) Event() bool { return e.ObjectRef.Resource == "events" }
 
 // By reports whether the client's user agent has the given name, such as karpenter-capi in karpenter-capi/v1.0.
 func (e *Entry) By(agent string) bool { return strings.HasPrefix(e.UserAgent, agent+"/") }
+
+// For reports whether the request was authorized for a user, such as system:serviceaccount:default:operator.
+func (e *Entry) For(user string) bool {
+	return cmp.Or(e.ImpersonatedUser.Username, e.User.Username) == user
+}
+
+// Denied reports whether the user has no right to send the request. Admission returns the same status.
+func (e *Entry) Denied() bool {
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid"
+}
 
 // Succeeded reports whether the request succeeded.
 func (e *Entry) Succeeded() bool {
@@ -110,15 +129,21 @@ func (l Log) Since(from Position) ([]Entry, Position, error) {
 		return nil, from, err
 	}
 	end := bytes.LastIndexByte(data, '\n') + 1
-	return parse(data[:end]), from + Position(end), nil
+	return parse(data[:end], "ResponseComplete"), from + Position(end), nil
 }
 
-// parse reads complete lines.
-func parse(data []byte) []Entry {
+// Requests returns all requests until now, with watches that have not ended yet.
+func (l Log) Requests() ([]Entry, error) {
+	data, err := os.ReadFile(l.Path)
+	return parse(data, "ResponseComplete", "ResponseStarted"), err
+}
+
+// parse reads complete lines with the requests in some stages.
+func parse(data []byte, stages ...string) []Entry {
 	var entries []Entry
 	for line := range bytes.Lines(data) {
 		entry := Entry{}
-		if json.Unmarshal(line, &entry) == nil && entry.Stage == "ResponseComplete" {
+		if json.Unmarshal(line, &entry) == nil && slices.Contains(stages, entry.Stage) {
 			entries = append(entries, entry)
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	foreign    = `{"stage":"ResponseComplete","verb":"delete","userAgent":"cluster-api-core/v1","objectRef":{"resource":"machines","name":"m"},"responseStatus":{"code":200}}` + "\n"
 	notFound   = `{"stage":"ResponseComplete","verb":"delete","userAgent":"karpenter-capi/v1","objectRef":{"resource":"machines","name":"m"},"responseStatus":{"code":404}}` + "\n"
 	watchBegan = `{"stage":"ResponseStarted","verb":"watch","userAgent":"karpenter-capi/v1","objectRef":{"resource":"nodes"}}` + "\n"
+	denied     = `{"stage":"ResponseComplete","verb":"get","user":{"username":"admin"},"impersonatedUser":{"username":"operator"},"objectRef":{"resource":"secrets","name":"s"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n"
 	halfALine  = `{"stage":"ResponseComplete","verb":"patch","userAg`
 )
 
@@ -33,7 +34,7 @@ func TestWritesBy(t *testing.T) {
 		"a line that a kill cut off":                             {log: halfALine + "\n" + status, want: []string{"1 × patch nodeclaims/status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Count(WritesBy("karpenter-capi", parse([]byte(tc.log))))); diff != "" {
+			if diff := cmp.Diff(tc.want, Count(WritesBy("karpenter-capi", parse([]byte(tc.log), "ResponseComplete")))); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 		})
@@ -41,7 +42,7 @@ func TestWritesBy(t *testing.T) {
 }
 
 func TestDeleter(t *testing.T) {
-	entries := parse([]byte(notFound + foreign))
+	entries := parse([]byte(notFound+foreign), "ResponseComplete")
 	if got := Deleter("machines", "m", entries); got == nil || got.UserAgent != "cluster-api-core/v1" {
 		t.Errorf("got %v, want the request that succeeded", got)
 	}
@@ -81,5 +82,24 @@ func TestSince(t *testing.T) {
 	end, err := log.End()
 	if err != nil || end != next {
 		t.Errorf("the log ends at %d (%v), and was read up to %d", end, err, next)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	log := Log{Path: filepath.Join(t.TempDir(), "audit.log")}
+	if err := os.WriteFile(log.Path, []byte(watchBegan+list+denied+halfALine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := log.Requests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1 × get secrets", "1 × list nodes", "1 × watch nodes"}, Count(entries)); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	for i := range entries {
+		if secret := entries[i].ObjectRef.Resource == "secrets"; entries[i].Denied() != secret || entries[i].For("operator") != secret {
+			t.Errorf("%s: denied %t, for the operator %t", &entries[i], entries[i].Denied(), entries[i].For("operator"))
+		}
 	}
 }

@@ -61,6 +61,11 @@ func all(values Values) Values {
 		"additionalClusterRoleRules": list(Values{
 			"apiGroups": []string{"infrastructure.example.com"}, "resources": []string{"*"}, "verbs": []string{"get"},
 		}),
+		"rbac": Values{"infrastructureKinds": list(
+			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates"}},
+			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachines"}, "readOnly": true},
+			Values{"apiGroup": "bootstrap.cluster.x-k8s.io", "resources": []string{"kubeadmconfigtemplates"}},
+		)},
 		"serviceMonitor": Values{
 			"enabled": true, "additionalLabels": mine, "sampleLimit": 5000, "endpointConfig": Values{"interval": "30s"},
 			"relabelings":       list(Values{"action": "labeldrop", "regex": "pod"}),

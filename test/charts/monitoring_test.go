@@ -72,7 +72,10 @@ func TestServiceMonitor(t *testing.T) {
 		Spec struct {
 			SampleLimit       int
 			NamespaceSelector struct{ MatchNames []string }
-			Endpoints         []struct{ Port, Path, Interval string }
+			Endpoints         []struct {
+				Port, Path, Interval, Scheme, BearerTokenFile string
+				TLSConfig                                     struct{ InsecureSkipVerify bool }
+			}
 		}
 	}{}
 	fill(t, rendered, "ServiceMonitor", monitor)
@@ -81,7 +84,17 @@ func TestServiceMonitor(t *testing.T) {
 	if endpoint.Port != service.Spec.Ports[0].Name || endpoint.Path != "/metrics" || endpoint.Interval != "30s" || monitor.Spec.SampleLimit != 5000 {
 		t.Errorf("got %+v", monitor.Spec)
 	}
+	if endpoint.Scheme != "https" || endpoint.BearerTokenFile == "" || !endpoint.TLSConfig.InsecureSkipVerify {
+		t.Errorf("got %+v, want HTTPS and the token of Prometheus", endpoint)
+	}
 	if !slices.Equal(monitor.Spec.NamespaceSelector.MatchNames, []string{service.Namespace}) {
 		t.Errorf("it selects the namespaces %v, want %s", monitor.Spec.NamespaceSelector.MatchNames, service.Namespace)
+	}
+	monitor.Spec.Endpoints = nil
+	fill(t, render(t, Operator, Values{
+		"serviceMonitor": Values{"enabled": true, "endpointConfig": Values{"path": "/mine"}}, "controller": Values{"metrics": Values{"insecure": true}},
+	}), "ServiceMonitor", monitor)
+	if endpoint := monitor.Spec.Endpoints[0]; endpoint.Path != "/mine" || endpoint.Scheme != "" || endpoint.BearerTokenFile != "" {
+		t.Errorf("got %+v, want HTTP without a token, and the path of endpointConfig", endpoint)
 	}
 }

@@ -19,6 +19,7 @@ func TestPlacements(t *testing.T) {
 		"ClusterRole /karpenter-capi",
 		"ClusterRole /karpenter-capi-admin",
 		"ClusterRole /karpenter-capi-core",
+		"ClusterRole /karpenter-capi-metrics-reader",
 		"ClusterRoleBinding /karpenter-capi",
 		"ClusterRoleBinding /karpenter-capi-core",
 		"Deployment karpenter/karpenter-capi",
@@ -35,8 +36,8 @@ func TestPlacements(t *testing.T) {
 		"management cluster": {
 			"ClusterRole /karpenter-capi",
 			"ClusterRoleBinding /karpenter-capi",
-			"Role default/karpenter-capi",
-			"RoleBinding default/karpenter-capi",
+			"Role default/karpenter-capi-management",
+			"RoleBinding default/karpenter-capi-management",
 			"Secret karpenter/karpenter-capi-token",
 			"ServiceAccount karpenter/karpenter-capi",
 		},

@@ -13,18 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // The rights are the same as with kustomize, which are in config/rbac. With two clusters they are divided between them.
 func TestRights(t *testing.T) {
-	own, core, election, admin := kustomizeRules(t, "role.yaml"), kustomizeRules(t, "karpenter_core_role.yaml"),
-		kustomizeRules(t, "leader_election_role.yaml"), kustomizeRules(t, "admin_role.yaml")
-	management := func(right string) bool {
-		return has(right, "cluster.x-k8s.io") || has(right, "bootstrap.cluster.x-k8s.io") || has(right, "infrastructure.cluster.x-k8s.io") || has(right, "controlplane.cluster.x-k8s.io")
+	rules := kustomizeRules(t)
+	workload, management, cluster := union(rules["workload-role"], rules["karpenter-core-role"]), rules["management-role"], rules["management-cluster-role"]
+	metrics, election, admin := rules["metrics-role"], rules["leader-election-role"], rules["admin-role"]
+	providers := func(right string) bool {
+		return has(right, "bootstrap.cluster.x-k8s.io") || has(right, "infrastructure.cluster.x-k8s.io")
 	}
-	crds := func(right string) bool { return has(right, "apiextensions.k8s.io") }
-	workload := func(right string) bool { return !management(right) && !crds(right) }
 
 	for name, tc := range map[string]struct {
 		values Values
@@ -32,22 +31,40 @@ func TestRights(t *testing.T) {
 		admin  []string
 	}{
 		"one cluster": {
-			want:  map[string][]string{"": union(own, core), namespace: election},
+			want:  map[string][]string{"": union(workload, management, cluster, metrics), namespace: election},
 			admin: admin,
+		},
+		"one cluster, a namespace": {
+			values: Values{"settings": Values{"clusterNamespace": "clusters"}},
+			want:   map[string][]string{"": union(workload, cluster, metrics), "clusters": management, namespace: election},
+			admin:  admin,
 		},
 		"workload cluster": {
 			values: Values{"placement": "WorkloadCluster", "managementCluster": Values{"existingSecret": "management"}},
-			want:   map[string][]string{"": union(only(own, workload), core), namespace: election},
+			want:   map[string][]string{"": union(workload, metrics), namespace: election},
 			admin:  admin,
 		},
 		"management cluster": {
 			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "clusters"}},
-			want:   map[string][]string{"": only(own, crds), "clusters": only(own, management)},
+			want:   map[string][]string{"": cluster, "clusters": management},
+		},
+		"kinds in use": {
+			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "clusters"}, "rbac": Values{"infrastructureKinds": []Values{
+				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates"}},
+				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachines"}, "readOnly": true},
+			}}},
+			want: map[string][]string{"": cluster, "clusters": union(
+				only(management, func(right string) bool { return !providers(right) }),
+				rightsOf("infrastructure.cluster.x-k8s.io", "awsmachinetemplates", "create", "delete", "get", "list", "patch", "watch"),
+				rightsOf("infrastructure.cluster.x-k8s.io", "awsmachines", "get", "list", "watch"),
+			)},
 		},
 		"with more rules": {
 			values: Values{"additionalClusterRoleRules": []Values{{"apiGroups": []string{"example.com"}, "resources": []string{"things"}, "verbs": []string{"get"}}}},
-			want:   map[string][]string{"": union(own, core, []string{right("example.com", "things", "", "get")}), namespace: election},
-			admin:  admin,
+			want: map[string][]string{
+				"": union(workload, management, cluster, metrics, rightsOf("example.com", "things", "get")), namespace: election,
+			},
+			admin: admin,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,18 +87,61 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// kustomizeRules returns the rights of a role in config/rbac.
-func kustomizeRules(t *testing.T, file string) []string {
+// No right is for Secrets or for all verbs, because the operator reads no Secret from an API server.
+func TestNoRightIsTooWide(t *testing.T) {
+	for name, values := range Matrix() {
+		t.Run(name, func(t *testing.T) {
+			rendered := render(t, Operator, values)
+			var all []rbacv1.PolicyRule
+			for _, role := range decode[rbacv1.ClusterRole](t, rendered, "ClusterRole") {
+				all = append(all, role.Rules...)
+			}
+			for _, role := range decode[rbacv1.Role](t, rendered, "Role") {
+				all = append(all, role.Rules...)
+			}
+			if len(all) == 0 {
+				t.Fatal("no role has rules")
+			}
+			for _, rule := range all {
+				secrets := slices.Contains(rule.APIGroups, "") && (slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "*"))
+				impersonates := slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind")
+				if secrets || impersonates || slices.Contains(rule.Verbs, "*") || slices.Contains(rule.APIGroups, "*") {
+					t.Errorf("the rule %v is too wide", rule)
+				}
+			}
+		})
+	}
+}
+
+// kustomizeRules returns the rights of each role in config/rbac.
+func kustomizeRules(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(Root(), "config", "rbac", file))
+	files, err := filepath.Glob(filepath.Join(Root(), "config", "rbac", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(text, role); err != nil {
-		t.Fatal(err)
+	all := map[string][]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents, err := Decode(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range documents {
+			if kind := document.GetKind(); kind != "ClusterRole" && kind != "Role" {
+				continue
+			}
+			role := &rbacv1.ClusterRole{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(document.Object, role); err != nil {
+				t.Fatal(err)
+			}
+			all[role.Name] = rights(role.Rules)
+		}
 	}
-	return rights(role.Rules)
+	return all
 }
 
 // granted returns the rights that roles and bindings give to a subject, by namespace; those without a namespace are
@@ -119,6 +179,11 @@ func granted(t *testing.T, from objects, subject rbacv1.Subject) map[string][]st
 // right is one verb on one resource.
 func right(group, resource, name, verb string) string {
 	return fmt.Sprintf("[%s] %s %s %s", group, resource, name, verb)
+}
+
+// rightsOf returns verbs on one resource.
+func rightsOf(group, resource string, verbs ...string) []string {
+	return rights([]rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}})
 }
 
 // has reports whether a right is for an API group.

@@ -63,6 +63,7 @@ func TestSettings(t *testing.T) {
 		"logOutputPaths":            {Values{"logOutputPaths": []string{"stdout", "/log"}}, func(o *operator.Options) { o.Core.LogOutputPaths = "stdout,/log" }},
 		"logErrorOutputPaths":       {Values{"logErrorOutputPaths": []string{"/log"}}, func(o *operator.Options) { o.Core.LogErrorOutputPaths = "/log" }},
 		"metrics port":              {Values{"controller": Values{"metrics": Values{"port": 9090}}}, func(o *operator.Options) { o.Core.MetricsPort = 9090 }},
+		"insecure metrics":          {Values{"controller": Values{"metrics": Values{"insecure": true}}}, func(o *operator.Options) { o.InsecureDiagnostics = true }},
 		"health probe port":         {Values{"controller": Values{"healthProbe": Values{"port": 9091}}}, func(o *operator.Options) { o.Core.HealthProbePort = 9091 }},
 		"a variable of the user":    {Values{"controller": Values{"env": []Values{{"name": "KUBE_CLIENT_QPS", "value": "7"}}}}, func(o *operator.Options) { o.Core.KubeClientQPS = 7 }},
 		"resources":                 {Values{"controller": Values{"resources": Values{"requests": Values{"cpu": "2500m"}, "limits": Values{"memory": "2Gi"}}}}, func(o *operator.Options) { o.Core.CPURequests, o.Core.MemoryLimit = 2500, 2<<30 }},
@@ -171,7 +172,7 @@ func TestLeastSettings(t *testing.T) {
 		got = append(got, variable.Name)
 	}
 	slices.Sort(got)
-	want := []string{"CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "HEALTH_PROBE_PORT", "IGNORE_DRA_REQUESTS", "MEMORY_LIMIT", "METRICS_PORT", "NODE_NAME", "SYSTEM_NAMESPACE"}
+	want := []string{"CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "HEALTH_PROBE_PORT", "IGNORE_DRA_REQUESTS", "INSECURE_DIAGNOSTICS", "MEMORY_LIMIT", "METRICS_PORT", "NODE_NAME", "SYSTEM_NAMESPACE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

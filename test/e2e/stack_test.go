@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,7 +31,12 @@ const poll = 500 * time.Millisecond
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := reportRights(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // newStack starts a stack that ends with the test. A failed test shows the end of each log.
@@ -45,6 +51,7 @@ func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) 
 		t.Fatalf("the stack does not start: %v", err)
 	}
 	t.Cleanup(func() {
+		expectRights(t, s)
 		if t.Failed() {
 			for _, c := range s.Components() {
 				t.Logf("the end of %s:\n%s", c.LogFile, c.LogTail(40))

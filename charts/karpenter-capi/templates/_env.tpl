@@ -7,6 +7,7 @@
   "CLUSTER_NAME" .Values.settings.clusterName
   "CLUSTER_NAMESPACE" .Values.settings.clusterNamespace
   "METRICS_PORT" .Values.controller.metrics.port
+  "INSECURE_DIAGNOSTICS" .Values.controller.metrics.insecure
   "HEALTH_PROBE_PORT" .Values.controller.healthProbe.port
   "LOG_LEVEL" .Values.logLevel
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)

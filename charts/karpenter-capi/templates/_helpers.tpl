@@ -57,13 +57,6 @@ annotations:
 {{- .Values.managementCluster.existingSecret | default (printf "%s-management-kubeconfig" (include "karpenter-capi.fullname" .)) }}
 {{- end }}
 
-{{- /* The rules of some of the files in files/rules, which 'make charts' writes. Call it with a dict of root and files. */}}
-{{- define "karpenter-capi.rules" -}}
-{{- range .files }}
-{{ $.root.Files.Get (printf "files/rules/%s.yaml" .) | fromYamlArray | toYaml }}
-{{- end }}
-{{- end }}
-
 {{- /* Who the operator is. */}}
 {{- define "karpenter-capi.subjects" -}}
 - kind: ServiceAccount

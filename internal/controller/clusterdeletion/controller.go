@@ -50,8 +50,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
 
 // Reconcile removes the hooks that can be removed now. The event of the last one triggers the reconcile
 // that removes those of the Machine on which the operator runs.

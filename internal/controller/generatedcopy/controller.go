@@ -73,11 +73,11 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return mgr.Add(manager.RunnableFunc(r.watchLeftovers))
 }
 
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
-// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=list;watch;patch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=management-role,groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:roleName=management-cluster-role,groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
 // Reconcile maintains the copies of the template of the given name, and ends its deletion. Cluster API
 // deletes the copies with their Cluster.

@@ -39,12 +39,18 @@ func (r *Reconciler) watchLeftovers(ctx context.Context) error {
 }
 
 // findLeftovers watches all kinds of which copies exist. It reads one object of each kind of provider
-// from the API server, because a cache of a kind would have all its objects.
+// from the API server, because a cache of a kind would have all its objects. It skips kinds that the
+// installation gives no right for: the operator could not have created copies of them.
 func (r *Reconciler) findLeftovers(ctx context.Context, mapper meta.RESTMapper) error {
 	live := r.clusters.Management.GetAPIReader()
 	kinds, err := reference.Kinds(ctx, live, mapper)
 	errs := []error{err}
 	for _, kind := range kinds {
+		listable, err := reference.Listable(ctx, r.clusters.Management.GetClient(), mapper, kind, r.clusters.Cluster.Namespace)
+		if !listable {
+			errs = append(errs, err)
+			continue
+		}
 		copies, err := scalable.Copies(ctx, live, kind, r.clusters.Cluster, client.Limit(1))
 		if len(copies) > 0 {
 			err = r.kinds.Watch(kind, enqueue.Later(r.templates.OfGenerated))

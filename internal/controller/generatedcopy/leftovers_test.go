@@ -3,11 +3,14 @@
 package generatedcopy
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +20,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -66,7 +70,23 @@ func TestFindLeftovers(t *testing.T) {
 	crd("others.example.com", nil)
 	crd("removedtemplates."+infrastructure, map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}) // it is no longer served
 
-	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()}
+	add(kind(infrastructure, "ForbiddenTemplate"), served.Namespace, generated)
+
+	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		// Of the kinds in use, the installation does not have ForbiddenTemplate.
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			review := object.(*authorizationv1.SelfSubjectAccessReview)
+			attributes := review.Spec.ResourceAttributes
+			review.Status.Allowed = attributes.Verb == "list" && attributes.Namespace == served.Namespace && attributes.Resource != "forbiddentemplates"
+			return nil
+		},
+		List: func(ctx context.Context, all client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if list.GetObjectKind().GroupVersionKind().Kind == "ForbiddenTemplateList" {
+				return errors.New("forbidden")
+			}
+			return all.List(ctx, list, options...)
+		},
+	}).Build()}
 	r := NewReconciler(&operator.Clusters{Cluster: served, Management: both}, nil, clocktesting.NewFakeClock(time.Now()))
 	r.kinds = enqueue.NewKinds(unwatched{}, nil)
 	if err := r.findLeftovers(t.Context(), mapper); err != nil {

@@ -55,8 +55,8 @@ func ofTemplate(_ context.Context, object client.Object) []reconcile.Request {
 	})
 }
 
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs;karpentermachinetemplates,verbs=get;list;watch
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs/status,verbs=patch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs;karpentermachinetemplates,verbs=list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs/status,verbs=patch
 
 // Reconcile reconciles one catalog.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -79,10 +79,10 @@ func ours(node *corev1.Node) bool {
 	return ofTemplate && node.Labels[karpv1.NodeRegisteredLabelKey] == "true"
 }
 
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;delete
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:roleName=workload-role,groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;delete
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
 
 // Reconcile handles all Nodes that have a signal. A template or NodeClaim whose write fails does not stop
 // the others.

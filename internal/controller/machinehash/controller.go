@@ -113,9 +113,9 @@ func (r *Reconciler) ofTemplate(ctx context.Context, object client.Object) []rec
 	})
 }
 
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments;machinepools,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=list;watch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=machinedeployments;machinepools,verbs=get;list;watch
 
 // Reconcile renews the hashes of one claim. It does nothing while nothing can be decided for its
 // template, whose event then triggers the next reconcile.

@@ -57,12 +57,12 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=get;list;watch
-// +kubebuilder:rbac:groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
 
 // Reconcile reconciles the claims of the scalable resource of the given name. The failure of one
 // claim does not stop the others.

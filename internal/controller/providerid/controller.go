@@ -47,9 +47,9 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
-// +kubebuilder:rbac:groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
 
 // Reconcile gives the claim of the given name the provider ID of its Machine, if the claim is
 // launched and not being deleted, and has a Machine with a provider ID.

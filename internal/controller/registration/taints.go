@@ -46,7 +46,7 @@ func (r *TaintReconciler) Register(_ context.Context, mgr manager.Manager) error
 		Complete(reconcile.AsReconciler(r.workload, r))
 }
 
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=workload-role,groups="",resources=nodes,verbs=list;watch;patch
 
 // Reconcile works on one Node.
 func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {

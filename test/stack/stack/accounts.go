@@ -33,7 +33,7 @@ func (b *builder) createAccounts(ctx context.Context) error {
 		clusters[b.Kubeconfig()] = b.Workload
 	}
 	for _, c := range clusters {
-		// What the operator may do is tested in the integration tests.
+		// The operator is not in this group: it has only the rights of its installation.
 		if err := c.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "stack"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
@@ -42,24 +42,24 @@ func (b *builder) createAccounts(ctx context.Context) error {
 			return fmt.Errorf("giving the processes their rights: %w", err)
 		}
 	}
-	var errs []error
-	for _, name := range []string{ClusterAPI, Infrastructure, Operator, KarpenterKwok} {
+	errs := []error{b.CreateOperatorAccount(ctx, Operator)}
+	for _, name := range []string{ClusterAPI, Infrastructure, KarpenterKwok} {
 		errs = append(errs,
-			writeKubeconfigAs(name, b.Kubeconfig(), b.state.workloadAccount(name)),
-			writeKubeconfigAs(name, b.ManagementKubeconfig(), b.state.managementAccount(name)))
+			writeKubeconfigAs(name, b.Kubeconfig(), b.state.workloadAccount(name), processes),
+			writeKubeconfigAs(name, b.ManagementKubeconfig(), b.state.managementAccount(name), processes))
 	}
 	return errors.Join(errs...)
 }
 
-// writeKubeconfigAs writes a copy of a kubeconfig whose users act as a service account.
-func writeKubeconfigAs(account, from, to string) error {
+// writeKubeconfigAs writes a copy of a kubeconfig whose users act as a service account that is in more groups.
+func writeKubeconfigAs(account, from, to string, groups ...string) error {
 	config, err := clientcmd.LoadFromFile(from)
 	if err != nil {
 		return err
 	}
 	for _, user := range config.AuthInfos {
-		user.Impersonate = "system:serviceaccount:" + ClusterNamespace + ":" + account
-		user.ImpersonateGroups = []string{serviceAccounts, processes, "system:authenticated"}
+		user.Impersonate = userOf(account)
+		user.ImpersonateGroups = append([]string{serviceAccounts, "system:authenticated"}, groups...)
 	}
 	return clientcmd.WriteToFile(*config, to)
 }

@@ -13,7 +13,10 @@ const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-# Leases are renewed and health is checked all the time.
+# Leases are renewed and health is checked all the time. Those of operators show whether their rights suffice.
+- level: Metadata
+  resources: [{group: coordination.k8s.io, resources: [leases]}]
+  namespaces: [default]
 - level: None
   resources: [{group: coordination.k8s.io, resources: [leases]}]
 - level: None

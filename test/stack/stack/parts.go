@@ -189,6 +189,8 @@ func (b *builder) startOperator(ctx context.Context) error {
 		"--bind-address="+localhost,
 		fmt.Sprintf("--health-probe-port=%d", ports[0]),
 		fmt.Sprintf("--metrics-port=%d", ports[1]),
+		// Only this machine can reach them.
+		"--insecure-diagnostics=true",
 		"--disable-leader-election=true",
 	)
 	command = append(command, b.opts.OperatorArgs...)

@@ -1,0 +1,24 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
+
+{{- /*
+The rules of some of the files in files/rules, which 'make charts' writes. Call it with a dict of root and files. With
+rbac.infrastructureKinds, the rules for all kinds of infrastructure and bootstrap providers are narrowed to these.
+*/}}
+{{- define "karpenter-capi.rules" -}}
+{{- $kinds := .root.Values.rbac.infrastructureKinds }}
+{{- $rules := list }}
+{{- range .files }}
+{{- range $.root.Files.Get (printf "files/rules/%s.yaml" .) | fromYamlArray }}
+{{- if and $kinds (has "*" .resources) (has "infrastructure.cluster.x-k8s.io" .apiGroups) }}
+{{- $rule := . }}
+{{- range $kinds }}
+{{- $verbs := ternary (list "get" "list" "watch") $rule.verbs (default false .readOnly) }}
+{{- $rules = append $rules (dict "apiGroups" (list .apiGroup) "resources" .resources "verbs" $verbs) }}
+{{- end }}
+{{- else }}
+{{- $rules = append $rules . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml $rules }}
+{{- end }}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/rights"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// usage is what the operators of all stacks have used of their rights.
+var usage = &rights.Usage{}
+
+// expectRights fails a test if a request of its operator was denied.
+func expectRights(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	denied := len(usage.Denied)
+	if err := s.AddUsage(usage); err != nil {
+		t.Errorf("reading the audit logs: %v", err)
+	}
+	for i := range usage.Denied[denied:] {
+		t.Errorf("a request of the operator was denied: %s", &usage.Denied[denied+i])
+	}
+}
+
+// reportRights writes bin/rights.txt. After a run of all tests, it returns an error if rights were neither used nor
+// explained.
+func reportRights() error {
+	granted, err := rights.Read(charts.Root())
+	if err != nil {
+		return err
+	}
+	explanations, err := rights.Explanations()
+	if err != nil {
+		return err
+	}
+	report := usage.Compare(granted, explanations)
+	file := filepath.Join(charts.Root(), "bin", "rights.txt")
+	if err := os.WriteFile(file, []byte(strings.Join(report.Lines, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	fmt.Printf("rights of the operator: %d, denied requests: %d, see %s\n", len(report.Lines), len(usage.Denied), file)
+	for _, name := range []string{"test.run", "test.skip"} {
+		if filter := flag.Lookup(name); filter.Value.String() != "" {
+			return nil
+		}
+	}
+	if len(report.Problems) > 0 {
+		return fmt.Errorf("rights of the operator:\n%s", strings.Join(report.Problems, "\n"))
+	}
+	return nil
+}
