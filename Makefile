@@ -26,6 +26,9 @@ TEST_FLAGS ?=
 # With which kind of scalable resource demo, chaos and quiet make machines: MachineDeployment or MachinePool.
 KIND ?= MachineDeployment
 
+# Where the operator of the demo is: joined, workload or management.
+PLACEMENT ?= joined
+
 # quietly runs the command $(1) and shows its output only if it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
@@ -173,9 +176,12 @@ else
 	@while go test -count=1 -run '$(FOCUS)' $(TEST); do :; done; exit 1
 endif
 
+# How many end-to-end tests run at the same time. Each has its own stack, and mostly waits.
+E2E_PARALLEL ?= 2
+
 .PHONY: test-e2e
-test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack.
-	@go test -tags e2e -count=1 -p 1 -timeout 60m $(TEST_FLAGS) ./test/e2e/...
+test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other).
+	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(TEST_FLAGS) ./test/e2e/...
 
 # What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/chaos -h tells.
 CHAOS_FLAGS ?=
@@ -235,8 +241,8 @@ stack-status: bin/stack ## Describe what of it runs.
 	@bin/stack status
 
 .PHONY: demo
-demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; DEMO_KEEP=1 leaves the stack up).
-	@bin/demo -kind '$(KIND)'
+demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; PLACEMENT=workload or management; DEMO_KEEP=1 leaves the stack up).
+	@bin/demo -kind '$(KIND)' -placement '$(PLACEMENT)'
 
 .PHONY: stack-binaries
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure

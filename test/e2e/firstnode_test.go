@@ -30,7 +30,8 @@ import (
 // The commands of the guide bring a Cluster with a topology to a Pod on a new Node. An upgrade of the topology replaces
 // the Node, and so does another template of its ClusterClass, but only if its content differs. Nothing is left.
 func TestFirstNode(t *testing.T) {
-	ctx, s := newStack(t, stack.Options{Topology: true, Separate: true})
+	t.Parallel()
+	ctx, s := newStack(t, stack.Options{Topology: true, Placement: stack.InWorkload})
 	run := &topology{s: s, guide: openGuide(t, s, "first-node.md")}
 	g := NewWithT(t)
 	g.Expect(run.guide.yamlLines("first-node.yaml")).To(BeNumerically("<=", 25), "lines of YAML")

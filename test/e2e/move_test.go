@@ -43,7 +43,8 @@ const (
 // survives, nothing happens for two minutes, and new Pods get their Nodes. Then clusterctl moves the Cluster back while the
 // operator runs, which loses nothing either, although a NodeClaim is deleted meanwhile.
 func TestMove(t *testing.T) {
-	ctx, source := newStack(t, stack.Options{Separate: true, WithoutOperator: true})
+	t.Parallel()
+	ctx, source := newStack(t, stack.Options{Placement: stack.InWorkload, WithoutOperator: true})
 	_, target := newStack(t, stack.Options{Manages: source})
 	g := NewWithT(t)
 	bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: stack.BootstrapSecretName}}

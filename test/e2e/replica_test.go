@@ -37,12 +37,19 @@ type replica struct {
 // newReplica starts an operator, which is killed when the test ends.
 func newReplica(ctx context.Context, t *testing.T, s *stack.Stack, name string) *replica {
 	t.Helper()
+	// Without ports, nothing is served.
+	return runOperator(ctx, t, s, name, nil, "--disable-leader-election=false", "--leader-election-namespace=default", "--health-probe-port=0", "--metrics-port=0")
+}
+
+// runOperator starts an operator with more variables and arguments, which is killed when the test ends.
+func runOperator(ctx context.Context, t *testing.T, s *stack.Stack, name string, variables []string, arguments ...string) *replica {
+	t.Helper()
 	g := NewWithT(t)
 	log, err := os.Create(filepath.Join(s.LogDir(), name+".log"))
 	g.Expect(err).NotTo(HaveOccurred())
 	env, command := s.OperatorCommand()
-	// The last of several values of a flag counts. Without ports, nothing is served.
-	command = append(command, "--disable-leader-election=false", "--leader-election-namespace=default", "--health-probe-port=0", "--metrics-port=0")
+	// The last of several values of a flag or variable counts.
+	command, env = append(command, arguments...), append(env, variables...)
 	operator := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	operator.Env, operator.Stdout, operator.Stderr = append(os.Environ(), env...), log, log
 	g.Expect(operator.Start()).To(Succeed())

@@ -26,7 +26,8 @@ import (
 // The complete path with Karpenter on one control plane and Cluster API on the other: Pods, claims, Machines, Nodes,
 // running Pods, and the deletion of everything.
 func TestSeparateControlPlanes(t *testing.T) {
-	ctx, s := newStack(t, stack.Options{Separate: true})
+	t.Parallel()
+	ctx, s := newStack(t, stack.Options{Placement: stack.InWorkload})
 	g := NewWithT(t)
 
 	g.Expect(s.Workload.List(ctx, &clusterv1.MachineList{})).To(Satisfy(meta.IsNoMatchError), "the workload cluster knows no Machines")

@@ -32,7 +32,7 @@ func (b *builder) createAccounts(ctx context.Context) error {
 	if b.opts.NeighbourOf == nil {
 		clusters = append(clusters, b.Management)
 	}
-	if b.opts.Separate && b.opts.Manages == nil {
+	if b.opts.Placement.Separate() && b.opts.Manages == nil {
 		clusters = append(clusters, b.Workload)
 	}
 	for _, c := range clusters {

@@ -39,10 +39,11 @@ type Options struct {
 	// BinDir is the folder of the binaries: bin/ of this repository if it is empty.
 	BinDir string
 
-	// Separate creates two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
-	Separate bool
+	// Placement is where the operator is, Joined if it is empty. The others have two control planes: one for Cluster API's
+	// objects, one for Pods, Nodes and NodePools.
+	Placement Placement
 
-	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
+	// Manages starts only another management cluster for the workload cluster of this stack, which is one of two.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack
 
@@ -50,7 +51,8 @@ type Options struct {
 	// stack has a workload cluster, an infrastructure provider and an operator of its own.
 	NeighbourOf *Stack
 
-	// HasNeighbour limits the infrastructure provider to the Cluster of this stack, which is a Separate one.
+	// HasNeighbour limits the infrastructure provider to the Cluster of this stack. It and its neighbour are
+	// InWorkload, unless their Placement is InManagement.
 	HasNeighbour bool
 
 	// Topology makes the Cluster one of a ClusterClass, whose topology has the version TopologyVersion and the
@@ -83,14 +85,15 @@ func (o *Options) complete(m *modules) error {
 	if o.BinDir == "" {
 		o.BinDir = filepath.Join(m.root, "bin")
 	}
+	o.Placement = Placement(o.Placement.String())
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
 	if o.Manages != nil {
-		o.Separate, o.WithoutOperator = true, true
+		o.Placement, o.WithoutOperator = InWorkload, true
 	}
-	if o.NeighbourOf != nil || o.HasNeighbour {
-		o.Separate = true
+	if (o.NeighbourOf != nil || o.HasNeighbour) && !o.Placement.Separate() {
+		o.Placement = InWorkload
 	}
 	paths := []*string{&o.Dir, &o.BinDir}
 	if o.KwokInstanceTypes != "" {

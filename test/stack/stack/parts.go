@@ -28,7 +28,7 @@ func (b *builder) startControlPlanes(ctx context.Context) error {
 		if err := copyFile(other.ManagementKubeconfig(), b.ManagementKubeconfig()); err != nil {
 			return err
 		}
-	case b.opts.Separate:
+	case b.opts.Placement.Separate():
 		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
 		if err := b.startControlPlane(ctx, management); err != nil {
 			return err
@@ -195,20 +195,19 @@ func (b *builder) startOperator(ctx context.Context) error {
 	if b.opts.KwokInstanceTypes != "" {
 		return b.startKarpenterKwok(ctx, ports)
 	}
-	workload, management := b.OperatorAccount(b.opts.named(Operator))
-	env := []string{"KUBECONFIG=" + workload}
-	command := append([]string{
-		b.opts.binary(binOperator),
-		"--cluster-api-kubeconfig=" + management,
-		"--cluster-name=" + b.opts.clusterName(),
-		"--cluster-namespace=" + ClusterNamespace,
-		"--bind-address=" + localhost,
+	env, kubeconfig := b.opts.Placement.kubeconfigArgs(b.OperatorAccount(b.opts.named(Operator)))
+	command := append([]string{b.opts.binary(binOperator)}, kubeconfig...)
+	command = append(command,
+		"--cluster-name="+b.opts.clusterName(),
+		"--cluster-namespace="+ClusterNamespace,
+		"--bind-address="+localhost,
 		fmt.Sprintf("--health-probe-port=%d", ports[0]),
 		fmt.Sprintf("--metrics-port=%d", ports[1]),
 		// Only this machine can reach them.
 		"--insecure-diagnostics=true",
 		"--disable-leader-election=true",
-	}, b.opts.OperatorArgs...)
+	)
+	command = append(command, b.opts.OperatorArgs...)
 	b.record.OperatorEnv, b.record.OperatorCommand = env, command
 	if b.opts.WithoutOperator {
 		return b.save()
