@@ -128,7 +128,7 @@ func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1
 }
 
 // infrastructureTemplates reads the infrastructure templates that discovery selects. The
-// cache has those of all Clusters in the namespace.
+// cache has none of other Clusters.
 func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) error {
 	if discovery == nil {
 		return nil

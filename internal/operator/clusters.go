@@ -13,13 +13,10 @@ import (
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -37,7 +34,7 @@ type Clusters struct {
 	// Workload has Pods, Nodes, NodePools, NodeClaims and templates.
 	Workload cluster.Cluster
 	// Management has Cluster API's objects. Its cache has only objects of the served
-	// Cluster, and the infrastructure and bootstrap templates of its namespace.
+	// Cluster, and the objects of providers in its namespace that belong to no Cluster.
 	Management cluster.Cluster
 	// Allowed is what templates may refer to in the management cluster; zero for the default.
 	Allowed tenancy.Rules
@@ -74,27 +71,11 @@ func (c *Clusters) SettlesIn() time.Duration {
 	return cmp.Or(c.Timings, ProductionTimings()).Recovery - c.ToManagement.Undisturbed()
 }
 
-// newManagement returns the management cluster with a cache that is limited to the served
-// Cluster.
+// newManagement returns the management cluster with a cache that has no objects of other Clusters.
 func newManagement(ctx context.Context, config *rest.Config, served types.NamespacedName, allowed tenancy.Rules) (cluster.Cluster, error) {
-	ofCluster := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{clusterv1.ClusterNameLabel: served.Name})}
 	management, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme.Scheme
-		o.Cache = cache.Options{
-			DefaultNamespaces: map[string]cache.Config{served.Namespace: {}},
-			DefaultTransform:  cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&clusterv1.Cluster{}:           {Field: fields.OneTermEqualSelector("metadata.name", served.Name)},
-				&clusterv1.MachineDeployment{}: {Label: ofCluster.Label, Transform: stripMostManagedFields()},
-				&clusterv1.MachinePool{}:       ofCluster,
-				&clusterv1.MachineSet{}:        ofCluster,
-				&clusterv1.Machine{}:           ofCluster,
-			},
-		}
-		if label := allowed.SecretLabel; label != nil {
-			// Only the names of these Secrets are read, and nothing else of any Secret.
-			o.Cache.ByObject[SecretMetadata()] = cache.ByObject{Label: label}
-		}
+		o.NewCache = newManagementCache(served, allowed)
 		// Infrastructure and bootstrap templates are read as unstructured objects.
 		o.Client = client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 	})

@@ -69,7 +69,9 @@ func TestFailover(t *testing.T) {
 func (r *handover) launching(ctx context.Context, g Gomega) int {
 	claims := &karpv1.NodeClaimList{}
 	g.Expect(r.s.Workload.List(ctx, claims)).To(Succeed())
-	return lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool { return claim.Status.ProviderID == "" && claim.DeletionTimestamp.IsZero() })
+	return lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool {
+		return claim.Status.ProviderID == "" && claim.DeletionTimestamp.IsZero()
+	})
 }
 
 // firstWrite returns when an operator first wrote since a time, which is within about poll of it.

@@ -12,10 +12,13 @@ import (
 	"net"
 	"os"
 
+	"k8s.io/apimachinery/pkg/labels"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -33,6 +36,7 @@ const (
 type flags struct {
 	kubeconfig         string
 	workloadKubeconfig string
+	clusterName        string
 	healthAddr         string
 	metricsAddr        string
 	concurrency        int
@@ -50,6 +54,7 @@ func parseFlags(args []string, logOptions *zap.Options) (*flags, error) {
 	set := flag.NewFlagSet("simulated-infrastructure", flag.ContinueOnError)
 	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the management cluster; default: KUBECONFIG of the environment")
 	set.StringVar(&f.workloadKubeconfig, "workload-kubeconfig", "", "kubeconfig of the workload cluster; default: that of the management cluster")
+	set.StringVar(&f.clusterName, "cluster-name", "", "name of the only Cluster whose objects the provider reconciles; default: all")
 	set.StringVar(&f.healthAddr, "health-addr", "127.0.0.1:9441", "address of /healthz and /readyz; 0 disables it")
 	set.StringVar(&f.metricsAddr, "metrics-addr", "0", "address of /metrics; 0 disables it")
 	set.IntVar(&f.concurrency, "concurrency", 50, "number of objects of a kind that are reconciled at a time")
@@ -105,6 +110,7 @@ func run(ctx context.Context, args []string) error {
 	mgr, err := ctrl.NewManager(management, ctrl.Options{
 		Scheme:                 clientgoscheme.Scheme,
 		HealthProbeBindAddress: f.healthAddr,
+		Cache:                  cacheOf(f.clusterName),
 		Metrics:                metricsserver.Options{BindAddress: f.metricsAddr},
 	})
 	if err != nil {
@@ -127,6 +133,14 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// cacheOf returns the options of a cache with the objects of one Cluster; of all if the name is empty.
+func cacheOf(cluster string) cache.Options {
+	if cluster == "" {
+		return cache.Options{}
+	}
+	return cache.Options{DefaultLabelSelector: labels.SelectorFromSet(labels.Set{clusterv1.ClusterNameLabel: cluster})}
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {

@@ -44,7 +44,7 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	object.SetGroupVersionKind(gvk)
 	if err := r.clusters.Management.GetClient().Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist: create it in the served Cluster's namespace, or correct the name", ref.Kind, key)}, nil
+			return &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist, or has the label cluster.x-k8s.io/cluster-name of another Cluster: create it in the served Cluster's namespace, or correct the name", ref.Kind, key)}, nil
 		}
 		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
 	}

@@ -63,7 +63,7 @@ func read(t *testing.T, d *install.Guide, name string) string {
 
 // Everything in one cluster.
 func TestOneCluster(t *testing.T) {
-	ctx, s := install.NewStack(t, false)
+	ctx, s := install.NewStack(t, stack.Joined)
 	g := NewWithT(t)
 	t.Run("every object is accepted", func(t *testing.T) { dryRun(ctx, t, s) })
 
@@ -126,7 +126,7 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 // Cluster API in a separate cluster. The operator is in the other one; with the identity that the chart creates in the
 // management cluster it can access the namespace of its Cluster there, and nothing else.
 func TestTwoClusters(t *testing.T) {
-	ctx, s := install.NewStack(t, true)
+	ctx, s := install.NewStack(t, stack.InWorkload)
 	g := NewWithT(t)
 	const section = "Two clusters"
 	d := openGuide(t)

@@ -28,9 +28,12 @@ func (b *builder) createAccounts(ctx context.Context) error {
 	if err := os.MkdirAll(b.state.accounts(), 0o700); err != nil {
 		return err
 	}
-	clusters := map[string]client.Client{b.ManagementKubeconfig(): b.Management}
-	if b.opts.Separate && b.opts.Manages == nil {
-		clusters[b.Kubeconfig()] = b.Workload
+	var clusters []client.Client // those of this stack
+	if b.opts.NeighbourOf == nil {
+		clusters = append(clusters, b.Management)
+	}
+	if b.opts.Placement.Separate() && b.opts.Manages == nil {
+		clusters = append(clusters, b.Workload)
 	}
 	for _, c := range clusters {
 		// The operator is not in this group: it has only the rights of its installation.
@@ -42,7 +45,7 @@ func (b *builder) createAccounts(ctx context.Context) error {
 			return fmt.Errorf("giving the processes their rights: %w", err)
 		}
 	}
-	errs := []error{b.CreateOperatorAccount(ctx, Operator)}
+	errs := []error{b.CreateOperatorAccount(ctx, b.opts.named(Operator))}
 	for _, name := range []string{ClusterAPI, Infrastructure, KarpenterKwok} {
 		errs = append(errs,
 			writeKubeconfigAs(name, b.Kubeconfig(), b.state.workloadAccount(name), processes),

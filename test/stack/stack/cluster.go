@@ -23,55 +23,56 @@ import (
 const clusterTimeout = 60 * time.Second
 
 // clusterObjects are the Cluster and everything that it needs.
-func (s *Stack) clusterObjects(topology bool) ([]client.Object, error) {
-	kubeconfig, err := os.ReadFile(s.Kubeconfig())
+func (b *builder) clusterObjects() ([]client.Object, error) {
+	kubeconfig, err := os.ReadFile(b.Kubeconfig())
 	if err != nil {
 		return nil, err
 	}
-	apiServer, err := s.Component(APIServer)
+	apiServer, err := b.Component(APIServer)
 	if err != nil {
 		return nil, err
 	}
 	endpoint := clusterv1.APIEndpoint{Host: localhost, Port: int32(apiServer.Port)}
+	cluster := b.opts.clusterName()
 	objectMeta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
-			Name: name, Namespace: ClusterNamespace, Labels: map[string]string{clusterv1.ClusterNameLabel: ClusterName},
+			Name: name, Namespace: ClusterNamespace, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
 		}
 	}
 	secrets := []client.Object{
 		// Cluster API reaches the workload cluster with it.
 		&corev1.Secret{
-			ObjectMeta: objectMeta(ClusterName + "-kubeconfig"),
+			ObjectMeta: objectMeta(cluster + "-kubeconfig"),
 			Type:       clusterv1.ClusterSecretType,
 			Data:       map[string][]byte{"value": kubeconfig},
 		},
 		// A bootstrap provider would have created it; a simulated machine does not use it.
 		&corev1.Secret{
-			ObjectMeta: objectMeta(BootstrapSecretName),
+			ObjectMeta: objectMeta(b.opts.named(BootstrapSecretName)),
 			Type:       clusterv1.ClusterSecretType,
 			Data:       map[string][]byte{"value": []byte("#cloud-config\n"), "format": []byte("cloud-config")},
 		},
 	}
-	if topology {
-		return append(secrets, classObjects(objectMeta(ClusterName), endpoint)...), nil
+	if b.opts.Topology {
+		return append(secrets, classObjects(objectMeta(cluster), endpoint)...), nil
 	}
 	return append(secrets,
 		&infrav1.SimulatedCluster{
-			ObjectMeta: objectMeta(ClusterName),
+			ObjectMeta: objectMeta(cluster),
 			Spec:       infrav1.SimulatedClusterSpec{ControlPlaneEndpoint: endpoint},
 		},
 		&controlplanev1.SimulatedControlPlane{
-			ObjectMeta: objectMeta(ClusterName),
+			ObjectMeta: objectMeta(cluster),
 			Spec:       controlplanev1.SimulatedControlPlaneSpec{ControlPlaneEndpoint: endpoint},
 		},
 		&clusterv1.Cluster{
-			ObjectMeta: objectMeta(ClusterName),
+			ObjectMeta: objectMeta(cluster),
 			Spec: clusterv1.ClusterSpec{
 				InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-					APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedCluster", Name: ClusterName,
+					APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedCluster", Name: cluster,
 				},
 				ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
-					APIGroup: controlplanev1.GroupVersion.Group, Kind: "SimulatedControlPlane", Name: ClusterName,
+					APIGroup: controlplanev1.GroupVersion.Group, Kind: "SimulatedControlPlane", Name: cluster,
 				},
 			},
 		},
@@ -79,15 +80,15 @@ func (s *Stack) clusterObjects(topology bool) ([]client.Object, error) {
 }
 
 // createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.
-func (s *Stack) createCluster(ctx context.Context, topology bool) error {
-	objects, err := s.clusterObjects(topology)
+func (b *builder) createCluster(ctx context.Context) error {
+	objects, err := b.clusterObjects()
 	if err != nil {
 		return err
 	}
 	for _, obj := range objects {
 		what := fmt.Sprintf("the API server to accept %T %s", obj, obj.GetName())
-		err := s.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
-			err := s.Management.Create(ctx, obj)
+		err := b.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
+			err := b.Management.Create(ctx, obj)
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				return true, "", nil
 			}
@@ -97,10 +98,10 @@ func (s *Stack) createCluster(ctx context.Context, topology bool) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("the Cluster %s/%s to be ready", ClusterNamespace, ClusterName)
-	return s.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
+	what := fmt.Sprintf("the Cluster %s/%s to be ready", ClusterNamespace, b.opts.clusterName())
+	return b.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
 		cluster := &clusterv1.Cluster{}
-		err := s.Management.Get(ctx, client.ObjectKey{Namespace: ClusterNamespace, Name: ClusterName}, cluster)
+		err := b.Management.Get(ctx, client.ObjectKey{Namespace: ClusterNamespace, Name: b.opts.clusterName()}, cluster)
 		if err != nil {
 			return false, err.Error(), nil
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/samber/lo"
 )
 
 // The Cluster that the operator serves, and the Secret with the bootstrap data of its machines.
@@ -16,6 +18,10 @@ const (
 	ClusterName         = "demo"
 	ClusterNamespace    = "default"
 	BootstrapSecretName = "bootstrap"
+
+	// NeighbourName is the name of the Cluster with Options.NeighbourOf. The names of its Secret and of its operator's
+	// account end in it.
+	NeighbourName = "neighbour"
 )
 
 // The topology of the Cluster with Options.Topology.
@@ -33,12 +39,21 @@ type Options struct {
 	// BinDir is the folder of the binaries: bin/ of this repository if it is empty.
 	BinDir string
 
-	// Separate creates two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
-	Separate bool
+	// Placement is where the operator is, Joined if it is empty. The others have two control planes: one for Cluster API's
+	// objects, one for Pods, Nodes and NodePools.
+	Placement Placement
 
-	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
+	// Manages starts only another management cluster for the workload cluster of this stack, which is one of two.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack
+
+	// NeighbourOf adds the Cluster NeighbourName to the management cluster of this stack, which has HasNeighbour. The new
+	// stack has a workload cluster, an infrastructure provider and an operator of its own.
+	NeighbourOf *Stack
+
+	// HasNeighbour limits the infrastructure provider to the Cluster of this stack. It and its neighbour are
+	// InWorkload, unless their Placement is InManagement.
+	HasNeighbour bool
 
 	// Topology makes the Cluster one of a ClusterClass, whose topology has the version TopologyVersion and the
 	// MachineDeployment TopologyMachineDeployment without replicas. Cluster API's topology controllers run.
@@ -70,11 +85,15 @@ func (o *Options) complete(m *modules) error {
 	if o.BinDir == "" {
 		o.BinDir = filepath.Join(m.root, "bin")
 	}
+	o.Placement = Placement(o.Placement.String())
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
 	if o.Manages != nil {
-		o.Separate, o.WithoutOperator = true, true
+		o.Placement, o.WithoutOperator = InWorkload, true
+	}
+	if (o.NeighbourOf != nil || o.HasNeighbour) && !o.Placement.Separate() {
+		o.Placement = InWorkload
 	}
 	paths := []*string{&o.Dir, &o.BinDir}
 	if o.KwokInstanceTypes != "" {
@@ -126,6 +145,16 @@ func (o *Options) checkBinaries() error {
 		return fmt.Errorf("not in %s: %s; build them with: make stack-binaries", o.BinDir, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// clusterName returns the name of the Cluster.
+func (o *Options) clusterName() string {
+	return lo.Ternary(o.NeighbourOf == nil, ClusterName, NeighbourName)
+}
+
+// named returns the name of something in the management cluster that a neighbour has, too.
+func (o *Options) named(name string) string {
+	return lo.Ternary(o.NeighbourOf == nil, name, name+"-"+NeighbourName)
 }
 
 func (o *Options) binary(name string) string {

@@ -23,13 +23,20 @@ func (b *builder) startControlPlanes(ctx context.Context) error {
 	} else if err := b.startControlPlane(ctx, newControlPlane(b.state, "workload", "", true, b.Kubeconfig())); err != nil {
 		return err
 	}
-	if b.opts.Separate {
+	switch other := b.opts.NeighbourOf; {
+	case other != nil:
+		if err := copyFile(other.ManagementKubeconfig(), b.ManagementKubeconfig()); err != nil {
+			return err
+		}
+	case b.opts.Placement.Separate():
 		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
 		if err := b.startControlPlane(ctx, management); err != nil {
 			return err
 		}
-	} else if err := copyFile(b.Kubeconfig(), b.ManagementKubeconfig()); err != nil {
-		return err
+	default:
+		if err := copyFile(b.Kubeconfig(), b.ManagementKubeconfig()); err != nil {
+			return err
+		}
 	}
 	if err := b.connect(); err != nil {
 		return err
@@ -125,6 +132,9 @@ func (b *builder) createAPIs(ctx context.Context) error {
 			return err
 		}
 	}
+	if b.opts.NeighbourOf != nil {
+		return createCRDs(ctx, b.Workload, workload)
+	}
 	management, err := managementCRDs(b.modules, b.hooks)
 	if err != nil {
 		return err
@@ -168,12 +178,16 @@ func (b *builder) startClusterAPI(ctx context.Context) error {
 
 func (b *builder) startInfrastructure(ctx context.Context) error {
 	port := b.take(1)[0]
-	return b.start(ctx, b.ownComponent(Infrastructure, port, nil,
+	command := []string{
 		b.opts.binary(binInfrastructure),
-		"--kubeconfig="+b.state.managementAccount(Infrastructure),
-		"--workload-kubeconfig="+b.state.workloadAccount(Infrastructure),
-		"--health-addr="+address(port),
-	))
+		"--kubeconfig=" + b.state.managementAccount(Infrastructure),
+		"--workload-kubeconfig=" + b.state.workloadAccount(Infrastructure),
+		"--health-addr=" + address(port),
+	}
+	if b.opts.HasNeighbour || b.opts.NeighbourOf != nil {
+		command = append(command, "--cluster-name="+b.opts.clusterName())
+	}
+	return b.start(ctx, b.ownComponent(Infrastructure, port, nil, command...))
 }
 
 func (b *builder) startOperator(ctx context.Context) error {
@@ -181,20 +195,20 @@ func (b *builder) startOperator(ctx context.Context) error {
 	if b.opts.KwokInstanceTypes != "" {
 		return b.startKarpenterKwok(ctx, ports)
 	}
-	env := []string{"KUBECONFIG=" + b.state.workloadAccount(Operator)}
-	command := append([]string{
-		b.opts.binary(binOperator),
-		"--cluster-api-kubeconfig=" + b.state.managementAccount(Operator),
-		"--cluster-name=" + ClusterName,
-		"--cluster-namespace=" + ClusterNamespace,
-		"--allowed-secrets=" + BootstrapSecretName,
-		"--bind-address=" + localhost,
+	env, kubeconfig := b.opts.Placement.kubeconfigArgs(b.OperatorAccount(b.opts.named(Operator)))
+	command := append([]string{b.opts.binary(binOperator)}, kubeconfig...)
+	command = append(command,
+		"--cluster-name="+b.opts.clusterName(),
+		"--cluster-namespace="+ClusterNamespace,
+		"--allowed-secrets="+BootstrapSecretName,
+		"--bind-address="+localhost,
 		fmt.Sprintf("--health-probe-port=%d", ports[0]),
 		fmt.Sprintf("--metrics-port=%d", ports[1]),
 		// Only this machine can reach them.
 		"--insecure-diagnostics=true",
 		"--disable-leader-election=true",
-	}, b.opts.OperatorArgs...)
+	)
+	command = append(command, b.opts.OperatorArgs...)
 	b.record.OperatorEnv, b.record.OperatorCommand = env, command
 	if b.opts.WithoutOperator {
 		return b.save()

@@ -44,7 +44,7 @@ func claim(opts *Options) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{state: state, lock: lock, record: record{
-		Owner: os.Getpid(), BinDir: opts.BinDir, Separate: opts.Separate, ControlPlanes: map[string][]string{},
+		Owner: os.Getpid(), BinDir: opts.BinDir, Placement: opts.Placement, ControlPlanes: map[string][]string{},
 	}}
 	err = func() error {
 		if earlier, err := Open(opts.Dir); err == nil {
@@ -119,18 +119,20 @@ type step struct {
 }
 
 func (b *builder) steps() []step {
-	controlPlanes := lo.Ternary(b.opts.Separate, "two control planes", "control plane")
-	if b.opts.Manages != nil {
+	controlPlanes := lo.Ternary(b.opts.Placement.Separate(), "two control planes", "control plane")
+	if b.opts.Manages != nil || b.opts.NeighbourOf != nil {
 		controlPlanes = "another control plane"
 	}
 	steps := []step{
 		{controlPlanes, b.startControlPlanes},
 		{"custom resources", b.createAPIs},
-		{"Cluster API", b.startClusterAPI},
-		{"simulated infrastructure", b.startInfrastructure},
 	}
+	if b.opts.NeighbourOf == nil {
+		steps = append(steps, step{"Cluster API", b.startClusterAPI})
+	}
+	steps = append(steps, step{"simulated infrastructure", b.startInfrastructure})
 	if b.opts.Manages == nil {
-		steps = append(steps, step{"Cluster " + ClusterNamespace + "/" + ClusterName, func(ctx context.Context) error { return b.createCluster(ctx, b.opts.Topology) }})
+		steps = append(steps, step{"Cluster " + ClusterNamespace + "/" + b.opts.clusterName(), b.createCluster})
 	}
 	return append(steps, step{lo.Ternary(b.opts.WithoutOperator, "operator (not started)", "operator"), b.startOperator})
 }
