@@ -36,6 +36,14 @@ type Options struct {
 	// Separate creates two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
 	Separate bool
 
+	// OneEtcd makes both control planes of Separate use the same etcd, so that all changes have one order, which package
+	// history needs.
+	OneEtcd bool
+
+	// Proxied puts a proxy between the operator and each of its API servers: Stack.WorkloadProxy and
+	// Stack.ManagementProxy. They end with this process.
+	Proxied bool
+
 	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack

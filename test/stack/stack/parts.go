@@ -25,6 +25,12 @@ func (b *builder) startControlPlanes(ctx context.Context) error {
 	}
 	if b.opts.Separate {
 		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
+		if b.opts.OneEtcd {
+			var err error
+			if management.etcd, err = b.Component(Etcd); err != nil {
+				return err
+			}
+		}
 		if err := b.startControlPlane(ctx, management); err != nil {
 			return err
 		}
@@ -180,6 +186,11 @@ func (b *builder) startOperator(ctx context.Context) error {
 	ports := b.take(2)
 	if b.opts.KwokInstanceTypes != "" {
 		return b.startKarpenterKwok(ctx, ports)
+	}
+	if b.opts.Proxied {
+		if err := b.startProxies(); err != nil {
+			return err
+		}
 	}
 	env := []string{"KUBECONFIG=" + b.state.workloadAccount(Operator)}
 	command := append([]string{
