@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/scene"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -164,7 +165,7 @@ func (s *trial) calm(ctx context.Context) error {
 func (s *trial) nothingDue(ctx context.Context) error {
 	return s.Await(ctx, dueWithin, "no offering to become available within the period", func(ctx context.Context) (bool, string, error) {
 		template := &v1alpha1.KarpenterMachineTemplate{}
-		if err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, template); err != nil {
+		if err := s.Workload.Get(ctx, client.ObjectKey{Name: scene.TemplateName}, template); err != nil {
 			return false, err.Error(), nil
 		}
 		for _, offering := range template.Status.UnavailableOfferings {

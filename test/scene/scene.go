@@ -28,6 +28,9 @@ import (
 //go:embed manifests.yaml
 var manifests string
 
+// TemplateName is the name of the KarpenterMachineTemplate in the manifests.
+const TemplateName = "general"
+
 const readyWithin = time.Minute
 
 // failureReason is the reason of a machine that fails: no capacity of its kind is left.

@@ -37,8 +37,8 @@ var Workloads = []Share{
 	{"any", "a, b, c", "zone-1, zone-2", 4},
 }
 
-// spread returns how many Pods each workload has, given the total.
-func spread(pods int) []int {
+// Spread returns how many Pods each workload has, given the total.
+func Spread(pods int) []int {
 	parts := 0
 	for _, w := range Workloads {
 		parts += w.parts
@@ -67,7 +67,7 @@ func deployments() []*appsv1.Deployment {
 
 // Scale sets the total number of Pods.
 func (s *Scene) Scale(ctx context.Context, pods int) error {
-	for i, count := range spread(pods) {
+	for i, count := range Spread(pods) {
 		if err := workload.Scale(ctx, s.Workload, Workloads[i].Name, count); err != nil {
 			return err
 		}
