@@ -115,6 +115,10 @@ const (
 	ReasonClusterDeleted = "ClusterDeleted"
 	// ReasonClusterPaused: spec.paused of the Cluster is true.
 	ReasonClusterPaused = "ClusterPaused"
+	// ReasonClusterUnreachable: the API server of the management or of the workload cluster does not
+	// answer, or the operator's cache of it is behind. Launches and deletions wait. NodeClaims have this
+	// reason, too, in their condition Launched.
+	ReasonClusterUnreachable = "ClusterUnreachable"
 	// ReasonClusterNotProvisioned: the Cluster has no infrastructure or control plane
 	// yet.
 	ReasonClusterNotProvisioned = "ClusterNotProvisioned"

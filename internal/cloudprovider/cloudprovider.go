@@ -28,6 +28,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
@@ -83,7 +84,12 @@ func (c *CloudProvider) WithOverlays(overlays *nodeoverlay.InstanceTypeStore) *C
 //
 // It returns InsufficientCapacityError if nothing fits, and NodeClassNotReadyError if
 // the template does not exist or is not Ready.
+//
+// While a cluster cannot be reached, it returns a CreateError, with which core only waits.
 func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+	if err := c.clusters.Guard(ctx); err != nil {
+		return nil, cloudprovider.NewCreateError(err, v1alpha1.ReasonClusterUnreachable, connection.Message(err))
+	}
 	template, err := c.template(ctx, claim.Spec.NodeClassRef)
 	if err != nil {
 		return nil, err
@@ -142,6 +148,9 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if providerID == "" {
 		return nil, cloudprovider.NewNodeClaimNotFoundError(errors.New("no provider ID given"))
 	}
+	if err := c.clusters.Guard(ctx); err != nil {
+		return nil, err
+	}
 	field := client.MatchingFields{operator.MachineProviderIDField: providerID}
 	uid, provisional := planner.ParseProvisionalID(providerID)
 	if provisional {
@@ -180,6 +189,9 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 // or moved, because Karpenter core deletes claims that List does not return. It checks that after it
 // has listed the Machines, so that they were complete.
 func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+	if err := c.clusters.Guard(ctx); err != nil {
+		return nil, err
+	}
 	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), lifecycle.LinkedToAny())
 	if err != nil {
 		return nil, err
@@ -204,6 +216,9 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 // IsDrifted returns why a claim is not what its template generates now (see package drift); empty if
 // it is, if that cannot be decided now, or if the template disables drift.
 func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
+	if err := c.clusters.Guard(ctx); err != nil {
+		return "", err
+	}
 	template, err := c.template(ctx, claim.Spec.NodeClassRef)
 	if cloudprovider.IsNodeClassNotReadyError(err) {
 		return "", nil // the template does not exist

@@ -33,7 +33,12 @@ import (
 // is changed and the claim waits. If it has no Machine then, or the Cluster does not exist, Delete
 // returns another error: see checkAbsence. A Machine that this process has marked is removed wherever
 // clusterctl moves it, so its absence is enough.
+//
+// While a cluster cannot be reached, it changes nothing and returns another error.
 func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if err := c.clusters.Guard(ctx); err != nil {
+		return err
+	}
 	machines, err := c.machinesOf(ctx, claim)
 	if err != nil {
 		return err
@@ -167,7 +172,7 @@ func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machi
 	if err != nil {
 		return false, err
 	}
-	durations, age := settings.Of(template), c.clock.Since(machine.CreationTimestamp.Time)
+	durations, age := settings.Of(template), min(c.clock.Since(machine.CreationTimestamp.Time), c.clusters.Up())
 	if durations.SpareTTL == 0 {
 		return false, nil
 	}

@@ -3,9 +3,12 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +24,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
@@ -33,8 +37,37 @@ type Clusters struct {
 	// Management has Cluster API's objects. Its cache has only objects of the served
 	// Cluster, and the infrastructure and bootstrap templates of its namespace.
 	Management cluster.Cluster
+	// ToWorkload and ToManagement are the connections to these clusters; nil if they never fail.
+	ToWorkload, ToManagement *connection.Connection
 	// Timings are the timings of the operator; zero for ProductionTimings.
 	Timings Timings
+}
+
+// Guard returns an error while one of the clusters cannot be reached, or a cache is not filled or known
+// to be behind. Then what a cache lacks may exist (docs/design/outages.md).
+func (c *Clusters) Guard(context.Context) error {
+	return errors.Join(c.ToWorkload.Err(), c.ToManagement.Err())
+}
+
+// Outage returns an error during an outage, which is an interruption that is not brief; nil otherwise. It is
+// what conditions report.
+func (c *Clusters) Outage(ctx context.Context) error {
+	if c.Up() > 0 {
+		return nil
+	}
+	return c.Guard(ctx)
+}
+
+// Up returns the time since the last outage of one of the clusters; zero during an outage. Timers of
+// launches do not run while nothing can be launched.
+func (c *Clusters) Up() time.Duration {
+	return min(c.ToWorkload.Up(), c.ToManagement.Up())
+}
+
+// SettlesIn returns for how long a controller of the management cluster may still have caches that recover
+// at different times; zero or less if none has.
+func (c *Clusters) SettlesIn() time.Duration {
+	return cmp.Or(c.Timings, ProductionTimings()).Recovery - c.ToManagement.Undisturbed()
 }
 
 // newManagement returns the management cluster with a cache that is limited to the served

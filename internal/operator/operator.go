@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/logging"
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 )
 
@@ -65,7 +66,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
 
-	workload, management = configure(workload, options), configure(management, options)
+	toWorkload := connection.New(connection.Workload, workload.Host, clock.RealClock{}, connection.Wall{})
+	toManagement := connection.New(connection.Management, management.Host, clock.RealClock{}, connection.Wall{})
+	workload, management = configure(workload, toWorkload, options), configure(management, toManagement, options)
 	mgr, err := newManager(ctx, workload, options)
 	if err != nil {
 		return nil, nil, err
@@ -78,12 +81,14 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if err != nil {
 		return nil, nil, err
 	}
-	clusters := &Clusters{Cluster: served, Workload: mgr}
+	clusters := &Clusters{Cluster: served, Workload: mgr, ToWorkload: toWorkload, ToManagement: toManagement}
 	if clusters.Management, err = newManagement(ctx, management, served); err != nil {
 		return nil, nil, err
 	}
 	if err := errors.Join(
 		mgr.Add(clusters.Management),
+		follow(mgr, clusters.Workload, toWorkload),
+		follow(mgr, clusters.Management, toManagement),
 		mgr.AddReadyzCheck("workload-cluster", filled(clusters.Workload)),
 		mgr.AddReadyzCheck("management-cluster", filled(clusters.Management)),
 	); err != nil {
@@ -103,10 +108,31 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}, nil
 }
 
+// follow tells a connection when the cache of its cluster is filled, and when this process leads.
+func follow(mgr manager.Manager, cluster cluster.Cluster, connection *connection.Connection) error {
+	connection.LeadsFrom(mgr.Elected())
+	return mgr.Add(whileStandby(func(ctx context.Context) error {
+		if cluster.GetCache().WaitForCacheSync(ctx) {
+			connection.Filled()
+		}
+		return nil
+	}))
+}
+
+// whileStandby is a runnable that also runs in a process that does not lead.
+type whileStandby func(context.Context) error
+
+// Start runs it.
+func (f whileStandby) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection returns false.
+func (whileStandby) NeedLeaderElection() bool { return false }
+
 // configure returns a copy of a client configuration with this operator's rate limits and
-// user agent.
-func configure(config *rest.Config, options *Options) *rest.Config {
+// user agent, and with a transport that tells a connection what happens to requests.
+func configure(config *rest.Config, connection *connection.Connection, options *Options) *rest.Config {
 	config = rest.CopyConfig(config)
+	config.Wrap(connection.Transport)
 	config.QPS, config.Burst = float32(options.Core.KubeClientQPS), options.Core.KubeClientBurst
 	config.UserAgent = Name + "/" + core.Version
 	return config

@@ -21,6 +21,11 @@ type Timings struct {
 	// NoProgress is the time after which the operator reports an object that no controller
 	// acts on. Controllers act within seconds, and no event shows that one does not.
 	NoProgress time.Duration
+	// Recovery is the time after the last disturbance of the management cluster in which the caches of
+	// other controllers have recovered. The watches of a client come back one by one, each after a
+	// backoff of up to 60 seconds (client-go: tools/cache/reflector.go, 30 seconds and as much jitter).
+	// The rest is for the request and for what it transfers.
+	Recovery time.Duration
 }
 
 // ProductionTimings returns the timings of the operator. Only tests use others.
@@ -30,5 +35,6 @@ func ProductionTimings() Timings {
 		ReadyPoll:  5 * time.Second,
 		Probe:      15 * time.Second,
 		NoProgress: 30 * time.Second,
+		Recovery:   90 * time.Second,
 	}
 }

@@ -25,6 +25,8 @@ const (
 	InfrastructureNotReady Reason = "the infrastructure cannot create Machines yet"
 	// ReplicasNotSeen prevents the replicas of a MachinePool from being lowered, and keeps a marked Machine.
 	ReplicasNotSeen Reason = "the infrastructure provider may not have seen the last change of replicas"
+	// NotSettled prevents the replicas of a MachinePool from being lowered, and keeps a marked Machine.
+	NotSettled Reason = "the infrastructure provider may not have recovered from the last disturbance of the management cluster"
 	// MarkNotSeen keeps a marked Machine of a MachinePool.
 	MarkNotSeen Reason = "the infrastructure provider may not have seen that it is marked"
 )

@@ -136,6 +136,10 @@ type Pool struct {
 	Unready bool
 	// ReplicasSeen reports whether the provider must have seen the present replicas.
 	ReplicasSeen bool
+	// Unsettled reports whether the provider's caches may still recover from a disturbance of the
+	// management cluster, at different times. Then replicas are not lowered, and no Machine is deleted.
+	// It is not part of the equation: a disturbance must not raise replicas that were lowered before.
+	Unsettled bool
 }
 
 // terms are the numbers of a pool's Machines. Marked Machines without a hook, and Machines whose
@@ -189,6 +193,8 @@ func (p Pool) replicas(state State, isNew int) (int32, Reason) {
 	switch current := int(state.Replicas); {
 	case want > current && p.Unready:
 		return state.Replicas, InfrastructureNotReady
+	case want < current && p.Unsettled:
+		return state.Replicas, NotSettled
 	case want < current && !p.ReplicasSeen:
 		// Each change starts the settle time of marked Machines again, so there is one at a time.
 		return state.Replicas, ReplicasNotSeen
@@ -213,6 +219,8 @@ func (p Pool) keeps(state State, isNew int) func(Machine) Reason {
 		switch {
 		case marked.InstanceGone || !marked.Hooked:
 			return ""
+		case p.Unsettled:
+			return NotSettled
 		case !marked.MarkSeen:
 			return MarkNotSeen
 		case !p.ReplicasSeen:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -105,6 +106,23 @@ func MachineSets(ctx context.Context, clusters *operator.Clusters, name string) 
 		return nil, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", name, err)
 	}
 	return sets.Items, nil
+}
+
+// IsSetCurrent reports whether the API server has the same MachineSet as the cache, with the same replicas,
+// on which it has acted. A MachineSet that is being deleted or does not exist replaces nothing.
+func IsSetCurrent(ctx context.Context, clusters *operator.Clusters, key client.ObjectKey) (bool, error) {
+	cached, live := &clusterv1.MachineSet{}, &clusterv1.MachineSet{}
+	if err := clusters.Management.GetAPIReader().Get(ctx, key, live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("getting MachineSet %s: %w", key, err)
+	}
+	if err := clusters.Management.GetClient().Get(ctx, key, cached); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("getting MachineSet %s: %w", key, err))
+	}
+	same := live.UID == cached.UID && lo.FromPtr(live.Spec.Replicas) == lo.FromPtr(cached.Spec.Replicas)
+	return !live.DeletionTimestamp.IsZero() || same && live.Status.ObservedGeneration >= live.Generation, nil
 }
 
 // IsObserved reports whether the status of a MachineDeployment is of its current generation.

@@ -5,6 +5,7 @@ package snapshot
 import (
 	"time"
 
+	"github.com/samber/lo"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -24,12 +25,12 @@ func (s *Snapshot) DueIn() time.Duration {
 			continue
 		}
 		if !s.mayHavePods(machine) {
-			since := startedAt(machine)
+			since := s.startedAt(machine)
 			at(since.Add(s.progressTimeout()))
 			at(since.Add(s.Settings.LaunchTimeout))
 		}
 		if lifecycle.ClaimUID(machine) == "" {
-			at(lifecycle.SpareSince(machine).Add(s.Settings.SpareTTL))
+			at(lo.Latest(lifecycle.SpareSince(machine), s.UpSince).Add(s.Settings.SpareTTL))
 		}
 	}
 	if len(s.exceeding) > 0 {

@@ -73,7 +73,7 @@ func (s *Snapshot) failureOf(claim *karpv1.NodeClaim, machine *clusterv1.Machine
 // unfit reports whether a Machine that serves no claim cannot serve one either.
 func (s *Snapshot) unfit(machine *clusterv1.Machine) bool {
 	return s.failed[machine.Name] != nil ||
-		!s.mayHavePods(machine) && s.machineStalls[machine.Name] == nil && !s.Now.Before(startedAt(machine).Add(s.Settings.LaunchTimeout))
+		!s.mayHavePods(machine) && s.machineStalls[machine.Name] == nil && !s.Now.Before(s.startedAt(machine).Add(s.Settings.LaunchTimeout))
 }
 
 // FailureOf returns why a Machine has failed for good; nil if it has not failed. It also reads the
@@ -97,13 +97,13 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 }
 
 // startedAt returns the time from which Cluster API could act on a Machine.
-func startedAt(machine *clusterv1.Machine) time.Time {
-	return lo.Latest(machine.CreationTimestamp.Time, unpausedAt(machine))
+func (s *Snapshot) startedAt(machine *clusterv1.Machine) time.Time {
+	return lo.Latest(machine.CreationTimestamp.Time, unpausedAt(machine), s.UpSince)
 }
 
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.
 func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
-	since := startedAt(machine)
+	since := s.startedAt(machine)
 	if condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
 		since = lo.Latest(since, condition.LastTransitionTime.Time)
 	}
@@ -118,7 +118,7 @@ func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 			since = lo.Latest(since, condition.LastTransitionTime.Time)
 		}
 	}
-	return lo.Latest(since, s.index().lastActed)
+	return lo.Latest(since, s.index().lastActed, s.UpSince)
 }
 
 // unpausedAt returns when Cluster API resumed work on a paused object; zero if that is not known.

@@ -43,7 +43,11 @@ func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) er
 	}
 	seen := scalable.ReplicasSetAt(s.Resource).Add(s.times().Settle)
 	s.due = append(s.due, seen)
-	s.scaling = planner.Pool{Unready: !ready, ReplicasSeen: !s.Now.Before(seen)}
+	if wait := clusters.SettlesIn(); wait > 0 {
+		s.Unsettled = true
+		s.due = append(s.due, s.Now.Add(wait))
+	}
+	s.scaling = planner.Pool{Unready: !ready, ReplicasSeen: !s.Now.Before(seen), Unsettled: s.Unsettled}
 	s.scalingProblem = problemOf(infrastructure)
 	s.stall = poolStallOf(s.Resource.API().(*clusterv1.MachinePool), infrastructure)
 	return s.findLost(ctx, clusters, going)

@@ -38,6 +38,12 @@ type Snapshot struct {
 	// API rolls it out or another controller sets its replicas. These also delete Machines: then
 	// the claims end, and the hooks of the operator must not block the deletion.
 	Suspended bool
+	// Unsettled reports whether the provider of a MachinePool may not have recovered from a disturbance of
+	// the management cluster.
+	Unsettled bool
+	// UpSince is the time since which both clusters have been reachable; long ago if they always were.
+	// No timer of a launch runs before.
+	UpSince time.Time
 	// Resource is nil if no resource of that name exists.
 	Resource *scalable.Resource
 	// Template of the resource; nil if it no longer exists.
@@ -106,7 +112,7 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 	if lo.FromPtr(cluster.Spec.Paused) {
 		return nil, nil
 	}
-	snap := &Snapshot{Name: name, Now: now, timings: clusters.Timings, ClusterDeleting: !cluster.DeletionTimestamp.IsZero()}
+	snap := &Snapshot{Name: name, Now: now, timings: clusters.Timings, ClusterDeleting: !cluster.DeletionTimestamp.IsZero(), UpSince: now.Add(-clusters.Up())}
 	resource, err := scalable.Get(ctx, clusters, name)
 	if err != nil {
 		return nil, err
@@ -151,7 +157,7 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 	}
 	s.Settings = settings.Of(s.Template)
 	for name, machine := range s.Machines {
-		if !s.Now.Before(startedAt(machine).Add(s.progressTimeout())) {
+		if !s.Now.Before(s.startedAt(machine).Add(s.progressTimeout())) {
 			if stall := MachineStall(ctx, clusters, machine); stall != nil {
 				s.machineStalls[name] = stall
 			}

@@ -80,7 +80,7 @@ func (s *Snapshot) expired(machine *clusterv1.Machine) bool {
 	if s.mayHavePods(machine) && !lifecycle.HasSpareTime(machine) {
 		return false
 	}
-	return !s.Now.Before(lifecycle.SpareSince(machine).Add(s.Settings.SpareTTL))
+	return !s.Now.Before(lo.Latest(lifecycle.SpareSince(machine), s.UpSince).Add(s.Settings.SpareTTL))
 }
 
 // isUnregistered reports whether a Machine without a link has a Node that Karpenter has not

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
 // setClusterReady sets whether Machines can be created in the served Cluster.
@@ -44,6 +45,22 @@ func (r *Reconciler) setClusterReady(ctx context.Context, template *v1alpha1.Kar
 		conditions.SetTrue(v1alpha1.ConditionClusterReady)
 	}
 	return nil
+}
+
+// setUnreachable sets that a cluster cannot be reached, and leaves all else as it is. A recorded deletion
+// of the Cluster stays, because nothing else shows it later. It returns false if the clusters can be reached.
+func (r *Reconciler) setUnreachable(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (bool, error) {
+	err := r.clusters.Outage(ctx)
+	if err == nil {
+		return false, nil
+	}
+	conditions := template.StatusConditions()
+	switch conditions.Get(v1alpha1.ConditionClusterReady).Reason {
+	case v1alpha1.ReasonClusterDeleting, v1alpha1.ReasonClusterDeleted:
+	default:
+		conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterUnreachable, connection.Message(err))
+	}
+	return true, r.setReady(ctx, template)
 }
 
 // setNoCluster sets that the served Cluster does not exist, and whether it was deleted. Only the

@@ -46,6 +46,10 @@ const (
 	// status.
 	setTimeout = time.Minute
 	timeout    = setTimeout + 30*time.Second
+
+	// outagePoll is the interval at which a template is reconciled during an interruption, which no event
+	// turns into an outage. It writes nothing that has not changed.
+	outagePoll = 15 * time.Second
 )
 
 // Reconciler keeps the status of the templates.
@@ -79,6 +83,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
+		WatchesRawSource(source.Func(r.followConnections)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
 		Build(r)
 	if err != nil {
@@ -109,6 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
 	}
+	interrupted := r.clusters.Guard(ctx) != nil
 	if err := r.ensureFinalizer(ctx, template); err != nil {
 		return requeue.AfterConflict(reconcile.Result{}, err)
 	}
@@ -119,6 +125,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := errors.Join(setErr, patchErr); err != nil {
 		return reconcile.Result{}, err
 	}
+	if interrupted {
+		examineAgain = requeue.Soonest(examineAgain, outagePoll)
+	}
 	return reconcile.Result{RequeueAfter: requeue.Soonest(examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
 }
 
@@ -126,6 +135,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // generation for which it was set, so that the template does not become Ready in a
 // generation that was not fully examined. It returns the time until the next examination.
 func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+	if unreachable, err := r.setUnreachable(ctx, template); unreachable {
+		return outagePoll, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, setTimeout)
 	defer cancel()
 	var examineAgain time.Duration

@@ -86,6 +86,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	}
 	uncertain, err := r.startLinks(ctx, snap)
 	snap.LeaveOut(uncertain)
+	if unreachable := r.clusters.Guard(ctx); unreachable != nil {
+		return reconcile.Result{}, errors.Join(err, unreachable) // what the caches lack may exist
+	}
 	err = errors.Join(err, r.resetProviderIDs(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
 	again, failed := r.handleFailures(ctx, snap)
 	if err := errors.Join(err, failed); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -54,7 +55,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 				continue // one mark is enough for all claims of the offering
 			}
 			marking = true
-			errs = append(errs, r.markUnavailable(ctx, claim, failed, snap))
+			errs = append(errs, r.markFailed(ctx, claim, failed, snap))
 		case pooled:
 			errs = append(errs, r.replace(ctx, claim, failed))
 		default:
@@ -91,6 +92,32 @@ func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Sn
 		return time.Time{}, true
 	}
 	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.Now)
+}
+
+// markFailed marks a claim's offering as unavailable, unless the API server shows that it has not failed.
+func (r *Reconciler) markFailed(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
+	if failed.Kind == snapshot.LaunchTimeout {
+		if launched, err := r.isLaunched(ctx, claim, snap); err != nil || launched {
+			return err
+		}
+	}
+	return r.markUnavailable(ctx, claim, failed, snap)
+}
+
+// isLaunched reports whether the Machine of a claim has a provider ID or a Node by now, according to the API
+// server. A watch can be open and deliver nothing, and then only the cache lacks it. The Machine is used as
+// it was read, so that the next reconcile does not decide the same again.
+func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (bool, error) {
+	machine := snap.Machines[snap.Plan.Served[claim.UID]]
+	if machine == nil {
+		return false, nil
+	}
+	live, err := readMachine(ctx, r.clusters.Management.GetAPIReader(), machine)
+	if err != nil || live == nil || live.Spec.ProviderID == "" && !lifecycle.HasNode(live) {
+		return false, err
+	}
+	r.recent.add(snap.Name, live)
+	return true, nil
 }
 
 // markUnavailable marks a claim's offering as unavailable. The event of that write triggers the

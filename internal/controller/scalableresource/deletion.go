@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -36,7 +38,7 @@ const loweringTimeout = 3 * time.Minute
 // A marked Machine is deleted, and its hooks are removed, when replicas are so low that Cluster API
 // does not replace it. deleteMarked returns the time until the next Machine is due; zero if none is.
 func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
-	if snap.Stalled() {
+	if snap.Stalled() || snap.Unsettled {
 		r.stalledAt.Store(snap.Name, snap.Now)
 	}
 	deletable := sets.New(snap.Plan.Deletable...)
@@ -90,10 +92,14 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 }
 
 // loweringTimeLeft returns for how long a marked Machine still waits. It counts from the last time
-// that this process saw the resource stalled. A restart forgets that time, and Cluster API may
-// create a Machine that nothing needs.
+// that this process saw the resource stalled or, for a MachinePool, not settled, and not before both
+// clusters could be reached. A restart forgets that time, and Cluster API may create a Machine that
+// nothing needs.
 func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv1.Machine) time.Duration {
 	since := lifecycle.LeavingSince(machine, snap.Now)
+	if snap.UpSince.After(since) {
+		since = snap.UpSince
+	}
 	if stalled, found := r.stalledAt.Load(snap.Name); found && stalled.(time.Time).After(since) {
 		since = stalled.(time.Time)
 	}
@@ -101,8 +107,9 @@ func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv
 }
 
 // isCurrent reports whether replicas are still those from which the plan decided which Machines are
-// deletable. If they were raised since, they may count these Machines, and Cluster API would
-// replace them. The event of the raise triggers the next reconcile.
+// deletable: those of the resource, and of the MachineSets of these Machines. If they were raised
+// since, they may count these Machines, and Cluster API would replace them. The event of the raise
+// triggers the next reconcile.
 func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	toDo := slices.ContainsFunc(snap.Plan.Deletable, func(name string) bool {
 		machine := snap.Machines[name]
@@ -111,7 +118,27 @@ func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bo
 	if snap.Resource == nil || !toDo {
 		return true, nil
 	}
-	return snap.Resource.IsCurrent(ctx, r.clusters)
+	if current, err := snap.Resource.IsCurrent(ctx, r.clusters); err != nil || !current {
+		return false, err
+	}
+	return r.areSetsCurrent(ctx, snap)
+}
+
+// areSetsCurrent reports whether the API server has the MachineSets of the deletable Machines as the cache
+// has them. Only what a MachineSet does after this read is left to chance.
+func (r *Reconciler) areSetsCurrent(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
+	names := sets.New[string]()
+	for _, name := range snap.Plan.Deletable {
+		if set := snap.Machines[name].Labels[clusterv1.MachineSetNameLabel]; set != "" {
+			names.Insert(set)
+		}
+	}
+	for _, name := range sets.List(names) {
+		if current, err := scalable.IsSetCurrent(ctx, r.clusters, types.NamespacedName{Namespace: r.clusters.Cluster.Namespace, Name: name}); err != nil || !current {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // markDeleted marks a Machine that a user or another controller deletes and that is blocked by its
