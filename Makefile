@@ -23,7 +23,7 @@ LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION) \
 TEST ?= ./...
 TEST_FLAGS ?=
 
-# With which kind of scalable resource demo, chaos and quiet make machines: MachineDeployment or MachinePool.
+# With which kind of scalable resource demo, chaos, partition and quiet make machines: MachineDeployment or MachinePool.
 KIND ?= MachineDeployment
 
 # Where the operator of the demo is: joined, workload or management.
@@ -190,6 +190,15 @@ CHAOS_FLAGS ?=
 chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (KIND=MachinePool; CHAOS_KEEP=1 leaves the stack up).
 	@bin/chaos -kind '$(KIND)' $(CHAOS_FLAGS)
 
+# How long each fault of partition lasts, which faults, and more flags, such as -seed 1; bin/partition -h lists them.
+PARTITION_SECONDS ?= 180
+PARTITION_FAULTS ?= cut,delay,drop,refuse
+PARTITION_FLAGS ?=
+
+.PHONY: partition
+partition: stack-binaries bin/partition ## Disturb the network to each of two clusters (KIND=MachinePool PARTITION_SECONDS=180 PARTITION_FAULTS=cut,delay,drop,refuse).
+	@bin/partition -kind '$(KIND)' -seconds '$(PARTITION_SECONDS)' -faults '$(PARTITION_FAULTS)' $(PARTITION_FLAGS)
+
 .PHONY: quiet
 quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
 	@bin/chaos quiet -kind '$(KIND)' $(CHAOS_FLAGS)
@@ -248,14 +257,15 @@ demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure
 
 # The programs of this repository. go build knows better than make what is out of date, so it is always asked.
-.PHONY: bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench
+.PHONY: bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/partition bin/bench
 bin/karpenter-capi: PACKAGE := ./cmd
 bin/kubectl-karpenter_capi: PACKAGE := ./cmd/kubectl-karpenter_capi
 bin/simulated-infrastructure: PACKAGE := ./test/infrastructure
 bin/stack: PACKAGE := ./test/stack
 bin/demo: PACKAGE := ./test/demo
 bin/chaos: PACKAGE := ./test/chaos
+bin/partition: PACKAGE := ./test/partition
 bin/bench: PACKAGE := ./test/bench
-bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/bench:
+bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/partition bin/bench:
 	@echo "==> building $(@F)"
 	@$(call quietly,go build -trimpath -ldflags '$(LDFLAGS)' -o $@ $(PACKAGE))

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/karpenter-capi/karpenter-capi/test/history"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/scene"
 )
 
 const (
@@ -23,13 +21,21 @@ const (
 	leavingKills = 4
 
 	// An offering whose machine could not be launched is unavailable for 3 minutes.
-	settleWithin   = 6 * time.Minute
-	caughtUpWithin = 20 * time.Second
+	settleWithin = 6 * time.Minute
 )
 
+// trial is a run of chaos or quiet.
+type trial struct {
+	*scene.Scene
+	sizes
+
+	// ended is whether the kills have ended, so that a remaining failure is permanent.
+	ended bool
+}
+
 // chaos is the trial with kills.
-func chaos(ctx context.Context, s *scene) (string, error) {
-	recorder, stopRecording, err := s.record(ctx)
+func chaos(ctx context.Context, s *trial) (string, error) {
+	recorder, stopRecording, err := s.Record(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -38,7 +44,7 @@ func chaos(ctx context.Context, s *scene) (string, error) {
 		return "", errors.Join(trialErr, stopRecording())
 	}
 	if s.ended && trialErr == nil {
-		trialErr = s.caughtUp(ctx, recorder)
+		trialErr = s.CaughtUp(ctx, recorder)
 	}
 	if err := stopRecording(); err != nil {
 		return "", errors.Join(trialErr, err)
@@ -47,74 +53,65 @@ func chaos(ctx context.Context, s *scene) (string, error) {
 	if err != nil {
 		return "", errors.Join(trialErr, err)
 	}
-	if trialErr != nil || !verdict.ok() {
-		return "", errors.Join(trialErr, fmt.Errorf("%s\n%s", verdict.counts(kills, recorder.Claims()), verdict))
+	counts := fmt.Sprintf("kills=%d claims=%d machines_leaked=%d double_links=%d wrong_deletes=%d",
+		kills, recorder.Claims(), verdict.Count(history.Leak), verdict.Count(history.DoubleLink), verdict.Count(history.WrongDelete))
+	if trialErr != nil || len(verdict) > 0 {
+		text, err := s.Describe(verdict)
+		return "", errors.Join(trialErr, fmt.Errorf("%s\n%s", counts, text), err)
 	}
-	return verdict.counts(kills, recorder.Claims()), nil
+	return counts, nil
+}
+
+// verdict checks the history and the objects that are left now.
+func (s *trial) verdict(ctx context.Context, recorder *history.Recorder) (scene.Verdict, error) {
+	verdict, err := recorder.Violations()
+	if err != nil || !s.ended {
+		return verdict, err
+	}
+	left, err := s.Leftovers(ctx, recorder)
+	return append(verdict, left...), err
 }
 
 // makeChaos creates and deletes the Pods while components are killed or paused. It returns the number of
 // these faults.
-func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
-	s.step("6 offerings of %ss, one of them slow; of the machines of two of the others, %d %% fail", s.kind, s.failing)
-	if err := s.prepare(ctx); err != nil {
+func (s *trial) makeChaos(ctx context.Context) (kills int, err error) {
+	s.Step("6 offerings of %ss, one of them slow; of the machines of two of the others, %d %% fail", s.Kind, s.Failing)
+	if err := s.Prepare(ctx); err != nil {
 		return 0, err
 	}
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	blows := plan(random, s.kills, true)
-	s.step("%d pods, each on its own node, while components are killed or paused %d times (-seed %d)", s.pods, len(blows), s.seed)
+	s.Step("%d pods, each on its own node, while components are killed or paused %d times (-seed %d)", s.pods, len(blows), s.seed)
 	err = s.trouble(ctx, blows, func(i int) error {
 		kills++
 		if wave := i * waves / len(blows); i == 0 || wave > (i-1)*waves/len(blows) {
-			return s.scale(ctx, s.pods*(wave+1)/waves)
+			return s.Scale(ctx, s.pods*(wave+1)/waves)
 		}
 		return nil
 	})
 	if err != nil {
 		return kills, err
 	}
-	s.step("no more kills: everything settles")
+	s.Step("no more kills: everything settles")
 	s.ended = true
-	if err := s.settle(ctx, s.pods, settleWithin); err != nil {
+	if err := s.Settle(ctx, s.pods, settleWithin); err != nil {
 		return kills, err
 	}
 	s.ended = false
-	s.step("half of the pods are deleted, while the operator is killed %d times", leavingKills)
+	s.Step("half of the pods are deleted, while the operator is killed %d times", leavingKills)
 	if err := s.trouble(ctx, plan(random, leavingKills, false), func(i int) error {
 		kills++
 		if i == 0 {
-			return s.scale(ctx, s.pods/2)
+			return s.Scale(ctx, s.pods/2)
 		}
 		return nil
 	}); err != nil {
 		return kills, err
 	}
 	s.ended = true
-	if err := s.settle(ctx, s.pods/2, settleWithin); err != nil {
+	if err := s.Settle(ctx, s.pods/2, settleWithin); err != nil {
 		return kills, err
 	}
 	_, err = s.beQuiet(ctx, s.pods/2)
 	return kills, err
-}
-
-// record follows the history until the returned function is called, which returns the result.
-func (s *scene) record(ctx context.Context) (*history.Recorder, func() error, error) {
-	etcd, err := s.Component(stack.Etcd)
-	if err != nil {
-		return nil, nil, err
-	}
-	log, err := os.Create(filepath.Join(s.LogDir(), "history.log"))
-	if err != nil {
-		return nil, nil, err
-	}
-	recorder := history.NewRecorder(history.Rules{Failures: []string{failureReason}, LaunchTimeout: s.launchTimeout}, log)
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- history.Follow(ctx, fmt.Sprintf("http://127.0.0.1:%d", etcd.Port), recorder.Observe)
-	}()
-	return recorder, func() error {
-		stop()
-		return errors.Join(<-ended, log.Close())
-	}, nil
 }

@@ -18,7 +18,7 @@ import (
 // after a restart, because it remembers them only in memory (karpenter: pkg/controllers/disruption/events/events.go,
 // Unconsolidatable). They change no watched object, and expire after an hour. No configuration of a NodePool avoids
 // them.
-func (s *scene) withoutRepetition(ctx context.Context, writes []audit.Entry) (rest []audit.Entry, repeated int, err error) {
+func (s *trial) withoutRepetition(ctx context.Context, writes []audit.Entry) (rest []audit.Entry, repeated int, err error) {
 	list := &corev1.EventList{}
 	if err := s.Workload.List(ctx, list); err != nil {
 		return nil, 0, fmt.Errorf("listing Events: %w", err)

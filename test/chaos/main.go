@@ -20,13 +20,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/karpenter-capi/karpenter-capi/test/scene"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -35,16 +35,16 @@ func main() {
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	name, trial, args := "chaos", chaos, os.Args[1:]
+	name, do, args := "chaos", chaos, os.Args[1:]
 	if len(args) > 0 && args[0] == "quiet" {
-		name, trial, args = "quiet", quiet, args[1:]
+		name, do, args = "quiet", quiet, args[1:]
 	}
 	sizes, err := parse(name, args)
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
 	if err == nil {
-		err = run(ctx, name, sizes, trial)
+		err = run(ctx, name, sizes, do)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: failed: %v\n", name, err)
@@ -54,77 +54,49 @@ func main() {
 
 // sizes are the parameters of a trial.
 type sizes struct {
+	machines scene.Options
 	// pods is the maximum number of Pods, each of which needs its own Node.
 	pods int
 	// kills is how often the operator is killed while they are created.
 	kills int
-	// failing is the share of the machines of instance type a that fail, in percent. Those are more than half of all.
-	failing int
-	// launchTimeout is how long the launch of a machine can take.
-	launchTimeout time.Duration
 	// seed of the random choices.
 	seed uint64
 	// period is how long the operator must be quiet.
 	period time.Duration
-	// kind is the kind of scalable resource.
-	kind kinds.Kind
-	// removeAnnotated makes the provider of MachinePools behave like Azure's.
-	removeAnnotated bool
 }
 
 func parse(name string, args []string) (sizes, error) {
-	byDefault := sizes{pods: 150, kills: 18, failing: 8, launchTimeout: 90 * time.Second, seed: uint64(time.Now().UnixNano()), period: 30 * time.Second}
+	byDefault := sizes{machines: scene.Options{Failing: 8, LaunchTimeout: 90 * time.Second}, pods: 150, kills: 18, seed: uint64(time.Now().UnixNano()), period: 30 * time.Second}
 	if name == "quiet" {
-		byDefault.pods, byDefault.failing, byDefault.period = 200, 0, 2*time.Minute
-		byDefault.launchTimeout = launchWithin
+		byDefault.pods, byDefault.machines.Failing, byDefault.period = 200, 0, 2*time.Minute
+		byDefault.machines.LaunchTimeout = launchWithin
 	}
-	chosen := sizes{kind: kinds.MachineDeployment}
+	chosen := sizes{machines: scene.Options{Kind: kinds.MachineDeployment}}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&chosen.pods, "pods", byDefault.pods, "number of Pods, and so of claims")
 	flags.IntVar(&chosen.kills, "kills", byDefault.kills, "how often the operator is killed while the Pods are created")
-	flags.IntVar(&chosen.failing, "failing", byDefault.failing, "share of the machines of instance type a, more than half of all, that fail, in percent")
-	flags.DurationVar(&chosen.launchTimeout, "launch-timeout", byDefault.launchTimeout, "how long the launch of a machine can take")
+	flags.IntVar(&chosen.machines.Failing, "failing", byDefault.machines.Failing, "share of the machines of instance type a, more than half of all, that fail, in percent")
+	flags.DurationVar(&chosen.machines.LaunchTimeout, "launch-timeout", byDefault.machines.LaunchTimeout, "how long the launch of a machine can take")
 	flags.Uint64Var(&chosen.seed, "seed", byDefault.seed, "seed of the random choices; default: the time")
 	flags.DurationVar(&chosen.period, "period", byDefault.period, "how long the operator must be quiet")
-	flags.Var(&chosen.kind, "kind", kinds.Usage)
-	flags.BoolVar(&chosen.removeAnnotated, "remove-annotated", false, "make the provider of MachinePools remove annotated machines even if replicas were not lowered, as Azure's does")
+	flags.Var(&chosen.machines.Kind, "kind", kinds.Usage)
+	flags.BoolVar(&chosen.machines.RemoveAnnotated, "remove-annotated", false, "make the provider of MachinePools remove annotated machines even if replicas were not lowered, as Azure's does")
 	if err := flags.Parse(args); err != nil {
 		return chosen, err
 	}
 	if flags.NArg() > 0 {
 		return chosen, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if chosen.removeAnnotated && chosen.kind != kinds.MachinePool {
+	if chosen.machines.RemoveAnnotated && chosen.machines.Kind != kinds.MachinePool {
 		return chosen, errors.New("-remove-annotated is for MachinePools: set -kind")
 	}
 	return chosen, nil
 }
 
-// run runs a trial on its own stack, and prints its last line.
-func run(ctx context.Context, name string, sizes sizes, trial func(context.Context, *scene) (string, error)) error {
-	began := time.Now()
-	fmt.Println("==> a local stack: Kubernetes, Cluster API, simulated machines and the operator")
-	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", name), Progress: os.Stdout})
-	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
-		return fmt.Errorf("%w\nstop it: go run ./test/stack down --state-dir %s", err, running.Dir)
-	}
-	if err != nil {
-		return err
-	}
-	result, err := trial(ctx, newScene(on, sizes))
-	if err != nil {
-		err = fmt.Errorf("%w\nThe logs are in %s", err, on.LogDir())
-	}
-	if os.Getenv("CHAOS_KEEP") == "1" && ctx.Err() == nil {
-		on.Detach()
-		fmt.Printf("\nThe stack is still running: export KUBECONFIG=%s\nStop it with: go run ./test/stack down --state-dir %s\n", on.Kubeconfig(), on.Dir())
-	} else {
-		fmt.Println("\n==> stop the stack")
-		err = errors.Join(err, on.Down(context.WithoutCancel(ctx)))
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s: ok %s kind=%s seconds=%.0f\n", name, result, sizes.kind, time.Since(began).Seconds())
-	return nil
+// run runs a trial on its own stack.
+func run(ctx context.Context, name string, sizes sizes, do func(context.Context, *trial) (string, error)) error {
+	return scene.Run(ctx, name, stack.Options{}, os.Getenv("CHAOS_KEEP") == "1", func(ctx context.Context, on *stack.Stack) (string, error) {
+		result, err := do(ctx, &trial{Scene: scene.New(on, sizes.machines), sizes: sizes})
+		return fmt.Sprintf("%s kind=%s", result, sizes.machines.Kind), err
+	})
 }

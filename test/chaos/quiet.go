@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/scene"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
@@ -42,15 +43,15 @@ const (
 )
 
 // quiet is the trial in which nothing happens.
-func quiet(ctx context.Context, s *scene) (string, error) {
-	s.step("6 offerings of %ss, and %d pods, each on its own node", s.kind, s.pods)
-	if err := s.prepare(ctx); err != nil {
+func quiet(ctx context.Context, s *trial) (string, error) {
+	s.Step("6 offerings of %ss, and %d pods, each on its own node", s.Kind, s.pods)
+	if err := s.Prepare(ctx); err != nil {
 		return "", err
 	}
-	if err := s.scale(ctx, s.pods); err != nil {
+	if err := s.Scale(ctx, s.pods); err != nil {
 		return "", err
 	}
-	if err := s.settle(ctx, s.pods, launchWithin); err != nil {
+	if err := s.Settle(ctx, s.pods, launchWithin); err != nil {
 		return "", err
 	}
 	writes, err := s.beQuiet(ctx, s.pods)
@@ -63,8 +64,8 @@ func quiet(ctx context.Context, s *scene) (string, error) {
 // beQuiet waits until the operator of the given number of claims stops writing. Then it checks that the operator writes
 // nothing during the period, nothing when it is started again, and nothing after that. It returns the number of writes,
 // which is 0 without an error. Events also count, except for one sort: see withoutRepetition.
-func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error) {
-	s.step("the operator has nothing to do, and writes nothing for %s", s.period)
+func (s *trial) beQuiet(ctx context.Context, claims int) (writes int, err error) {
+	s.Step("the operator has nothing to do, and writes nothing for %s", s.period)
 	if err := s.bringUpToDate(ctx); err != nil {
 		return 0, err
 	}
@@ -74,7 +75,7 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 	if err := s.nothingDue(ctx); err != nil {
 		return 0, err
 	}
-	from, err := s.auditLog().End()
+	from, err := s.AuditLog().End()
 	if err != nil {
 		return 0, err
 	}
@@ -84,12 +85,12 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 	if writes, err = s.noWrites(ctx, from, claims, "in a settled cluster"); err != nil {
 		return writes, err
 	}
-	s.step("nor when it is started again, for the same period")
+	s.Step("nor when it is started again, for the same period")
 	if err := s.StopComponent(ctx, stack.Operator); err != nil {
 		return 0, err
 	}
 	// The period begins here, so that writes during the start count.
-	if from, err = s.auditLog().End(); err != nil {
+	if from, err = s.AuditLog().End(); err != nil {
 		return 0, err
 	}
 	if err := s.StartComponent(ctx, stack.Operator); err != nil {
@@ -104,7 +105,7 @@ func (s *scene) beQuiet(ctx context.Context, claims int) (writes int, err error)
 // bringUpToDate makes Karpenter check all claims now: it checks only once in ten minutes whether they are consistent
 // with their Nodes, and the first time there is no Node yet. It also counts an attempt that ended with a conflict
 // (karpenter: pkg/controllers/nodeclaim/consistency/controller.go), so the operator is started again until all are.
-func (s *scene) bringUpToDate(ctx context.Context) (err error) {
+func (s *trial) bringUpToDate(ctx context.Context) (err error) {
 	for range checks {
 		if err := s.StopComponent(ctx, stack.Operator); err != nil {
 			return err
@@ -120,7 +121,7 @@ func (s *scene) bringUpToDate(ctx context.Context) (err error) {
 }
 
 // consistent reports whether Karpenter has found all claims consistent.
-func (s *scene) consistent(ctx context.Context) (bool, string, error) {
+func (s *trial) consistent(ctx context.Context) (bool, string, error) {
 	claims := &karpv1.NodeClaimList{}
 	if err := s.Workload.List(ctx, claims); err != nil {
 		return false, err.Error(), nil
@@ -132,8 +133,8 @@ func (s *scene) consistent(ctx context.Context) (bool, string, error) {
 }
 
 // calm waits for two consecutive periods without a write.
-func (s *scene) calm(ctx context.Context) error {
-	log := s.auditLog()
+func (s *trial) calm(ctx context.Context) error {
+	log := s.AuditLog()
 	looks, position, err := 0, audit.Position(0), error(nil)
 	if position, err = log.End(); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (s *scene) calm(ctx context.Context) error {
 		position, looks = next, looks+1
 		if writes := audit.WritesBy(operatorAgent, entries); len(writes) > 0 {
 			last, looks = writes, 0
-			s.tell("%d writes in %s, so it has not settled", len(writes), calmLook)
+			s.Tell("%d writes in %s, so it has not settled", len(writes), calmLook)
 		}
 	}
 	return nil
@@ -161,10 +162,10 @@ func (s *scene) calm(ctx context.Context) error {
 
 // nothingDue waits until no unavailable offering becomes available within the given time, because the operator writes
 // that change.
-func (s *scene) nothingDue(ctx context.Context) error {
+func (s *trial) nothingDue(ctx context.Context) error {
 	return s.Await(ctx, dueWithin, "no offering to become available within the period", func(ctx context.Context) (bool, string, error) {
 		template := &v1alpha1.KarpenterMachineTemplate{}
-		if err := s.Workload.Get(ctx, client.ObjectKey{Name: "general"}, template); err != nil {
+		if err := s.Workload.Get(ctx, client.ObjectKey{Name: scene.TemplateName}, template); err != nil {
 			return false, err.Error(), nil
 		}
 		for _, offering := range template.Status.UnavailableOfferings {
@@ -177,8 +178,8 @@ func (s *scene) nothingDue(ctx context.Context) error {
 }
 
 // noWrites returns an error with the operator's writes after a position, if there are any.
-func (s *scene) noWrites(ctx context.Context, from audit.Position, claims int, when string) (int, error) {
-	entries, _, err := s.auditLog().Since(from)
+func (s *trial) noWrites(ctx context.Context, from audit.Position, claims int, when string) (int, error) {
+	entries, _, err := s.AuditLog().Since(from)
 	if err != nil {
 		return 0, err
 	}
@@ -192,7 +193,7 @@ func (s *scene) noWrites(ctx context.Context, from audit.Position, claims int, w
 	if len(writes) > 0 {
 		return len(writes), fmt.Errorf("the operator is not quiet %s:\n%s", when, describe(writes))
 	}
-	s.tell("no write among %d requests of all, but %d Events that a Node cannot be consolidated", len(entries), repeated)
+	s.Tell("no write among %d requests of all, but %d Events that a Node cannot be consolidated", len(entries), repeated)
 	return 0, nil
 }
 

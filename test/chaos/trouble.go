@@ -78,7 +78,7 @@ func between(random *rand.Rand, least, most time.Duration) time.Duration {
 }
 
 // trouble executes the blows, and calls before with the number of each blow before it.
-func (s *scene) trouble(ctx context.Context, blows []blow, before func(int) error) error {
+func (s *trial) trouble(ctx context.Context, blows []blow, before func(int) error) error {
 	for i, b := range blows {
 		if err := before(i); err != nil {
 			return err
@@ -86,15 +86,15 @@ func (s *scene) trouble(ctx context.Context, blows []blow, before func(int) erro
 		if err := s.deal(ctx, b); err != nil {
 			return fmt.Errorf("fault %d of %d, of %s: %w", i+1, len(blows), b.component, err)
 		}
-		if now, err := s.count(ctx); err == nil {
-			s.show(now)
+		if now, err := s.Count(ctx); err == nil {
+			s.Show(now)
 		}
 	}
 	return nil
 }
 
 // deal executes one blow, and returns when the component is ready again.
-func (s *scene) deal(ctx context.Context, b blow) error {
+func (s *trial) deal(ctx context.Context, b blow) error {
 	if err := pass(ctx, b.after); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *scene) deal(ctx context.Context, b blow) error {
 }
 
 // pause stops the execution of a component for some time.
-func (s *scene) pause(ctx context.Context, b blow) error {
+func (s *trial) pause(ctx context.Context, b blow) error {
 	if err := s.PauseComponent(ctx, b.component); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *scene) pause(ctx context.Context, b blow) error {
 
 // outdate pauses a component. Meanwhile, etcd forgets everything that was changed before the pause, and the API server
 // restarts, so that it does not have that either.
-func (s *scene) outdate(ctx context.Context, b blow) error {
+func (s *trial) outdate(ctx context.Context, b blow) error {
 	revision, err := s.Revision(ctx)
 	if err != nil {
 		return err

@@ -32,17 +32,3 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
-
-func TestSpread(t *testing.T) {
-	for _, pods := range []int{0, 1, 30, 75, 150, 200} {
-		sum := 0
-		for i, count := range spread(pods) {
-			if sum += count; pods >= 30 && count == 0 {
-				t.Errorf("of %d Pods, Deployment %s gets none, so its offering is not used", pods, workloads[i].Name)
-			}
-		}
-		if sum != pods {
-			t.Errorf("%d Pods are spread, want %d", sum, pods)
-		}
-	}
-}

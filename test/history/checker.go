@@ -72,6 +72,8 @@ type Checker struct {
 	known map[types.UID][]string
 	// launched counts all claims that ever existed.
 	launched int
+	// machines counts all Machines that ever existed.
+	machines int
 
 	violations []Violation
 }
@@ -111,6 +113,9 @@ func (c *Checker) Violations() []Violation { return slices.Clone(c.violations) }
 
 // Claims returns how many claims ever existed.
 func (c *Checker) Claims() int { return c.launched }
+
+// Machines returns how many Machines ever existed.
+func (c *Checker) Machines() int { return c.machines }
 
 // UIDs returns the UIDs of all existing objects of a kind.
 func (c *Checker) UIDs(kind Kind) []types.UID {

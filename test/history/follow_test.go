@@ -41,13 +41,14 @@ func TestRead(t *testing.T) {
 				message(5, "/registry/cluster.x-k8s.io/machines/default/m", machine) +
 				message(6, "/registry/karpenter.sh/nodeclaims/a", claim) +
 				message(7, "/registry/karpenter.sh/nodeclaims/a", "") +
-				message(8, "/registry/events/default/x", "not JSON"),
+				message(8, "/registry/in-management/cluster.x-k8s.io/machines/default/m", "") +
+				message(9, "/registry/events/default/x", "not JSON"),
 			want: []Change{{Revision: 5, Kind: Machine, Key: "default/m", Object: &Object{
 				Name: "m", UID: "1", Created: start, Deleted: start.Add(time.Second), ProviderID: "real://m", Node: "n", Claim: "2", ClaimName: "a", Failed: "NoCapacity",
 			}}, {Revision: 6, Kind: NodeClaim, Key: "a", Object: &Object{
 				Name: "a", UID: "2", ProviderID: "nodeclaim://2", True: []string{"Launched"},
-			}}, {Revision: 7, Kind: NodeClaim, Key: "a"}},
-			wantNext: 9,
+			}}, {Revision: 7, Kind: NodeClaim, Key: "a"}, {Revision: 8, Kind: Machine, Key: "default/m"}},
+			wantNext: 10,
 			wantErr:  io.EOF,
 		},
 		"changes that were not seen no longer exist": {

@@ -11,6 +11,9 @@ import (
 // observeMachine checks the change of a Machine.
 func (c *Checker) observeMachine(change Change, before *Object) {
 	after := change.Object
+	if before == nil && after != nil {
+		c.machines++
+	}
 	if before != nil && after != nil && before.Claim != "" && before.Claim != after.Claim {
 		c.checkTaken(change, before, after)
 	}

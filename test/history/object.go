@@ -38,6 +38,10 @@ var prefixes = map[string]Kind{
 	"/registry/karpenter.sh/nodeclaims/":                           NodeClaim,
 }
 
+// ManagementPrefix is the prefix of the keys of a management cluster that has the same etcd as its workload cluster. The
+// range below includes it.
+const ManagementPrefix = "/registry/in-management"
+
 // The range of keys with all of these. One range is one watch, and only within a watch are changes in order.
 const (
 	firstKey = "/registry/cluster.x-k8s.io/"
@@ -105,6 +109,9 @@ type Change struct {
 
 // kindOf splits a key of etcd.
 func kindOf(key string) (Kind, string, bool) {
+	if rest, is := strings.CutPrefix(key, ManagementPrefix); is {
+		key = "/registry" + rest
+	}
 	for prefix, kind := range prefixes {
 		if name, ok := strings.CutPrefix(key, prefix); ok {
 			return kind, name, true

@@ -64,6 +64,13 @@ func (r *Recorder) Claims() int {
 	return r.checker.Claims()
 }
 
+// Machines returns how many Machines ever existed.
+func (r *Recorder) Machines() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.Machines()
+}
+
 // UIDs returns the sorted UIDs of all existing objects of a kind.
 func (r *Recorder) UIDs(kind Kind) []types.UID {
 	r.mutex.Lock()

@@ -31,5 +31,5 @@ func (s *Stack) Down(ctx context.Context) error {
 	if len(errs) == 0 {
 		errs = append(errs, s.state.clear())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.closeProxies())...)
 }

@@ -29,6 +29,8 @@ type controlPlane struct {
 	nodes bool
 	// kubeconfig is the file that is written for its users.
 	kubeconfig string
+	// etcd is that of another control plane, which this one uses in place of its own; nil if there is none.
+	etcd *Component
 }
 
 // newControlPlane includes the state folder in the name, so that contexts of several stacks in one kubeconfig do not

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/test/history"
 )
 
 // auditPolicy logs who requested what and when, without the objects, which is enough to count writes.
@@ -94,6 +96,12 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 				{Key: "manage-nodes-with-annotation-selector", Value: "kwok.x-k8s.io/node=fake"},
 			}},
 		},
+	}
+	if cp.etcd != nil {
+		config.ComponentsPatches = append(config.ComponentsPatches, componentPatches{Name: APIServer, ExtraArgs: []extraArg{
+			{Key: "etcd-servers", Value: "http://" + address(cp.etcd.Port), Override: true},
+			{Key: "etcd-prefix", Value: history.ManagementPrefix, Override: true},
+		}})
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {

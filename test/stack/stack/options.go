@@ -43,6 +43,14 @@ type Options struct {
 	// objects, one for Pods, Nodes and NodePools.
 	Placement Placement
 
+	// OneEtcd makes both control planes use the same etcd, so that all changes have one order, which package
+	// history needs.
+	OneEtcd bool
+
+	// Proxied puts a proxy between the operator and each of its API servers: Stack.WorkloadProxy and
+	// Stack.ManagementProxy. They end with this process.
+	Proxied bool
+
 	// Manages starts only another management cluster for the workload cluster of this stack, which is one of two.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack

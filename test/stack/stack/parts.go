@@ -30,6 +30,12 @@ func (b *builder) startControlPlanes(ctx context.Context) error {
 		}
 	case b.opts.Placement.Separate():
 		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
+		if b.opts.OneEtcd {
+			var err error
+			if management.etcd, err = b.Component(Etcd); err != nil {
+				return err
+			}
+		}
 		if err := b.startControlPlane(ctx, management); err != nil {
 			return err
 		}
@@ -194,6 +200,11 @@ func (b *builder) startOperator(ctx context.Context) error {
 	ports := b.take(2)
 	if b.opts.KwokInstanceTypes != "" {
 		return b.startKarpenterKwok(ctx, ports)
+	}
+	if b.opts.Proxied {
+		if err := b.startProxies(); err != nil {
+			return err
+		}
 	}
 	env, kubeconfig := b.opts.Placement.kubeconfigArgs(b.OperatorAccount(b.opts.named(Operator)))
 	command := append([]string{b.opts.binary(binOperator)}, kubeconfig...)

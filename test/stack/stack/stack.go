@@ -10,12 +10,17 @@ import (
 	"path/filepath"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/test/proxy"
 )
 
 // Stack is a stack that was started by Up or found by Open.
 type Stack struct {
 	// Workload and Management are clients of the two clusters, which may be the same one. They cache nothing.
 	Workload, Management client.Client
+
+	// WorkloadProxy and ManagementProxy are between the operator and the two API servers with Options.Proxied.
+	WorkloadProxy, ManagementProxy *proxy.Proxy
 
 	state  folder
 	record record

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package scene
 
 import (
 	"context"
@@ -17,17 +17,17 @@ const (
 	slowType    = "slow"
 )
 
-// share is a Deployment with a NodePool of the same name, and its share of all Pods.
-type share struct {
+// Share is a Deployment with a NodePool of the same name, and its share of all Pods.
+type Share struct {
 	// Name, and the InstanceTypes and Zones that its NodePool allows, separated by commas.
 	Name, InstanceTypes, Zones string
 	// parts is how many of 30 parts of the Pods it has.
 	parts int
 }
 
-// workloads use all offerings, each the cheapest of those that it may use. Only machines of instance type a can fail:
+// Workloads use all offerings, each the cheapest of those that it may use. Only machines of instance type a can fail:
 // an offering with a failed machine is unavailable for minutes, and workloads that allow a also allow another type.
-var workloads = []share{
+var Workloads = []Share{
 	{"a-1", "a, c", "zone-1", 8},
 	{"a-2", "a, b", "zone-2", 6},
 	{"b-1", "b", "zone-1", 4},
@@ -37,15 +37,15 @@ var workloads = []share{
 	{"any", "a, b, c", "zone-1, zone-2", 4},
 }
 
-// spread returns how many Pods each workload has, given the total.
-func spread(pods int) []int {
+// Spread returns how many Pods each workload has, given the total.
+func Spread(pods int) []int {
 	parts := 0
-	for _, w := range workloads {
+	for _, w := range Workloads {
 		parts += w.parts
 	}
-	counts := make([]int, len(workloads))
+	counts := make([]int, len(Workloads))
 	done, before := 0, 0
-	for i, w := range workloads {
+	for i, w := range Workloads {
 		// The rest from rounding goes to the next one.
 		before += w.parts
 		counts[i] = pods*before/parts - done
@@ -59,16 +59,16 @@ var podLabels = map[string]string{"chaos": "true"}
 // deployments returns the Deployments, without Pods.
 func deployments() []*appsv1.Deployment {
 	var all []*appsv1.Deployment
-	for _, w := range workloads {
+	for _, w := range Workloads {
 		all = append(all, workload.Deployment(w.Name, podLabels, map[string]string{karpv1.NodePoolLabelKey: w.Name}))
 	}
 	return all
 }
 
-// scale sets the total number of Pods.
-func (s *scene) scale(ctx context.Context, pods int) error {
-	for i, count := range spread(pods) {
-		if err := workload.Scale(ctx, s.Workload, workloads[i].Name, count); err != nil {
+// Scale sets the total number of Pods.
+func (s *Scene) Scale(ctx context.Context, pods int) error {
+	for i, count := range Spread(pods) {
+		if err := workload.Scale(ctx, s.Workload, Workloads[i].Name, count); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package scene
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/census"
 )
 
-// count lists the objects of both clusters.
-func (s *scene) count(ctx context.Context) (census.Census, error) {
+// Count lists the objects of both clusters.
+func (s *Scene) Count(ctx context.Context) (census.Census, error) {
 	return census.Of(ctx, s.Workload, s.Management, client.MatchingLabels(podLabels))
 }
 
-// settle waits until everything has settled with the given number of Pods.
-func (s *scene) settle(ctx context.Context, pods int, within time.Duration) error {
+// Settle waits until everything has settled with the given number of Pods.
+func (s *Scene) Settle(ctx context.Context, pods int, within time.Duration) error {
 	var counted time.Time
 	return s.Await(ctx, within, fmt.Sprintf("%d pods with a claim, Machine, instance and Node each, and nothing else", pods),
 		func(ctx context.Context) (bool, string, error) {
@@ -27,11 +27,11 @@ func (s *scene) settle(ctx context.Context, pods int, within time.Duration) erro
 				return false, "", nil
 			}
 			defer func() { counted = time.Now() }()
-			now, err := s.count(ctx)
+			now, err := s.Count(ctx)
 			if err != nil {
 				return false, err.Error(), nil
 			}
-			s.show(now)
+			s.Show(now)
 			return now.Settled(pods), now.String(), nil
 		})
 }
@@ -50,21 +50,21 @@ const (
 	unchangedAfter = 30 * time.Second
 )
 
-// show prints the progress from time to time.
-func (s *scene) show(now census.Census) {
+// Show prints the progress from time to time.
+func (s *Scene) Show(now census.Census) {
 	text := now.String()
 	if since := time.Since(s.shown.at); since > unchangedAfter || (text != s.shown.text && since > changedAfter) {
-		s.tell("%s", text)
+		s.Tell("%s", text)
 		s.shown = shown{text, time.Now()}
 	}
 }
 
-// tell prints a line with the time since the beginning.
-func (s *scene) tell(format string, args ...any) {
+// Tell prints a line with the time since the beginning.
+func (s *Scene) Tell(format string, args ...any) {
 	fmt.Printf("    %4.0fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// step begins a part of the trial.
-func (s *scene) step(format string, args ...any) {
+// Step begins a part of the trial.
+func (s *Scene) Step(format string, args ...any) {
 	fmt.Printf("\n==> %s\n", fmt.Sprintf(format, args...))
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package scene
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,37 +21,40 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/history"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// verdict is the result of a trial.
-type verdict struct {
-	violations []history.Violation
-	requests   []audit.Entry
+const caughtUpWithin = 20 * time.Second
+
+// Record follows the history until the returned function is called, which returns the result.
+func (s *Scene) Record(ctx context.Context) (*history.Recorder, func() error, error) {
+	etcd, err := s.Component(stack.Etcd)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := os.Create(filepath.Join(s.LogDir(), "history.log"))
+	if err != nil {
+		return nil, nil, err
+	}
+	recorder := history.NewRecorder(history.Rules{Failures: []string{failureReason}, LaunchTimeout: s.LaunchTimeout}, log)
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- history.Follow(ctx, fmt.Sprintf("http://127.0.0.1:%d", etcd.Port), recorder.Observe)
+	}()
+	return recorder, func() error {
+		stop()
+		return errors.Join(<-ended, log.Close())
+	}, nil
 }
 
-// verdict checks the history and the objects that are left now.
-func (s *scene) verdict(ctx context.Context, recorder *history.Recorder) (*verdict, error) {
-	v := &verdict{}
-	var err error
-	if v.violations, err = recorder.Violations(); err != nil {
-		return nil, err
-	}
-	if s.ended {
-		nodes, err := s.nodesWithoutMachine(ctx)
-		if err != nil {
-			return nil, err
-		}
-		v.violations = slices.Concat(v.violations, recorder.End(), nodes)
-	}
-	v.requests, _, err = s.auditLog().Since(0)
-	return v, err
-}
+// Verdict is what is wrong.
+type Verdict []history.Violation
 
-func (v *verdict) ok() bool { return len(v.violations) == 0 }
-
-func (v *verdict) count(rule history.Rule) int {
+// Count returns how many violations of a rule there are.
+func (v Verdict) Count(rule history.Rule) int {
 	count := 0
-	for _, violation := range v.violations {
+	for _, violation := range v {
 		if violation.Rule == rule {
 			count++
 		}
@@ -56,19 +62,17 @@ func (v *verdict) count(rule history.Rule) int {
 	return count
 }
 
-// counts returns the last line.
-func (v *verdict) counts(kills, claims int) string {
-	return fmt.Sprintf("kills=%d claims=%d machines_leaked=%d double_links=%d wrong_deletes=%d",
-		kills, claims, v.count(history.Leak), v.count(history.DoubleLink), v.count(history.WrongDelete))
-}
-
-// String describes each violation, and who deleted the affected Machine.
-func (v *verdict) String() string {
-	lines := []string{fmt.Sprintf("%d violations of invariants", len(v.violations))}
-	for _, violation := range v.violations {
+// Describe describes each violation, and who deleted the affected Machine.
+func (s *Scene) Describe(v Verdict) (string, error) {
+	requests, _, err := s.machineLog().Since(0)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{fmt.Sprintf("%d violations of invariants", len(v))}
+	for _, violation := range v {
 		line := "  " + violation.String()
 		if violation.Rule == history.WrongDelete {
-			if request := audit.Deleter("machines", violation.Machine, v.requests); request != nil {
+			if request := audit.Deleter("machines", violation.Machine, requests); request != nil {
 				line += "; " + request.String()
 			} else {
 				line += "; the audit log does not show by whom"
@@ -76,11 +80,17 @@ func (v *verdict) String() string {
 		}
 		lines = append(lines, line)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), nil
+}
+
+// Leftovers returns what must not exist when everything has settled, of both the history and the Nodes that exist now.
+func (s *Scene) Leftovers(ctx context.Context, recorder *history.Recorder) (Verdict, error) {
+	nodes, err := s.nodesWithoutMachine(ctx)
+	return slices.Concat(recorder.End(), nodes), err
 }
 
 // nodesWithoutMachine returns the Nodes without a Machine.
-func (s *scene) nodesWithoutMachine(ctx context.Context) ([]history.Violation, error) {
+func (s *Scene) nodesWithoutMachine(ctx context.Context) ([]history.Violation, error) {
 	nodes, machines := &corev1.NodeList{}, &clusterv1.MachineList{}
 	if err := errors.Join(s.Workload.List(ctx, nodes), s.Management.List(ctx, machines)); err != nil {
 		return nil, err
@@ -98,9 +108,9 @@ func (s *scene) nodesWithoutMachine(ctx context.Context) ([]history.Violation, e
 	return found, nil
 }
 
-// caughtUp waits until the history ends with the objects of the API server, so that nothing is
+// CaughtUp waits until the history ends with the objects of the API server, so that nothing is
 // missing.
-func (s *scene) caughtUp(ctx context.Context, recorder *history.Recorder) error {
+func (s *Scene) CaughtUp(ctx context.Context, recorder *history.Recorder) error {
 	return s.Await(ctx, caughtUpWithin, "the history to end with the existing objects", func(ctx context.Context) (bool, string, error) {
 		claims, machines := &karpv1.NodeClaimList{}, &clusterv1.MachineList{}
 		if err := errors.Join(s.Workload.List(ctx, claims), s.Management.List(ctx, machines)); err != nil {

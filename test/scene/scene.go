@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package scene
 
 import (
 	"bytes"
@@ -28,33 +28,54 @@ import (
 //go:embed manifests.yaml
 var manifests string
 
+// TemplateName is the name of the KarpenterMachineTemplate in the manifests.
+const TemplateName = "general"
+
 const readyWithin = time.Minute
 
 // failureReason is the reason of a machine that fails: no capacity of its kind is left.
 const failureReason = "InsufficientInstanceCapacity"
 
-// scene is a stack on which a trial runs.
-type scene struct {
+// Options configure the machines of a scene.
+type Options struct {
+	// Kind is the kind of scalable resource.
+	Kind kinds.Kind
+	// Failing is the share of the machines of instance type a that fail, in percent. Those are more than half of all.
+	Failing int
+	// LaunchTimeout is how long the launch of a machine can take.
+	LaunchTimeout time.Duration
+	// RemoveAnnotated makes the provider of MachinePools behave like Azure's.
+	RemoveAnnotated bool
+}
+
+// Scene is a stack with six offerings, and Deployments that use them.
+type Scene struct {
 	*stack.Stack
-	sizes
+	Options
 	began time.Time
 	shown shown
-
-	// ended is whether the kills have ended, so that a remaining failure is permanent.
-	ended bool
 }
 
-func newScene(on *stack.Stack, sizes sizes) *scene {
-	return &scene{Stack: on, sizes: sizes, began: time.Now()}
+// New returns a scene on a stack that has nothing yet.
+func New(on *stack.Stack, options Options) *Scene {
+	return &Scene{Stack: on, Options: options, began: time.Now()}
 }
 
-// auditLog is the audit log of the only API server.
-func (s *scene) auditLog() audit.Log {
+// AuditLog is the audit log of the workload cluster.
+func (s *Scene) AuditLog() audit.Log {
 	return audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}
 }
 
-// prepare creates everything except the Pods.
-func (s *scene) prepare(ctx context.Context) error {
+// machineLog is the audit log of the cluster with the Machines.
+func (s *Scene) machineLog() audit.Log {
+	if !s.Separate() {
+		return s.AuditLog()
+	}
+	return audit.Log{Path: filepath.Join(s.LogDir(), stack.ManagementPrefix+"audit.log")}
+}
+
+// Prepare creates everything except the Pods.
+func (s *Scene) Prepare(ctx context.Context) error {
 	for _, base := range s.infrastructure() {
 		if err := s.Management.Create(ctx, base); err != nil {
 			return fmt.Errorf("creating the infrastructure template %s: %w", base.GetName(), err)
@@ -63,12 +84,12 @@ func (s *scene) prepare(ctx context.Context) error {
 	objects := &bytes.Buffer{}
 	values := struct {
 		LaunchTimeout time.Duration
-		Workloads     []share
-	}{s.launchTimeout, workloads}
+		Workloads     []Share
+	}{s.LaunchTimeout, Workloads}
 	if err := template.Must(template.New("manifests").Parse(manifests)).Execute(objects, values); err != nil {
 		return err
 	}
-	if err := s.Create(ctx, s.kind.Manifests(objects.Bytes())); err != nil {
+	if err := s.Create(ctx, s.Kind.Manifests(objects.Bytes())); err != nil {
 		return err
 	}
 	for _, deployment := range deployments() {
@@ -82,12 +103,12 @@ func (s *scene) prepare(ctx context.Context) error {
 			return false, err.Error(), nil
 		}
 		ready := lo.CountBy(pools.Items, func(pool karpv1.NodePool) bool { return pool.StatusConditions().IsTrue("Ready") })
-		return ready == len(workloads), fmt.Sprintf("%d of %d are", ready, len(workloads)), nil
+		return ready == len(Workloads), fmt.Sprintf("%d of %d are", ready, len(Workloads)), nil
 	})
 }
 
 // infrastructure returns the infrastructure machine templates of the instance types.
-func (s *scene) infrastructure() []client.Object {
+func (s *Scene) infrastructure() []client.Object {
 	var templates []client.Object
 	for _, instanceType := range []string{failingType, "b", "c", slowType} {
 		delays := infrav1.Delays{
@@ -99,7 +120,7 @@ func (s *scene) infrastructure() []client.Object {
 		var failure *infrav1.Failure
 		switch instanceType {
 		case failingType:
-			failure = &infrav1.Failure{Percent: int32(s.failing), Reason: failureReason, Message: "No capacity is left in this zone"}
+			failure = &infrav1.Failure{Percent: int32(s.Failing), Reason: failureReason, Message: "No capacity is left in this zone"}
 		case slowType:
 			delays.ProviderID, delays.NodeJoin = delay(20*time.Second, 10*time.Second), delay(5*time.Second, 5*time.Second)
 		}
@@ -112,11 +133,11 @@ func (s *scene) infrastructure() []client.Object {
 }
 
 // base returns a template of machines, or of machine pools.
-func (s *scene) base(meta metav1.ObjectMeta, machine infrav1.SimulatedMachineSpec) client.Object {
-	if s.kind == kinds.MachinePool {
+func (s *Scene) base(meta metav1.ObjectMeta, machine infrav1.SimulatedMachineSpec) client.Object {
+	if s.Kind == kinds.MachinePool {
 		pools := &infrav1.SimulatedMachinePoolTemplate{ObjectMeta: meta}
 		pools.Spec.Template.Spec.SimulatedMachineSpec = machine
-		pools.Spec.Template.Spec.Behavior.RemoveAnnotated = s.removeAnnotated
+		pools.Spec.Template.Spec.Behavior.RemoveAnnotated = s.RemoveAnnotated
 		return pools
 	}
 	machines := &infrav1.SimulatedMachineTemplate{ObjectMeta: meta}
