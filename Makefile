@@ -173,9 +173,12 @@ else
 	@while go test -count=1 -run '$(FOCUS)' $(TEST); do :; done; exit 1
 endif
 
+# How many end-to-end tests run at the same time. Each has its own stack, and mostly waits.
+E2E_PARALLEL ?= 2
+
 .PHONY: test-e2e
-test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack.
-	@go test -tags e2e -count=1 -p 1 -timeout 60m $(TEST_FLAGS) ./test/e2e/...
+test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other).
+	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(TEST_FLAGS) ./test/e2e/...
 
 # What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/chaos -h tells.
 CHAOS_FLAGS ?=

@@ -3,14 +3,11 @@
 package catalog
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-
 	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 )
 
 const revisionLength = 16
@@ -23,12 +20,7 @@ func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine.From = nil // what it stands for is in the other fields
 	machine.Metadata, machine.ScalableResourceAnnotations = clusterv1.ObjectMeta{}, nil
 	machine.Spec.MinReadySeconds, machine.Spec.ReadinessGates, machine.Spec.Deletion = nil, nil, nil
-	hash := sha256.New()
-	for _, part := range []any{machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind} {
-		// Encoding these types cannot fail, and writing to a hash never does.
-		lo.Must0(json.NewEncoder(hash).Encode(part))
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:revisionLength]
+	return hash.Of(machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind)[:revisionLength]
 }
 
 // observedNow returns the capacity that Nodes of the template's current revision report,

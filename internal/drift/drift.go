@@ -46,7 +46,7 @@ func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog
 		return nil, false, nil
 	}
 	controlPlane, err := version.Read(ctx, clusters)
-	if err != nil || version.Of(template, nil, controlPlane).Changing != "" {
+	if err != nil || version.Changing(template, controlPlane) != "" {
 		return nil, false, err
 	}
 	return &Template{clusters: clusters, catalog: known, template: template, launches: map[catalog.Key]launch{}}, true, nil

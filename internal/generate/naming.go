@@ -3,9 +3,6 @@
 package generate
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"strings"
 
 	"github.com/samber/lo"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -30,12 +28,7 @@ const (
 // HashOf returns a hash of values that shape a Machine. Values of these types have only one
 // JSON form: maps are sorted and quantities are canonical.
 func HashOf(values ...any) string {
-	hash := sha256.New()
-	for _, value := range values {
-		// Encoding these types cannot fail, and writing to a hash never does.
-		lo.Must0(json.NewEncoder(hash).Encode(value))
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
+	return hash.Of(values...)[:hashLength]
 }
 
 // ContentOf returns a hash of a generated object without its metadata. An API server accepts

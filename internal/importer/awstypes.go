@@ -59,7 +59,7 @@ func (in *awsInput) machine(t *awsType, options *Options) (*machine, error) {
 		return nil, nil
 	}
 	m.cpu = *resource.NewQuantity(t.VCpuInfo.DefaultVCpus, resource.DecimalSI)
-	m.memory = t.MemoryInfo.SizeInMiB * mebibyte
+	m.memory = times(t.MemoryInfo.SizeInMiB, mebibyte)
 	network := t.NetworkInfo
 	if network.Ipv4AddressesPerInterface < 1 || network.MaximumNetworkInterfaces < 1 {
 		return nil, fmt.Errorf("%s: expected NetworkInfo with MaximumNetworkInterfaces and Ipv4AddressesPerInterface, found %d and %d",
@@ -72,7 +72,7 @@ func (in *awsInput) machine(t *awsType, options *Options) (*machine, error) {
 		bandwidth += card.BaselineBandwidthInGbps * 1000
 	}
 	m.label(v1alpha1.InstanceNetworkBandwidthLabel, strconv.FormatInt(int64(bandwidth), 10))
-	m.label(v1alpha1.InstanceLocalStorageLabel, strconv.FormatInt(t.InstanceStorageInfo.TotalSizeInGB*gigabyte/gibibyte, 10))
+	m.label(v1alpha1.InstanceLocalStorageLabel, strconv.FormatInt(times(t.InstanceStorageInfo.TotalSizeInGB, gigabyte)/gibibyte, 10))
 	m.label(v1alpha1.InstanceCPUManufacturerLabel, strings.ToLower(t.ProcessorInfo.Manufacturer))
 	if err := awsName(&m); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -164,9 +165,8 @@ func (in *azureInput) findRegion() error {
 		in.region = location
 	}
 	if len(in.regions) > 0 && (len(in.regions) > 1 || !in.regions[in.region]) {
-		names := lo.Keys(in.regions)
-		slices.Sort(names)
-		return fmt.Errorf("the sizes are in %s, but the prices are of %s: save both for the same region", in.region, strings.Join(names, ", "))
+		names := strings.Join(slices.Sorted(maps.Keys(in.regions)), ", ")
+		return fmt.Errorf("the sizes are in %s, but the prices are of %s: save both for the same region", in.region, names)
 	}
 	return nil
 }
@@ -213,11 +213,11 @@ func (in *azureInput) machine(s *azureSize, zonal bool, options *Options) (*mach
 	}
 	m.architecture = architecture
 	cpus := lo.Ternary(values["vCPUsAvailable"].IsPositive(), values["vCPUsAvailable"], values["vCPUs"])
-	m.cpu = *resource.NewQuantity(cpus.IntPart(), resource.DecimalSI)
-	m.memory = values["MemoryGB"].Mul(decimal.NewFromInt(gibibyte)).IntPart()
+	m.cpu = *resource.NewQuantity(whole(cpus), resource.DecimalSI)
+	m.memory = whole(values["MemoryGB"].Mul(decimal.NewFromInt(gibibyte)))
 	disk := lo.Ternary(values["NvmeDiskSizeInMiB"].IsPositive(), values["NvmeDiskSizeInMiB"], values["MaxResourceVolumeMB"])
-	m.label(v1alpha1.InstanceLocalStorageLabel, fmt.Sprint(disk.IntPart()/1024))
-	azureName(&m, values["GPUs"].IntPart())
+	m.label(v1alpha1.InstanceLocalStorageLabel, fmt.Sprint(whole(disk)/1024))
+	azureName(&m, whole(values["GPUs"]))
 	m.spot = strings.EqualFold(has["LowPriorityCapable"], "true")
 	if slices.ContainsFunc(s.Restrictions, func(r azureRestriction) bool { return r.Type == "Location" }) {
 		in.skipped.add("that the subscription cannot use in "+in.region, m.name)

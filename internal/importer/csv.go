@@ -171,14 +171,10 @@ func (in *inventory) addOffers(m *machine, r row, options *Options) error {
 
 // offerOf returns the offer of a row, without its zone.
 func (in *inventory) offerOf(where string, r row, options *Options) (offer, error) {
-	o := offer{capacityType: lo.CoalesceOrEmpty(r.values["capacity-type"], karpv1.CapacityTypeOnDemand)}
-	if o.capacityType != karpv1.CapacityTypeOnDemand && o.capacityType != karpv1.CapacityTypeSpot {
-		return o, fmt.Errorf("%s: expected capacity-type on-demand or spot, found %q", where, o.capacityType)
-	}
-	if code := r.values["currency"]; code != "" {
-		if err := in.setCurrency(where, code); err != nil {
-			return o, err
-		}
+	capacityType, err := in.readPriced(where, r)
+	o := offer{capacityType: capacityType}
+	if err != nil {
+		return o, err
 	}
 	if text := r.values["price"]; text != "" {
 		price, err := parsePrice(where, text)

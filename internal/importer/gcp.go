@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/samber/lo"
 	"github.com/shopspring/decimal"
 	"k8s.io/apimachinery/pkg/api/resource"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -118,14 +117,9 @@ func (in *gcpInput) readTypes(file File) error {
 
 func (in *gcpInput) readPrices(file File) error {
 	return readTable(file, []string{"machine-type", "price"}, []string{"capacity-type", "zone", "currency"}, func(r row) error {
-		capacityType := lo.CoalesceOrEmpty(r.values["capacity-type"], karpv1.CapacityTypeOnDemand)
-		if capacityType != karpv1.CapacityTypeOnDemand && capacityType != karpv1.CapacityTypeSpot {
-			return fmt.Errorf("%s: expected capacity-type on-demand or spot, found %q", r.where, capacityType)
-		}
-		if code := r.values["currency"]; code != "" {
-			if err := in.setCurrency(r.where, code); err != nil {
-				return err
-			}
+		capacityType, err := in.readPriced(r.where, r)
+		if err != nil {
+			return err
 		}
 		price, err := parsePrice(r.where, r.values["price"])
 		if err != nil {
@@ -229,9 +223,9 @@ func (t *gcpType) machine() (*machine, error) {
 	}
 	m.architecture = architecture
 	m.cpu = *resource.NewQuantity(t.GuestCPUs, resource.DecimalSI)
-	m.memory = t.MemoryMB * mebibyte
+	m.memory = times(t.MemoryMB, mebibyte)
 	m.spot = true
-	m.label(v1alpha1.InstanceLocalStorageLabel, strconv.FormatInt(t.BundledLocalSSDs.PartitionCount*localSSD, 10))
+	m.label(v1alpha1.InstanceLocalStorageLabel, strconv.FormatInt(times(t.BundledLocalSSDs.PartitionCount, localSSD), 10))
 	for _, a := range t.Accelerators {
 		if model, is := strings.CutPrefix(a.Type, "nvidia-"); is {
 			m.gpus(nvidiaGPU, a.Count, strings.TrimPrefix(model, "tesla-"))

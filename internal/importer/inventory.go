@@ -3,7 +3,9 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -155,7 +157,7 @@ func (m *machine) checkOffers() error {
 
 // setCurrency sets the currency, which must be the same for all prices.
 func (i *inventory) setCurrency(where, code string) error {
-	if i.currency == code {
+	if i.currency != "" && i.currency == code {
 		return nil
 	}
 	if err := checkCurrency(where, code); err != nil {
@@ -173,4 +175,29 @@ func (i *inventory) setDate(text string) {
 	if day, _, _ := strings.Cut(text, "T"); day > i.date {
 		i.date = day
 	}
+}
+
+// readPriced returns the capacity type of a row of a CSV file with a price, and sets the currency if the
+// row has one.
+func (i *inventory) readPriced(where string, r row) (string, error) {
+	capacityType := cmp.Or(r.values["capacity-type"], karpv1.CapacityTypeOnDemand)
+	if capacityType != karpv1.CapacityTypeOnDemand && capacityType != karpv1.CapacityTypeSpot {
+		return "", fmt.Errorf("%s: expected capacity-type on-demand or spot, found %q", where, capacityType)
+	}
+	if code := r.values["currency"]; code != "" {
+		return capacityType, i.setCurrency(where, code)
+	}
+	return capacityType, nil
+}
+
+// times returns a count in a unit, such as in bytes; the greatest or the least number if that cannot
+// be represented, which check rejects.
+func times(count, unit int64) int64 {
+	return whole(decimal.NewFromInt(count).Mul(decimal.NewFromInt(unit)))
+}
+
+// whole returns the integer part of a number; the greatest or the least integer if that cannot be
+// represented.
+func whole(number decimal.Decimal) int64 {
+	return decimal.Min(decimal.Max(number, decimal.NewFromInt(math.MinInt64)), decimal.NewFromInt(math.MaxInt64)).IntPart()
 }

@@ -84,10 +84,10 @@ func readOpenStack(files []File, options *Options) (*inventory, error) {
 func (f *flavor) machine(where string, options *Options) (*machine, error) {
 	m := newMachine(where, f.Name)
 	m.cpu = *resource.NewQuantity(f.VCPUs, resource.DecimalSI)
-	m.memory = *f.RAM * mebibyte
+	m.memory = times(*f.RAM, mebibyte)
 	if f.Disk > 0 {
 		// A file system has about 5 percent less than its disk.
-		m.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(f.Disk*95/100*gibibyte, resource.BinarySI)
+		m.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(times(times(f.Disk, 95)/100, gibibyte), resource.BinarySI)
 	}
 	m.label(v1alpha1.InstanceLocalStorageLabel, strconv.FormatInt(f.Ephemeral, 10))
 	family, size, found := strings.Cut(f.Name, ".")

@@ -4,9 +4,6 @@ package pattern
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 )
 
 const hashLength = 16
@@ -93,7 +91,7 @@ func Observe(deployment *clusterv1.MachineDeployment) *v1alpha1.ObservedMachineT
 	if machine.Spec.Deletion != (clusterv1.MachineDeletionSpec{}) {
 		observed.Spec.Deletion = &machine.Spec.Deletion
 	}
-	observed.Hash = hashOf(observed.Metadata, observed.Spec)
+	observed.Hash = hash.Of(observed.Metadata, observed.Spec)[:hashLength]
 	return observed
 }
 
@@ -104,15 +102,6 @@ func taken(all map[string]string) map[string]string {
 		return prefixed && slices.Contains(notTaken, domain)
 	})
 	return lo.Ternary(len(some) == 0, nil, some)
-}
-
-func hashOf(values ...any) string {
-	hash := sha256.New()
-	for _, value := range values {
-		// Encoding these types cannot fail, and writing to a hash never does.
-		lo.Must0(json.NewEncoder(hash).Encode(value))
-	}
-	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
 }
 
 // Pending reports whether a template names a pattern that was never observed. Nothing can be

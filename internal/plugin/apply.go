@@ -64,7 +64,11 @@ func newApply(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			applied, err := o.apply(command.Context(), dryRun)
+			given, c, err := o.connect()
+			if err != nil {
+				return err
+			}
+			applied, err := o.apply(command.Context(), c, given, dryRun)
 			if err != nil {
 				return err
 			}
@@ -77,20 +81,22 @@ func newApply(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// apply applies the catalog in the file, and returns what the API server has then.
-func (o *clusterOptions) apply(ctx context.Context, dryRun bool) (*v1alpha1.InstanceTypeCatalog, error) {
+// connect returns the catalog in the file, and a client for the cluster.
+func (o *clusterOptions) connect() (*v1alpha1.InstanceTypeCatalog, client.Client, error) {
 	given, err := o.read()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c, err := o.client()
+	config, err := o.config.ToRESTConfig()
 	if err != nil {
-		return nil, err
+		return nil, nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	return o.applyWith(ctx, c, given, dryRun)
+	c, err := client.New(config, client.Options{Scheme: scheme()})
+	return given, c, err
 }
 
-func (o *clusterOptions) applyWith(ctx context.Context, c client.Client, given *v1alpha1.InstanceTypeCatalog, dryRun bool) (*v1alpha1.InstanceTypeCatalog, error) {
+// apply applies a catalog, and returns what the API server has then.
+func (o *clusterOptions) apply(ctx context.Context, c client.Client, given *v1alpha1.InstanceTypeCatalog, dryRun bool) (*v1alpha1.InstanceTypeCatalog, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(given)
 	if err != nil {
 		return nil, fmt.Errorf("InstanceTypeCatalog %s: %w", given.Name, err)
@@ -149,14 +155,6 @@ func current(ctx context.Context, c client.Client, name string) (*v1alpha1.Insta
 		return nil, nil
 	}
 	return found, err
-}
-
-func (o *clusterOptions) client() (client.Client, error) {
-	config, err := o.config.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	return client.New(config, client.Options{Scheme: scheme()})
 }
 
 func scheme() *runtime.Scheme {

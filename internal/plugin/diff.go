@@ -49,11 +49,7 @@ func newDiff(streams genericiooptions.IOStreams) *cobra.Command {
 
 // compare returns what applying the file would change.
 func (o *clusterOptions) compare(command *cobra.Command) (*Differences, error) {
-	given, err := o.read()
-	if err != nil {
-		return nil, err
-	}
-	c, err := o.client()
+	given, c, err := o.connect()
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +57,7 @@ func (o *clusterOptions) compare(command *cobra.Command) (*Differences, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading InstanceTypeCatalog %s: %w", given.Name, err)
 	}
-	after, err := o.applyWith(command.Context(), c, given, true)
+	after, err := o.apply(command.Context(), c, given, true)
 	if err != nil {
 		return nil, err
 	}

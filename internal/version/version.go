@@ -47,7 +47,7 @@ type Version struct {
 // The bootstrap template can be nil. It can have Cluster API's annotation that skips checks.
 func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane) Version {
 	v := chosen(template, controlPlane)
-	if v.Changing = changing(template, controlPlane); v.Changing != "" {
+	if v.Changing = Changing(template, controlPlane); v.Changing != "" {
 		v.Message += "; no Node is replaced until that is done: " + v.Changing
 		if inTopology(template, controlPlane) {
 			return v // the topology gives the MachineDeployment the version that fits, and NodeClaims wait until then
@@ -82,9 +82,9 @@ func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPla
 	return v
 }
 
-// changing returns what still happens to the version of the control plane, or to that of the
+// Changing returns what still happens to the version of the control plane, or to that of the
 // MachineDeployment that a template follows; empty if it is done.
-func changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) string {
+func Changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) string {
 	if changing := controlPlane.Changing(); changing != "" {
 		return changing
 	}

@@ -53,8 +53,8 @@ func chaos(ctx context.Context, s *scene) (string, error) {
 	return verdict.counts(kills, recorder.Claims()), nil
 }
 
-// makeChaos creates and deletes the Pods while components are killed. It returns the number of
-// kills.
+// makeChaos creates and deletes the Pods while components are killed or paused. It returns the number of
+// these faults.
 func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
 	s.step("6 offerings of %ss, one of them slow; of the machines of two of the others, %d %% fail", s.kind, s.failing)
 	if err := s.prepare(ctx); err != nil {
@@ -62,7 +62,7 @@ func (s *scene) makeChaos(ctx context.Context) (kills int, err error) {
 	}
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	blows := plan(random, s.kills, true)
-	s.step("%d pods, each on its own node, while components are killed %d times (-seed %d)", s.pods, len(blows), s.seed)
+	s.step("%d pods, each on its own node, while components are killed or paused %d times (-seed %d)", s.pods, len(blows), s.seed)
 	err = s.trouble(ctx, blows, func(i int) error {
 		kills++
 		if wave := i * waves / len(blows); i == 0 || wave > (i-1)*waves/len(blows) {

@@ -4,8 +4,9 @@
 // is left to do.
 //
 //	chaos         the operator is killed every few seconds while many claims are launched, and later removed; so
-//	              are kube-apiserver and Cluster API, less often. Everything must settle, and no invariant of
-//	              docs/design may ever be violated, see package history.
+//	              are kube-apiserver and Cluster API, less often. etcd is paused, and so is the operator while etcd is
+//	              compacted. Everything must settle, and no invariant of docs/design may ever be violated, see
+//	              package history. The flag -seed repeats a run.
 //	chaos quiet   with many settled claims, the operator writes nothing, not even after a restart. See quiet.go.
 //
 // The last line is the result; the exit code is 1 on any failure. The logs stay in the state folder, among them

@@ -17,8 +17,8 @@ func TestPlan(t *testing.T) {
 		others bool
 		want   map[string]int
 	}{
-		"of all components":    {kills: 18, others: true, want: map[string]int{stack.Operator: 18, stack.APIServer: 2, stack.ClusterAPI: 1}},
-		"with few kills":       {kills: 6, others: true, want: map[string]int{stack.Operator: 6, stack.APIServer: 2, stack.ClusterAPI: 1}},
+		"of all components":    {kills: 18, others: true, want: map[string]int{stack.Operator: 19, stack.APIServer: 2, stack.ClusterAPI: 2, stack.Etcd: 2}},
+		"with few kills":       {kills: 6, others: true, want: map[string]int{stack.Operator: 7, stack.APIServer: 2, stack.ClusterAPI: 2, stack.Etcd: 2}},
 		"of the operator only": {kills: 4, want: map[string]int{stack.Operator: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPlan(t *testing.T) {
 				got[b.component]++
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("kills (-want +got):\n%s", diff)
+				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -31,6 +31,7 @@ import (
 // replicas and marks no offering as unavailable, and the Cluster is deleted with all its Machines while Pods wait and
 // Machines boot.
 func TestClusterDeletion(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	w := newWitness(ctx, t, s)

@@ -28,6 +28,7 @@ import (
 // Karpenter replaces exactly the Nodes that a change concerns, within its budget, and no Deployment has fewer Pods than
 // its PodDisruptionBudget allows. A control plane is upgraded while Pods wait.
 func TestDrift(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	setControlPlane(ctx, g, s, "v1.36.0", "")

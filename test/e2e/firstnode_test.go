@@ -30,6 +30,7 @@ import (
 // The commands of the guide bring a Cluster with a topology to a Pod on a new Node. An upgrade of the topology replaces
 // the Node, and so does another template of its ClusterClass, but only if its content differs. Nothing is left.
 func TestFirstNode(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{Topology: true, Separate: true})
 	run := &topology{s: s, guide: openGuide(t, s, "first-node.md")}
 	g := NewWithT(t)

@@ -33,6 +33,7 @@ const allGates = "NodeRepair=true,NodeOverlay=true,ReservedCapacity=true,StaticC
 
 // Each of Karpenter's feature gates works, with all of them enabled.
 func TestFeatureGates(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=" + allGates, "--log-level=debug"}})
 	g := NewWithT(t)
 	create(ctx, g, s, kinds.MachineDeployment, "gates.yaml")

@@ -29,6 +29,7 @@ const takesOverWithin = 30 * time.Second
 // with them. A leader that resumes after it has lost the lease exits. No claim gets two Machines, no Machine of a live
 // claim is deleted, and nothing is left at the end.
 func TestLeaderHandover(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{WithoutOperator: true})
 	g := NewWithT(t)
 	run := &handover{s: s, w: newWitness(ctx, t, s), recorder: newRecorder(ctx, t, s)}

@@ -31,6 +31,7 @@ const notice = 2 * time.Minute
 // A termination handler announces the end of a spot instance. Before it ends, its Pod runs on another offering, and
 // exactly one Machine has replaced the one of the instance.
 func TestInterruption(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
 		create(ctx, g, s, kind, "interruption.yaml")
@@ -43,7 +44,7 @@ func TestInterruption(t *testing.T) {
 		g.Eventually(ctx, func() (bool, error) {
 			err := s.Workload.Get(ctx, client.ObjectKeyFromObject(claim), claim)
 			return apierrors.IsNotFound(err) || !claim.DeletionTimestamp.IsZero(), client.IgnoreNotFound(err)
-		}).WithTimeout(5*time.Second).WithPolling(poll).Should(BeTrue(), "the NodeClaim is deleted at once")
+		}).WithTimeout(notice/8).WithPolling(poll).Should(BeTrue(), "the NodeClaim is deleted at once")
 
 		replacement := expectReplaced(ctx, g, s, ends, stays)
 		g.Expect(replacement.Labels).To(HaveKeyWithValue(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeOnDemand))
@@ -60,6 +61,7 @@ func TestInterruption(t *testing.T) {
 // Cluster API's own MachineHealthCheck remediates a Machine while Karpenter's feature gate NodeRepair is on: exactly one
 // Machine replaces it, after a drain.
 func TestHealthCheck(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=NodeRepair=true"}})
 	g := NewWithT(t)
 	w := newWitness(ctx, t, s)

@@ -39,6 +39,7 @@ const leavingPods = 20
 // A template with 20 Nodes that is deleted waits for its NodeClaims. After its NodePool is deleted, nothing is left, and
 // what a user has created stays.
 func TestTemplateDeletion(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	for _, kind := range kinds.All {
 		if !t.Run(string(kind), func(t *testing.T) {
@@ -111,6 +112,7 @@ func testTemplateDeletedMeanwhile(ctx context.Context, t *testing.T, s *stack.St
 // A Cluster with 20 Nodes of each kind is deleted. The operator ends before any of its Machines has been deleted, as if
 // it ran on one of them: Cluster API deletes everything nevertheless.
 func TestClusterDeletionOutlivesTheOperator(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	for _, kind := range kinds.All {

@@ -17,6 +17,7 @@ import (
 // Other tests depend on this: any process can be killed and started again, and a stack is stopped completely even if
 // some of its processes have ended.
 func TestStackLifecycle(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 

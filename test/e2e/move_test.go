@@ -43,6 +43,7 @@ const (
 // survives, nothing happens for two minutes, and new Pods get their Nodes. Then clusterctl moves the Cluster back while the
 // operator runs, which loses nothing either, although a NodeClaim is deleted meanwhile.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	ctx, source := newStack(t, stack.Options{Separate: true, WithoutOperator: true})
 	_, target := newStack(t, stack.Options{Manages: source})
 	g := NewWithT(t)

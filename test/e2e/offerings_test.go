@@ -25,6 +25,7 @@ import (
 // From one base and patches, each Pod gets the cheapest offering that meets its needs and the NodePool's; when that is
 // out of capacity, the next cheapest one.
 func TestEachPodGetsTheCheapestOffering(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
 		create(ctx, g, s, kind, "offerings.yaml")

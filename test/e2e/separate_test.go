@@ -26,6 +26,7 @@ import (
 // The complete path with Karpenter on one control plane and Cluster API on the other: Pods, claims, Machines, Nodes,
 // running Pods, and the deletion of everything.
 func TestSeparateControlPlanes(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{Separate: true})
 	g := NewWithT(t)
 

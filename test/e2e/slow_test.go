@@ -19,6 +19,7 @@ import (
 // No claim waits for another's machine: Pods that need a fast machine run while a machine that was requested before
 // does not even have a provider ID.
 func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
 		create(ctx, g, s, kind, "slow-and-fast.yaml")

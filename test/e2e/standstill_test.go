@@ -38,6 +38,7 @@ const (
 // the infrastructure provider is down, or a preflight check fails, for longer than launchTimeout, no offering is marked
 // and no claim fails. Afterwards launches continue, with exactly as many Machines as claims need.
 func TestStandstill(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	run := &standstill{s: s, w: newWitness(ctx, t, s)}

@@ -32,6 +32,9 @@ var Offer = []string{imported, "1-machines.yaml", "2-template.yaml", "3-nodepool
 // Deployments is the name of the manifest of the Pods.
 const Deployments = "4-deployments.yaml"
 
+// All are the names of all manifests, in the order in which to create them.
+var All = append(slices.Clone(Offer), Deployments)
+
 const imported = "0-catalog.yaml"
 
 // Read returns the manifest with a name for a kind of scalable resource.
@@ -58,7 +61,7 @@ func importCatalog() ([]byte, error) {
 
 // Print writes all manifests as one, for kubectl.
 func Print(to io.Writer, kind kinds.Kind) error {
-	for _, name := range append(slices.Clone(Offer), Deployments) {
+	for _, name := range All {
 		content, err := Read(name, kind)
 		if err != nil {
 			return err

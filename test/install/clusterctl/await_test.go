@@ -7,7 +7,6 @@ package clusterctl
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -118,7 +117,7 @@ func stays(ctx context.Context, t *testing.T, s *stack.Stack, before map[string]
 func apply(ctx context.Context, t *testing.T, s *stack.Stack) {
 	t.Helper()
 	g := NewWithT(t)
-	for _, name := range append(slices.Clone(manifests.Offer), manifests.Deployments) {
+	for _, name := range manifests.All {
 		content, err := manifests.Read(name, kinds.MachineDeployment)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.Create(ctx, content)).To(Succeed(), name)

@@ -6,19 +6,31 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // StopComponent stops one process of the stack gracefully.
 func (s *Stack) StopComponent(ctx context.Context, name string) error {
-	return s.end(ctx, name, process.stop)
+	return s.affect(ctx, name, process.stop)
 }
 
 // KillComponent kills one process of the stack, as a crash does.
 func (s *Stack) KillComponent(ctx context.Context, name string) error {
-	return s.end(ctx, name, process.kill)
+	return s.affect(ctx, name, process.kill)
 }
 
-func (s *Stack) end(ctx context.Context, name string, how func(process, context.Context) error) error {
+// PauseComponent stops the execution of one process of the stack, until ResumeComponent. It answers nothing meanwhile,
+// and its connections stay open.
+func (s *Stack) PauseComponent(ctx context.Context, name string) error {
+	return s.affect(ctx, name, func(p process, _ context.Context) error { return p.signal(syscall.SIGSTOP) })
+}
+
+// ResumeComponent continues a process after PauseComponent.
+func (s *Stack) ResumeComponent(ctx context.Context, name string) error {
+	return s.affect(ctx, name, func(p process, _ context.Context) error { return p.signal(syscall.SIGCONT) })
+}
+
+func (s *Stack) affect(ctx context.Context, name string, how func(process, context.Context) error) error {
 	c, err := s.Component(name)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // localhost is the only address that a stack listens on.
@@ -18,12 +19,19 @@ const (
 	lastPort  = 31999
 )
 
-// FreePorts returns ports that nothing listens on. They are chosen at random, so that stacks that start at the same
-// time do not conflict.
+// given are the ports that FreePorts has tried. A component listens on its port long after that, and again after
+// each restart.
+var given sync.Map
+
+// FreePorts returns ports that nothing listens on, and each port only once. The ports are chosen at random, so that stacks
+// that other processes start at the same time rarely conflict.
 func FreePorts(count int) ([]int, error) {
 	ports := make([]int, 0, count)
 	for range 100 * count {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if _, before := given.LoadOrStore(port, true); before {
+			continue
+		}
 		listener, err := net.Listen("tcp", address(port))
 		if err != nil {
 			continue
