@@ -14,6 +14,7 @@ RUN --mount=type=cache,target=/go/pkg/mod \
     go mod download
 
 COPY api/ api/
+COPY charts/ charts/
 COPY cmd/ cmd/
 COPY internal/ internal/
 

@@ -26,6 +26,9 @@ TEST_FLAGS ?=
 # With which kind of scalable resource demo, chaos and quiet make machines: MachineDeployment or MachinePool.
 KIND ?= MachineDeployment
 
+# Where the operator of the demo is: joined, workload or management.
+PLACEMENT ?= joined
+
 # quietly runs the command $(1) and shows its output only if it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
@@ -238,8 +241,8 @@ stack-status: bin/stack ## Describe what of it runs.
 	@bin/stack status
 
 .PHONY: demo
-demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; DEMO_KEEP=1 leaves the stack up).
-	@bin/demo -kind '$(KIND)'
+demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; PLACEMENT=workload or management; DEMO_KEEP=1 leaves the stack up).
+	@bin/demo -kind '$(KIND)' -placement '$(PLACEMENT)'
 
 .PHONY: stack-binaries
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure

@@ -7,12 +7,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller"
@@ -45,7 +44,10 @@ func run(ctx context.Context, args []string) error {
 	if limit := options.Core.MemoryLimit; limit > 0 {
 		debug.SetMemoryLimit(int64(float64(limit) * memoryShare))
 	}
-	workload, management, err := configs(options)
+	workload, management, err := operator.AwaitClusters(ctx, options)
+	if errors.Is(err, context.Canceled) {
+		return nil // It was stopped before it could start.
+	}
 	if err != nil {
 		return err
 	}
@@ -57,20 +59,4 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return op.Start(ctx)
-}
-
-// configs returns the configurations of the clients for both clusters.
-func configs(options *operator.Options) (workload, management *rest.Config, err error) {
-	workload, err = ctrl.GetConfig()
-	if err != nil {
-		return nil, nil, fmt.Errorf("configuring the workload cluster's client: %w", err)
-	}
-	if options.ClusterAPIKubeconfig == "" {
-		return workload, rest.CopyConfig(workload), nil
-	}
-	management, err = clientcmd.BuildConfigFromFlags("", options.ClusterAPIKubeconfig)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading --cluster-api-kubeconfig %s: %w", options.ClusterAPIKubeconfig, err)
-	}
-	return workload, management, nil
 }

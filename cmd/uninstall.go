@@ -24,7 +24,7 @@ func uninstallCheck(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	workloadConfig, managementConfig, err := configs(options)
+	workloadConfig, managementConfig, err := operator.Configs(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -55,17 +55,16 @@ type Operator struct {
 // New returns the operator for a workload cluster, and the context for its controllers.
 // management can be the same configuration as workload.
 func New(ctx context.Context, workload, management *rest.Config, options *Options) (context.Context, *Operator, error) {
-	ctx = options.Core.ToContext(ctx)
-	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
-	ctx = log.IntoContext(ctx, logger)
-
+	ctx = withLogger(options.Core.ToContext(ctx))
 	if err := errors.Join(checkServer("workload", workload), checkServer("management", management)); err != nil {
 		return nil, nil, err
 	}
 	workload, management = configure(workload, options), configure(management, options)
-	mgr, err := newManager(ctx, workload, options)
+	home := workload
+	if options.WorkloadKubeconfig != "" {
+		home = management
+	}
+	mgr, err := newManager(ctx, workload, home, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +87,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	); err != nil {
 		return nil, nil, err
 	}
-	logger.Info("serving", "Cluster", served, "workload", Server(workload), "management", Server(management), "version", core.Version)
+	log.FromContext(ctx).Info("serving", "Cluster", served, "workload", Server(workload), "management", Server(management), "version", core.Version)
 	return ctx, &Operator{
 		Manager:           mgr,
 		Clusters:          clusters,
@@ -100,6 +99,14 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 		InterruptionSignals: options.InterruptionSignals,
 		NodeName:            options.NodeName,
 	}, nil
+}
+
+// withLogger makes the operator's logger that of its libraries, and adds it to a context.
+func withLogger(ctx context.Context) context.Context {
+	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	return log.IntoContext(ctx, logger)
 }
 
 // configure returns a copy of a client configuration with this operator's rate limits and
@@ -116,12 +123,12 @@ func configure(config *rest.Config, options *Options) *rest.Config {
 // +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,resourceNames=karpenter-leader-election,verbs=get;update
 // +kubebuilder:rbac:roleName=leader-election-role,namespace=system,groups=coordination.k8s.io,resources=leases,verbs=create
 
-// newManager returns a manager for Karpenter's controllers (karpenter:
-// pkg/operator/operator.go).
-func newManager(ctx context.Context, config *rest.Config, options *Options) (manager.Manager, error) {
+// newManager returns a manager for Karpenter's controllers in the workload cluster (karpenter:
+// pkg/operator/operator.go). The lease is in home, the cluster in which the operator runs.
+func newManager(ctx context.Context, config, home *rest.Config, options *Options) (manager.Manager, error) {
 	// Leader election has its own rate limit, so that the operator does not lose the lease
 	// in a burst of requests.
-	leaderConfig := rest.CopyConfig(config)
+	leaderConfig := rest.CopyConfig(home)
 	leaderConfig.QPS, leaderConfig.Burst = 0, 0
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme.Scheme,
@@ -132,7 +139,7 @@ func newManager(ctx context.Context, config *rest.Config, options *Options) (man
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:          leaderConfig,
-		Metrics:                       diagnostics(options, config),
+		Metrics:                       diagnostics(options, home),
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
 		// When the context of Start ends, the manager stops its runnables in order. If this context ended then, too, caches
 		// that are not filled yet would never be filled, and the manager would wait for them (controller-runtime:

@@ -28,8 +28,12 @@ type Options struct {
 	ClusterNamespace string
 
 	// ClusterAPIKubeconfig is the path of a kubeconfig for the management cluster.
-	// Empty if that is the workload cluster.
+	// Empty if the operator runs in that cluster.
 	ClusterAPIKubeconfig string
+
+	// WorkloadKubeconfig is the path of a kubeconfig for the workload cluster, such as that in
+	// Cluster API's Secret <cluster>-kubeconfig. Empty if the operator runs in that cluster.
+	WorkloadKubeconfig string
 
 	// BindAddress is the address on which the endpoints for metrics and health probes
 	// listen; empty for all addresses.
@@ -58,7 +62,8 @@ func ParseOptions(args ...string) (*Options, error) {
 	o.Core.AddFlags(fs)
 	fs.StringVar(&o.ClusterName, "cluster-name", env.WithDefaultString("CLUSTER_NAME", ""), "The name of the Cluster for which Karpenter creates machines. If unset, the only Cluster that is visible.")
 	fs.StringVar(&o.ClusterNamespace, "cluster-namespace", env.WithDefaultString("CLUSTER_NAMESPACE", ""), "The namespace of the Cluster in the management cluster. If unset, any namespace.")
-	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the workload cluster is the management cluster.")
+	fs.StringVar(&o.ClusterAPIKubeconfig, "cluster-api-kubeconfig", env.WithDefaultString("CLUSTER_API_KUBECONFIG", ""), "The path of a kubeconfig for the management cluster, which has the Cluster API objects. If unset, the operator runs in it.")
+	fs.StringVar(&o.WorkloadKubeconfig, "workload-kubeconfig", env.WithDefaultString("WORKLOAD_KUBECONFIG", ""), "The path of a kubeconfig for the workload cluster, which has the Pods. If unset, the operator runs in it.")
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
 	// Cluster API's managers have a flag with this name and meaning.
 	fs.BoolVarWithEnv(&o.InsecureDiagnostics, "insecure-diagnostics", "INSECURE_DIAGNOSTICS", false, "Serve metrics by HTTP and to every client. If unset, they are served by HTTPS, and clients need a token and the right to get the URL.")
@@ -74,6 +79,9 @@ func ParseOptions(args ...string) (*Options, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
 	}
+	if o.ClusterAPIKubeconfig != "" && o.WorkloadKubeconfig != "" {
+		return nil, errors.New("--cluster-api-kubeconfig and --workload-kubeconfig are both set: the operator runs in one of the two clusters, so set only the kubeconfig of the other")
+	}
 	var err error
 	if o.InterruptionSignals, err = interruption.Parse(*signals); err != nil {
 		return nil, fmt.Errorf("--interruption-signals: %w", err)
@@ -83,5 +91,27 @@ func ParseOptions(args ...string) (*Options, error) {
 	}
 	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))
+	if o.WorkloadKubeconfig != "" {
+		o.inManagementCluster()
+	}
 	return o, nil
+}
+
+// inManagementCluster changes what depends on the cluster in which the operator runs. There may be more operators in its
+// namespace, one for each Cluster, so the lease has the name of the Cluster. The Node on which the operator runs has no
+// Machine of this Cluster, even if a Node of the workload cluster has the same name.
+func (o *Options) inManagementCluster() {
+	if o.Core.LeaderElectionName == defaultLease && o.ClusterName != "" && o.ClusterNamespace != "" {
+		o.Core.LeaderElectionName = LeaseOf(o.ClusterNamespace, o.ClusterName)
+	}
+	o.NodeName = ""
+}
+
+// defaultLease is Karpenter core's default of --leader-election-name.
+const defaultLease = "karpenter-leader-election"
+
+// LeaseOf returns the name of the lease of a Cluster's operator in the management cluster. No namespace contains a dot, so
+// the names of two Clusters differ.
+func LeaseOf(namespace, name string) string {
+	return defaultLease + "." + namespace + "." + name
 }

@@ -29,9 +29,11 @@ func main() {
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	kind, act := kinds.MachineDeployment, run
+	kind, placement := kinds.MachineDeployment, stack.Joined
+	act := func(ctx context.Context, kind kinds.Kind) error { return run(ctx, kind, placement) }
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.Var(&kind, "kind", kinds.Usage)
+	flags.Var(&placement, "placement", stack.PlacementUsage)
 	flags.BoolFunc("print", "print the manifests and exit", func(string) error {
 		act = func(_ context.Context, kind kinds.Kind) error { return manifests.Print(os.Stdout, kind) }
 		return nil
@@ -43,10 +45,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kind kinds.Kind) error {
+func run(ctx context.Context, kind kinds.Kind, placement stack.Placement) error {
 	began := time.Now()
-	fmt.Println("==> a local stack: Kubernetes, Cluster API, simulated machines and the operator")
-	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Progress: os.Stdout})
+	fmt.Printf("==> a local stack, placement %s: Kubernetes, Cluster API, simulated machines and the operator\n", placement)
+	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Placement: placement, Progress: os.Stdout})
 	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
 		return fmt.Errorf("%w\nstop it: %s", err, downCommand(running.Dir))
 	}
@@ -71,8 +73,8 @@ func run(ctx context.Context, kind kinds.Kind) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("demo: ok pods=%d nodes=%d %s=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
-		manyPods, story.most.Nodes, kind.Plural(), story.most.Resources, story.most.templates, story.now.Machines, story.now.templates, time.Since(began).Seconds())
+	fmt.Printf("demo: ok placement=%s pods=%d nodes=%d %s=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
+		placement, manyPods, story.most.Nodes, kind.Plural(), story.most.Resources, story.most.templates, story.now.Machines, story.now.templates, time.Since(began).Seconds())
 	return nil
 }
 

@@ -44,7 +44,7 @@ const (
 // operator runs, which loses nothing either, although a NodeClaim is deleted meanwhile.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	ctx, source := newStack(t, stack.Options{Separate: true, WithoutOperator: true})
+	ctx, source := newStack(t, stack.Options{Placement: stack.InWorkload, WithoutOperator: true})
 	_, target := newStack(t, stack.Options{Manages: source})
 	g := NewWithT(t)
 	bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: stack.BootstrapSecretName}}

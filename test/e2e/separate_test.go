@@ -27,7 +27,7 @@ import (
 // running Pods, and the deletion of everything.
 func TestSeparateControlPlanes(t *testing.T) {
 	t.Parallel()
-	ctx, s := newStack(t, stack.Options{Separate: true})
+	ctx, s := newStack(t, stack.Options{Placement: stack.InWorkload})
 	g := NewWithT(t)
 
 	g.Expect(s.Workload.List(ctx, &clusterv1.MachineList{})).To(Satisfy(meta.IsNoMatchError), "the workload cluster knows no Machines")

@@ -38,14 +38,14 @@ var CRDs = append([]string{
 }, OwnCRDs...)
 
 // NewStack starts a stack without an operator and without the CustomResourceDefinitions. It ends with the test.
-func NewStack(t *testing.T, separate bool) (context.Context, *stack.Stack) {
+func NewStack(t *testing.T, placement stack.Placement) (context.Context, *stack.Stack) {
 	t.Helper()
 	g := gomega.NewWithT(t)
 	ctrl.SetLogger(logr.Discard())
 	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Separate: separate, WithoutOperator: true, WithoutCRDs: true, Progress: t.Output()})
+	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Placement: placement, WithoutOperator: true, WithoutCRDs: true, Progress: t.Output()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() {
 		// The context of the test has ended by now.

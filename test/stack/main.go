@@ -72,7 +72,8 @@ func parse(flags *flag.FlagSet, args []string) (dir string, err error) {
 
 func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	opts := stack.Options{Progress: os.Stdout}
-	flags.BoolVar(&opts.Separate, "separate", false, "two control planes: one for Cluster API, one for Pods and Nodes")
+	flags.Var(&opts.Placement, "placement", stack.PlacementUsage)
+	flags.BoolFunc("separate", "the same as --placement=workload", func(string) error { return opts.Placement.Set(string(stack.InWorkload)) })
 	flags.BoolVar(&opts.WithoutOperator, "without-operator", false, "do not start the operator, and print how to run it")
 	flags.StringVar(&opts.BinDir, "bin-dir", "", "folder of the binaries (default: bin/ of this repository)")
 	dir, err := parse(flags, args)

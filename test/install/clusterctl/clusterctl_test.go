@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/census"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 // The life of an installation, with the commands of the guide: install, create Nodes and consolidate them, upgrade,
 // remove, install again, and remove everything. Everything else stays all the time.
 func TestClusterctl(t *testing.T) {
-	ctx, s := install.NewStack(t, false)
+	ctx, s := install.NewStack(t, stack.Joined)
 	g := NewWithT(t)
 	repository := repositories(t.TempDir())
 	repository.certManager(t)

@@ -61,7 +61,7 @@ func read(t *testing.T, d *install.Guide, name string) string {
 
 // Everything in one cluster.
 func TestOneCluster(t *testing.T) {
-	ctx, s := install.NewStack(t, false)
+	ctx, s := install.NewStack(t, stack.Joined)
 	g := NewWithT(t)
 	t.Run("every object is accepted", func(t *testing.T) { dryRun(ctx, t, s) })
 
@@ -124,7 +124,7 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 // Cluster API in a separate cluster. The operator is in the other one; with the identity that the chart creates in the
 // management cluster it can access the namespace of its Cluster there, and nothing else.
 func TestTwoClusters(t *testing.T) {
-	ctx, s := install.NewStack(t, true)
+	ctx, s := install.NewStack(t, stack.InWorkload)
 	g := NewWithT(t)
 	const section = "Two clusters"
 	d := openGuide(t)
@@ -132,7 +132,7 @@ func TestTwoClusters(t *testing.T) {
 		t.Helper()
 		return d.Run(ctx, t, s.ManagementKubeconfig(), d.Command(t, section, begin, parts...))
 	}
-	notes := managed(section, "helm install karpenter-capi", "placement=ManagementCluster")
+	notes := managed(section, "helm install karpenter-capi", "placement=Identity")
 	for _, key := range []string{"create token", "kube-root-ca.crt"} {
 		managed(section, "kubectl", key)
 	}

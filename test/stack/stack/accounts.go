@@ -29,7 +29,7 @@ func (b *builder) createAccounts(ctx context.Context) error {
 		return err
 	}
 	clusters := map[string]client.Client{b.ManagementKubeconfig(): b.Management}
-	if b.opts.Separate && b.opts.Manages == nil {
+	if b.opts.Placement.Separate() && b.opts.Manages == nil {
 		clusters[b.Kubeconfig()] = b.Workload
 	}
 	for _, c := range clusters {

@@ -33,10 +33,11 @@ type Options struct {
 	// BinDir is the folder of the binaries: bin/ of this repository if it is empty.
 	BinDir string
 
-	// Separate creates two control planes: one for Cluster API's objects, one for Pods, Nodes and NodePools.
-	Separate bool
+	// Placement is where the operator is, Joined if it is empty. The others have two control planes: one for Cluster API's
+	// objects, one for Pods, Nodes and NodePools.
+	Placement Placement
 
-	// Manages starts only another management cluster for the workload cluster of this stack, which is a Separate one.
+	// Manages starts only another management cluster for the workload cluster of this stack, which is one of two.
 	// It has no Cluster and runs no operator, until the Cluster of the other stack is moved to it.
 	Manages *Stack
 
@@ -70,11 +71,12 @@ func (o *Options) complete(m *modules) error {
 	if o.BinDir == "" {
 		o.BinDir = filepath.Join(m.root, "bin")
 	}
+	o.Placement = Placement(o.Placement.String())
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
 	if o.Manages != nil {
-		o.Separate, o.WithoutOperator = true, true
+		o.Placement, o.WithoutOperator = InWorkload, true
 	}
 	paths := []*string{&o.Dir, &o.BinDir}
 	if o.KwokInstanceTypes != "" {

@@ -23,7 +23,7 @@ func (b *builder) startControlPlanes(ctx context.Context) error {
 	} else if err := b.startControlPlane(ctx, newControlPlane(b.state, "workload", "", true, b.Kubeconfig())); err != nil {
 		return err
 	}
-	if b.opts.Separate {
+	if b.opts.Placement.Separate() {
 		management := newControlPlane(b.state, "management", ManagementPrefix, false, b.ManagementKubeconfig())
 		if err := b.startControlPlane(ctx, management); err != nil {
 			return err
@@ -181,19 +181,19 @@ func (b *builder) startOperator(ctx context.Context) error {
 	if b.opts.KwokInstanceTypes != "" {
 		return b.startKarpenterKwok(ctx, ports)
 	}
-	env := []string{"KUBECONFIG=" + b.state.workloadAccount(Operator)}
-	command := append([]string{
-		b.opts.binary(binOperator),
-		"--cluster-api-kubeconfig=" + b.state.managementAccount(Operator),
-		"--cluster-name=" + ClusterName,
-		"--cluster-namespace=" + ClusterNamespace,
-		"--bind-address=" + localhost,
+	env, kubeconfig := b.opts.Placement.kubeconfigArgs(b.state.workloadAccount(Operator), b.state.managementAccount(Operator))
+	command := append([]string{b.opts.binary(binOperator)}, kubeconfig...)
+	command = append(command,
+		"--cluster-name="+ClusterName,
+		"--cluster-namespace="+ClusterNamespace,
+		"--bind-address="+localhost,
 		fmt.Sprintf("--health-probe-port=%d", ports[0]),
 		fmt.Sprintf("--metrics-port=%d", ports[1]),
 		// Only this machine can reach them.
 		"--insecure-diagnostics=true",
 		"--disable-leader-election=true",
-	}, b.opts.OperatorArgs...)
+	)
+	command = append(command, b.opts.OperatorArgs...)
 	b.record.OperatorEnv, b.record.OperatorCommand = env, command
 	if b.opts.WithoutOperator {
 		return b.save()

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
 	"github.com/karpenter-capi/karpenter-capi/test/rights"
@@ -37,11 +38,17 @@ func (s *Stack) places() []place {
 	if !s.Separate() {
 		return []place{workload}
 	}
-	workload.roles = []string{rights.Workload, rights.Core, rights.Metrics, rights.LeaderElection}
-	return []place{workload, {
+	workload.roles = []string{rights.Workload, rights.Core}
+	management := place{
 		cluster: s.Management, log: audit.Log{Path: filepath.Join(s.LogDir(), ManagementPrefix+"audit.log")},
 		roles: []string{rights.Management, rights.ManagementCluster},
-	}}
+	}
+	home := &workload
+	if s.Placement() == InManagement {
+		home = &management
+	}
+	home.roles = append(home.roles, rights.Metrics, rights.LeaderElection)
+	return []place{workload, management}
 }
 
 // CreateOperatorAccount gives an operator a service account with exactly the rights that config/rbac has for it, and
@@ -51,6 +58,13 @@ func (s *Stack) CreateOperatorAccount(ctx context.Context, account string) error
 	granted, err := rights.Read(charts.Root())
 	if err != nil {
 		return err
+	}
+	if s.Placement() == InManagement {
+		for i := range granted[rights.LeaderElection] {
+			if rule := &granted[rights.LeaderElection][i]; len(rule.ResourceNames) > 0 {
+				rule.ResourceNames = []string{operator.LeaseOf(ClusterNamespace, ClusterName)}
+			}
+		}
 	}
 	for _, place := range s.places() {
 		for _, role := range place.roles {

@@ -33,8 +33,8 @@ type record struct {
 	// BinDir is the folder of the binaries.
 	BinDir string `json:"binDir"`
 
-	// Separate is whether there are two control planes.
-	Separate bool `json:"separate"`
+	// Placement is where the operator is.
+	Placement Placement `json:"placement"`
 
 	// ControlPlanes are the names of the control planes in kwokctl, each with the command that starts its processes
 	// that do not run.
@@ -97,7 +97,10 @@ func (s *Stack) Kubeconfig() string { return s.state.kubeconfig() }
 func (s *Stack) ManagementKubeconfig() string { return s.state.managementKubeconfig() }
 
 // Separate reports whether the two clusters are different ones.
-func (s *Stack) Separate() bool { return s.record.Separate }
+func (s *Stack) Separate() bool { return s.record.Placement.Separate() }
+
+// Placement returns where the operator is.
+func (s *Stack) Placement() Placement { return s.record.Placement }
 
 // OperatorCommand returns the environment and the command that run the operator on this stack.
 func (s *Stack) OperatorCommand() (env, command []string) {

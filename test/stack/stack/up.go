@@ -44,7 +44,7 @@ func claim(opts *Options) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{state: state, lock: lock, record: record{
-		Owner: os.Getpid(), BinDir: opts.BinDir, Separate: opts.Separate, ControlPlanes: map[string][]string{},
+		Owner: os.Getpid(), BinDir: opts.BinDir, Placement: opts.Placement, ControlPlanes: map[string][]string{},
 	}}
 	err = func() error {
 		if earlier, err := Open(opts.Dir); err == nil {
@@ -119,7 +119,7 @@ type step struct {
 }
 
 func (b *builder) steps() []step {
-	controlPlanes := lo.Ternary(b.opts.Separate, "two control planes", "control plane")
+	controlPlanes := lo.Ternary(b.opts.Placement.Separate(), "two control planes", "control plane")
 	if b.opts.Manages != nil {
 		controlPlanes = "another control plane"
 	}
