@@ -63,7 +63,7 @@ func preflight(ctx context.Context, options *Options, report reporter) (*configs
 	}
 	reader, err := client.New(limited(found.management), client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, fmt.Errorf("management cluster %s: %w", found.management.Host, err)
+		return nil, fmt.Errorf("management cluster %s: %w", Server(found.management), err)
 	}
 	_, err = FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	return found, err
@@ -106,9 +106,9 @@ func (a *access) check(ctx context.Context) error {
 	user, err := whoAmI(ctx, client)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server %s does not accept the credentials: renew them in this file", a.config.Host)
+		return fmt.Errorf("the API server %s does not accept the credentials: renew them in this file", Server(a.config))
 	case err != nil:
-		return fmt.Errorf("the API server %s does not answer; check the server and the certificate authority in this file, and the network: %w", a.config.Host, err)
+		return fmt.Errorf("the API server %s does not answer; check the server and the certificate authority in this file, and the network: %w", Server(a.config), err)
 	}
 	lacks, err := missing(ctx, client, a.rights)
 	if err != nil {

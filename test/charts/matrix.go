@@ -26,9 +26,21 @@ func Matrix() map[string]Values {
 		"workload cluster, existing":   {"placement": "WorkloadCluster", "managementCluster": existing},
 		"workload cluster, generated":  {"placement": "WorkloadCluster", "managementCluster": generated},
 		"workload cluster, all":        all(Values{"placement": "WorkloadCluster", "managementCluster": generated}),
-		"management cluster":           {"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "default"}},
-		"management cluster, existing": {"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "default"}, "serviceAccount": Values{"create": false, "name": "mine"}},
+		"management cluster":           managing(Values{}),
+		"management cluster, existing": managing(Values{"workloadCluster": Values{"existingSecret": "workload", "existingSecretKey": "kubeconfig"}}),
+		"management cluster, all":      managing(all(Values{})),
+		"identity":                     {"placement": "Identity", "settings": Values{"clusterNamespace": "default"}},
+		"identity, existing":           {"placement": "Identity", "settings": Values{"clusterNamespace": "default"}, "serviceAccount": Values{"create": false, "name": "mine"}},
 	}
+}
+
+// managing adds the values for an operator in the management cluster. It is in the namespace of its Cluster.
+func managing(values Values) Values {
+	settings, _ := values["settings"].(Values)
+	values["placement"], values["settings"] = "ManagementCluster", Values{}
+	maps.Copy(values["settings"].(Values), settings)
+	maps.Copy(values["settings"].(Values), Values{"clusterName": "demo", "clusterNamespace": "karpenter"})
+	return values
 }
 
 // Defaults returns values for a template that follows a MachineDeployment of a topology, and its NodePool.

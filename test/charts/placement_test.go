@@ -3,6 +3,8 @@
 package charts
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 )
 
 // What is installed in each placement.
@@ -34,6 +37,19 @@ func TestPlacements(t *testing.T) {
 		"workload cluster, existing":  operator,
 		"workload cluster, generated": append([]string{"Secret karpenter/karpenter-capi-management-kubeconfig"}, operator...),
 		"management cluster": {
+			"ClusterRole /karpenter.karpenter-capi",
+			"ClusterRole /karpenter.karpenter-capi-metrics-reader",
+			"ClusterRoleBinding /karpenter.karpenter-capi",
+			"Deployment karpenter/karpenter-capi",
+			"PodDisruptionBudget karpenter/karpenter-capi",
+			"Role karpenter/karpenter-capi",
+			"Role karpenter/karpenter-capi-management",
+			"RoleBinding karpenter/karpenter-capi",
+			"RoleBinding karpenter/karpenter-capi-management",
+			"Service karpenter/karpenter-capi",
+			"ServiceAccount karpenter/karpenter-capi",
+		},
+		"identity": {
 			"ClusterRole /karpenter-capi",
 			"ClusterRoleBinding /karpenter-capi",
 			"Role default/karpenter-capi-management",
@@ -83,9 +99,9 @@ func TestManagementKubeconfig(t *testing.T) {
 	}
 }
 
-// A kubeconfig that the chart generates is valid; the operator restarts when it changes.
+// A kubeconfig that the chart generates is valid. The operator follows it, so its Pods stay when it changes.
 func TestGeneratedKubeconfig(t *testing.T) {
-	generate := func(token string) (*clientcmdapi.Config, string) {
+	generate := func(token string) (*clientcmdapi.Config, corev1.PodTemplateSpec) {
 		rendered := render(t, Operator, Values{"placement": "WorkloadCluster", "managementCluster": Values{
 			"server": "https://management.example.com:8443", "certificateAuthority": CertificateAuthority, "token": token,
 		}})
@@ -93,10 +109,10 @@ func TestGeneratedKubeconfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return config, the[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Annotations["checksum/management-kubeconfig"]
+		return config, the[appsv1.Deployment](t, rendered, "Deployment").Spec.Template
 	}
 	// A file with the token can end with a newline.
-	config, checksum := generate("secret\n")
+	config, pod := generate("secret\n")
 	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +121,73 @@ func TestGeneratedKubeconfig(t *testing.T) {
 	if diff := cmp.Diff([]string{"https://management.example.com:8443", "secret", CertificateAuthority}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, other := generate("another"); checksum == "" || other == checksum {
-		t.Errorf("with another token the Pods have the annotation %q, as before", other)
+	_, other := generate("another")
+	if diff := cmp.Diff(pod, other); diff != "" {
+		t.Errorf("with another token the Pods differ (-want +got):\n%s", diff)
+	}
+}
+
+// The operator in the management cluster reads the kubeconfig of the workload cluster from Cluster API's Secret.
+func TestWorkloadKubeconfig(t *testing.T) {
+	for name, want := range map[string]*corev1.SecretVolumeSource{
+		"management cluster":           {SecretName: "demo-kubeconfig", Items: []corev1.KeyToPath{{Key: "value", Path: "kubeconfig"}}},
+		"management cluster, existing": {SecretName: "workload", Items: []corev1.KeyToPath{{Key: "kubeconfig", Path: "kubeconfig"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := the[appsv1.Deployment](t, render(t, Operator, Matrix()[name]), "Deployment")
+			pod, settings := deployment.Spec.Template.Spec, readSettings(t, deployment)
+			mounts := []corev1.VolumeMount{{Name: "workload-kubeconfig", MountPath: "/etc/karpenter-capi/workload-cluster", ReadOnly: true}}
+			if diff := cmp.Diff(mounts, pod.Containers[0].VolumeMounts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			volumes := []corev1.Volume{{Name: mounts[0].Name, VolumeSource: corev1.VolumeSource{Secret: want}}}
+			if diff := cmp.Diff(volumes, pod.Volumes); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if want := mounts[0].MountPath + "/kubeconfig"; settings.WorkloadKubeconfig != want || settings.ClusterAPIKubeconfig != "" {
+				t.Errorf("the operator reads %q and %q, want only %s", settings.WorkloadKubeconfig, settings.ClusterAPIKubeconfig, want)
+			}
+		})
+	}
+}
+
+// The files in config/placements install what a placement needs.
+func TestPlacementFiles(t *testing.T) {
+	for file, namespace := range map[string]string{
+		"one-cluster.yaml": "karpenter-capi-system", "workload-cluster.yaml": "karpenter-capi-system",
+		"management-cluster.yaml": "default", "identity.yaml": "default",
+	} {
+		text, err := os.ReadFile(filepath.Join(Root(), "config", "placements", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := Values{}
+		if err := yaml.UnmarshalStrict(text, &values); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newHelm(t).Template(t.Context(), "karpenter-capi", namespace, Operator, values); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// Releases for several Clusters in one management cluster share no object, in one namespace and in several.
+func TestReleasesOfFleet(t *testing.T) {
+	seen := map[string]string{}
+	for _, release := range []struct{ namespace, name, cluster string }{
+		{"fleet", "one", "one"}, {"fleet", "two", "two"}, {"other", "one", "one"},
+	} {
+		values := Values{"placement": "ManagementCluster", "settings": Values{"clusterName": release.cluster, "clusterNamespace": release.namespace}}
+		found, err := newHelm(t).Template(t.Context(), release.name, release.namespace, Operator, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range found {
+			id := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+			if other := seen[id]; other != "" {
+				t.Errorf("%s belongs to %s and to %s/%s", id, other, release.namespace, release.name)
+			}
+			seen[id] = release.namespace + "/" + release.name
+		}
 	}
 }

@@ -45,11 +45,17 @@ func TestRights(t *testing.T) {
 			admin:  admin,
 		},
 		"management cluster": {
-			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "clusters"}},
+			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterName": "demo", "clusterNamespace": namespace}},
+			want: map[string][]string{"": union(cluster, metrics), namespace: union(
+				management, leaseOf(election, "karpenter-leader-election."+namespace+".demo"), rightsOf("", "events", "create", "patch"),
+			)},
+		},
+		"identity": {
+			values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "clusters"}},
 			want:   map[string][]string{"": cluster, "clusters": management},
 		},
 		"kinds in use": {
-			values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "clusters"}, "rbac": Values{"infrastructureKinds": []Values{
+			values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "clusters"}, "rbac": Values{"infrastructureKinds": []Values{
 				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates"}},
 				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachines"}, "readOnly": true},
 			}}},
@@ -197,6 +203,15 @@ func rightsOf(group, resource string, verbs ...string) []string {
 // has reports whether a right is for an API group.
 func has(right, group string) bool {
 	return strings.HasPrefix(right, "["+group+"] ")
+}
+
+// leaseOf returns the rights of leader election for another name of the lease.
+func leaseOf(election []string, name string) []string {
+	named := slices.Clone(election)
+	for i := range named {
+		named[i] = strings.ReplaceAll(named[i], "karpenter-leader-election", name)
+	}
+	return union(named)
 }
 
 // rights splits rules into single rights, so that it does not matter how they are combined.

@@ -100,6 +100,15 @@ func TestSettings(t *testing.T) {
 		},
 		"no feature gates": {setting("featureGates", nil), func(*operator.Options) {}},
 		"management cluster": {
+			managing(Values{}),
+			func(o *operator.Options) {
+				o.WorkloadKubeconfig = "/etc/karpenter-capi/workload-cluster/kubeconfig"
+				o.ClusterName, o.ClusterNamespace = "demo", namespace
+				o.Core.LeaderElectionName = operator.LeaseOf(namespace, "demo")
+				o.NodeName = ""
+			},
+		},
+		"workload cluster": {
 			Values{"placement": "WorkloadCluster", "managementCluster": Values{"existingSecret": "management"}},
 			func(o *operator.Options) {
 				o.ClusterAPIKubeconfig = "/etc/karpenter-capi/management-cluster/kubeconfig"

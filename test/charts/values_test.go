@@ -31,7 +31,7 @@ func TestWrongValues(t *testing.T) {
 		"unknown setting":          {values: settings("interruptionQueue", "q"), want: []string{"at '/settings': additional properties 'interruptionQueue'"}},
 		"unknown gate":             {values: settings("featureGates", Values{"drift": true}), want: []string{"at '/settings/featureGates': additional properties 'drift'"}},
 		"unknown of an image":      {values: controller("image", Values{"name": "x"}), want: []string{"at '/controller/image': additional properties 'name'"}},
-		"unknown placement":        {values: Values{"placement": "Both"}, want: []string{"at '/placement': value must be one of 'OneCluster', 'WorkloadCluster', 'ManagementCluster'"}},
+		"unknown placement":        {values: Values{"placement": "Both"}, want: []string{"at '/placement': value must be one of 'OneCluster', 'WorkloadCluster', 'ManagementCluster', 'Identity'"}},
 		"unknown of CRDs":          {chart: CRDs, values: Values{"nodeOverlay": Values{}}, want: []string{"additional properties 'nodeOverlay'"}},
 		"type of replicas":         {values: Values{"replicas": "two"}, want: []string{"at '/replicas': got string, want integer"}},
 		"type of a gate":           {values: settings("featureGates", Values{"nodeRepair": "true"}), want: []string{"at '/settings/featureGates/nodeRepair': got string, want boolean"}},
@@ -52,9 +52,19 @@ func TestWrongValues(t *testing.T) {
 		"token without server":     {values: workload(Values{"token": "t"}), want: []string{"managementCluster.server is required with managementCluster.token"}},
 		"two kubeconfigs":          {values: workload(Values{"existingSecret": "s", "server": "https://m", "token": "t"}), want: []string{"managementCluster.server and managementCluster.existingSecret are both set", "managementCluster.token and"}},
 		"unused kubeconfig":        {values: Values{"managementCluster": Values{"existingSecret": "s"}}, want: []string{"managementCluster.existingSecret is set, but with placement OneCluster"}},
-		"unused token":             {values: Values{"placement": "ManagementCluster", "managementCluster": Values{"token": "t"}, "settings": Values{"clusterNamespace": "c"}}, want: []string{"managementCluster.token is set, but with placement ManagementCluster"}},
-		"rights without namespace": {values: Values{"placement": "ManagementCluster"}, want: []string{"placement ManagementCluster requires settings.clusterNamespace"}},
-		"metrics without operator": {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "c"}, "serviceMonitor": Values{"enabled": true}}, want: []string{"serviceMonitor.enabled is set, but"}},
+		"unused token":             {values: Values{"placement": "Identity", "managementCluster": Values{"token": "t"}, "settings": Values{"clusterNamespace": "c"}}, want: []string{"managementCluster.token is set, but with placement Identity"}},
+		"rights without namespace": {values: Values{"placement": "Identity"}, want: []string{"placement Identity requires settings.clusterNamespace"}},
+		"no Cluster to serve": {values: Values{"placement": "ManagementCluster"}, want: []string{
+			"placement ManagementCluster requires settings.clusterName", "placement ManagementCluster requires settings.clusterNamespace",
+		}},
+		"Secret elsewhere": {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterName": "demo", "clusterNamespace": "c"}}, want: []string{
+			"Cluster API's Secret with the kubeconfig is in the namespace c, and Pods in the namespace karpenter cannot mount it",
+		}},
+		"unused workload cluster": {values: Values{"workloadCluster": Values{"existingSecret": "s"}}, want: []string{"workloadCluster.existingSecret is set, but with placement OneCluster"}},
+		"defaults elsewhere": {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterName": "demo", "clusterNamespace": "karpenter"}, "defaults": Defaults()}, want: []string{
+			"defaults.enabled is set, but with placement ManagementCluster this is not the cluster of NodePools",
+		}},
+		"metrics without operator": {values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "c"}, "serviceMonitor": Values{"enabled": true}}, want: []string{"serviceMonitor.enabled is set, but"}},
 		"account without a name":   {values: Values{"serviceAccount": Values{"create": false}}, want: []string{"serviceAccount.name is required with serviceAccount.create false"}},
 		"one port for two":         {values: controller("healthProbe", Values{"port": 8080}), want: []string{"controller.metrics.port and controller.healthProbe.port are the same"}},
 		"variable that is a value": {values: controller("env", []Values{{"name": "CLUSTER_NAME", "value": "x"}}), want: []string{"controller.env has CLUSTER_NAME, which another value of the chart sets"}},
@@ -66,7 +76,7 @@ func TestWrongValues(t *testing.T) {
 		"name of defaults":         {values: Values{"defaults": Values{"name": "My Pool"}}, want: []string{"at '/defaults/name': 'My Pool' does not match"}},
 		"defaults of nothing": {values: Values{"defaults": Values{"enabled": true}}, want: []string{
 			"defaults.enabled requires defaults.from, such as {machineDeploymentTopology: md-0}", "defaults.enabled requires instance types: set defaults.catalogRefs"}},
-		"defaults without operator": {values: Values{"placement": "ManagementCluster", "settings": Values{"clusterNamespace": "c"}, "defaults": Defaults()}, want: []string{"defaults.enabled is set, but placement ManagementCluster"}},
+		"defaults without operator": {values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "c"}, "defaults": Defaults()}, want: []string{"defaults.enabled is set, but with placement Identity"}},
 		"more than one, all named":  {values: Values{"managementCluster": Values{"token": "t"}, "serviceAccount": Values{"create": false}}, want: []string{"managementCluster.token", "serviceAccount.name"}},
 	} {
 		t.Run(name, func(t *testing.T) {

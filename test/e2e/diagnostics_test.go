@@ -65,14 +65,16 @@ func TestDiagnostics(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	bind(ctx, g, s, "reader", granted["metrics-reader-role"])
 	bind(ctx, g, s, "profiler", []rbacv1.PolicyRule{{NonResourceURLs: []string{"/debug/pprof/*"}, Verbs: []string{"get"}}})
-	secrets = append(secrets, reader, profiler, stranger)
+	const invalid = "a-token-of-another-cluster"
+	secrets = append(secrets, reader, profiler, stranger, invalid)
 	endpoint := fmt.Sprintf("https://127.0.0.1:%d", ports[0])
 	for _, tc := range []struct {
 		name, token, path string
 		want              int
 	}{
 		{"no token", "", "/metrics", http.StatusUnauthorized},
-		{"an invalid token", "invalid", "/metrics", http.StatusUnauthorized},
+		// The filter of controller-runtime reports an error of the review in this way, as in Cluster API's managers.
+		{"an invalid token", invalid, "/metrics", http.StatusInternalServerError},
 		{"no right", stranger, "/metrics", http.StatusForbidden},
 		{"the right to read metrics", reader, "/metrics", http.StatusOK},
 		{"the right to read metrics, for profiles", reader, "/debug/pprof/cmdline", http.StatusForbidden},

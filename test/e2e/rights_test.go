@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
@@ -17,12 +18,17 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// usage is what the operators of all stacks have used of their rights.
-var usage = &rights.Usage{}
+// usage is what the operators of all stacks have used of their rights. Tests can run at the same time.
+var (
+	usage      = &rights.Usage{}
+	usageMutex sync.Mutex
+)
 
 // expectRights fails a test if a request of its operator was denied.
 func expectRights(t *testing.T, s *stack.Stack) {
 	t.Helper()
+	usageMutex.Lock()
+	defer usageMutex.Unlock()
 	denied := len(usage.Denied)
 	if err := s.AddUsage(usage); err != nil {
 		t.Errorf("reading the audit logs: %v", err)

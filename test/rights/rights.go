@@ -155,11 +155,11 @@ func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles [
 			continue
 		}
 		// Most requests are the same as others.
-		if key := entry.What() + " " + entry.ObjectRef.APIGroup + " " + entry.ObjectRef.Name; seen[key] {
+		key := entry.What() + " " + entry.ObjectRef.APIGroup + " " + entry.ObjectRef.Name
+		if seen[key] {
 			continue
-		} else {
-			seen[key] = true
 		}
+		seen[key] = true
 		open = slices.DeleteFunc(open, func(right Right) bool {
 			used := right.covers(entry)
 			u.Used[right] = u.Used[right] || used

@@ -70,6 +70,7 @@ func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 	for name, values := range map[string]charts.Values{
 		"the chart in one cluster":           {},
 		"the chart in two clusters":          {"placement": "WorkloadCluster", "managementCluster": charts.Values{"existingSecret": "management"}},
+		"the chart in a management cluster":  {"placement": "ManagementCluster", "settings": charts.Values{"clusterName": "demo", "clusterNamespace": "karpenter"}},
 		"the chart with security parameters": {"controller": charts.Values{"securityContext": charts.Values{"seccompProfile": charts.Values{"type": "RuntimeDefault"}}}},
 	} {
 		objects, err := helm.Template(t.Context(), "karpenter-capi", "karpenter", charts.Operator, values)

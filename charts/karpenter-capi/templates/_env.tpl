@@ -4,6 +4,7 @@
 {{- define "karpenter-capi.settings" -}}
 {{- dict
   "CLUSTER_API_KUBECONFIG" (eq .Values.placement "WorkloadCluster" | ternary "/etc/karpenter-capi/management-cluster/kubeconfig" "")
+  "WORKLOAD_KUBECONFIG" (eq .Values.placement "ManagementCluster" | ternary "/etc/karpenter-capi/workload-cluster/kubeconfig" "")
   "CLUSTER_NAME" .Values.settings.clusterName
   "CLUSTER_NAMESPACE" .Values.settings.clusterNamespace
   "METRICS_PORT" .Values.controller.metrics.port

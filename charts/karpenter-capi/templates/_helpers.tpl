@@ -17,6 +17,11 @@
 {{- $name | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* The name of cluster-wide objects. In a management cluster, releases in several namespaces can have the same name. */}}
+{{- define "karpenter-capi.clusterWideName" -}}
+{{- eq .Values.placement "ManagementCluster" | ternary (printf "%s." .Release.Namespace) "" }}{{ include "karpenter-capi.fullname" . }}
+{{- end }}
+
 {{- define "karpenter-capi.serviceAccountName" -}}
 {{- default (include "karpenter-capi.fullname" .) .Values.serviceAccount.name }}
 {{- end }}
@@ -55,6 +60,16 @@ annotations:
 {{- /* The Secret with the kubeconfig for the management cluster: one that is there, or the one that this chart makes. */}}
 {{- define "karpenter-capi.kubeconfigSecret" -}}
 {{- .Values.managementCluster.existingSecret | default (printf "%s-management-kubeconfig" (include "karpenter-capi.fullname" .)) }}
+{{- end }}
+
+{{- /* The kubeconfig of the other cluster, which the Pods mount: a dict of name, path, secret and key; empty in one cluster. */}}
+{{- define "karpenter-capi.mounted" -}}
+{{- if eq .Values.placement "WorkloadCluster" }}
+{{- dict "name" "management-kubeconfig" "path" "/etc/karpenter-capi/management-cluster" "secret" (include "karpenter-capi.kubeconfigSecret" .) "key" (empty .Values.managementCluster.existingSecret | ternary "kubeconfig" .Values.managementCluster.existingSecretKey) | toYaml }}
+{{- else if eq .Values.placement "ManagementCluster" }}
+{{- $secret := .Values.workloadCluster.existingSecret | default (printf "%s-kubeconfig" .Values.settings.clusterName) }}
+{{- dict "name" "workload-kubeconfig" "path" "/etc/karpenter-capi/workload-cluster" "secret" $secret "key" .Values.workloadCluster.existingSecretKey | toYaml }}
+{{- end }}
 {{- end }}
 
 {{- /* Who the operator is. */}}

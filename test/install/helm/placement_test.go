@@ -134,7 +134,7 @@ func TestTwoClusters(t *testing.T) {
 		t.Helper()
 		return d.Run(ctx, t, s.ManagementKubeconfig(), d.Command(t, section, begin, parts...))
 	}
-	notes := managed(section, "helm install karpenter-capi", "placement=ManagementCluster")
+	notes := managed(section, "helm install karpenter-capi", "placement=Identity")
 	for _, key := range []string{"create token", "kube-root-ca.crt"} {
 		managed(section, "kubectl", key)
 	}

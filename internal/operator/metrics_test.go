@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Profiles are never served to clients on the network without authentication.
+func TestInsecureDiagnostics(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args             []string
+		invalid          bool
+		secure, profiles bool
+	}{
+		"by default":                       {secure: true},
+		"profiles":                         {args: []string{"--enable-profiling"}, secure: true, profiles: true},
+		"insecure":                         {args: []string{"--insecure-diagnostics"}},
+		"insecure profiles":                {args: []string{"--insecure-diagnostics", "--enable-profiling"}, invalid: true},
+		"insecure profiles on one address": {args: []string{"--insecure-diagnostics", "--enable-profiling", "--bind-address=10.0.0.1"}, invalid: true},
+		"insecure profiles on loopback":    {args: []string{"--insecure-diagnostics", "--enable-profiling", "--bind-address=127.0.0.1"}, profiles: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, err := ParseOptions(tc.args...)
+			if (err != nil) != tc.invalid {
+				t.Fatalf("got error %v, want one: %t", err, tc.invalid)
+			}
+			if tc.invalid {
+				return
+			}
+			got := diagnostics(options, &rest.Config{Host: "https://example.com"})
+			if got.SecureServing != tc.secure || (got.FilterProvider != nil) != tc.secure {
+				t.Errorf("HTTPS: %t, authentication: %t, want both: %t", got.SecureServing, got.FilterProvider != nil, tc.secure)
+			}
+			if (len(got.ExtraHandlers) > 0) != tc.profiles {
+				t.Errorf("it serves %d profiles, want some: %t", len(got.ExtraHandlers), tc.profiles)
+			}
+		})
+	}
+}
