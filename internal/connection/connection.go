@@ -220,7 +220,7 @@ func (c *Connection) broken(watch, cause string) {
 	})
 }
 
-// closed records that a watch has ended without a failure, and should be opened again soon.
+// closed records that a watch has ended without a failure, and should be opened again within reopen.
 func (c *Connection) closed(watch, cause string) {
 	c.update(func() {
 		if _, found := c.ended[watch]; !found {
@@ -261,8 +261,7 @@ func (c *Connection) aheadNow() time.Duration {
 	return c.wall.Now().Round(0).Sub(c.origin.Round(0)) - c.clock.Since(c.origin)
 }
 
-// noteJump notices that the wall clock was set. The times in objects do not show how long ago they were
-// written then, so it is a disturbance, and timers start again.
+// noteJump notices that the wall clock was set. The times in objects do not show the age of a write then, so it is a disturbance, and timers start again.
 func (c *Connection) noteJump() {
 	ahead := c.aheadNow()
 	if moved := ahead - c.ahead; moved.Abs() > jump {
@@ -299,7 +298,7 @@ func (c *Connection) noteInterruption() {
 	c.report()
 }
 
-// report sets the metric and tells whoever waits for a change.
+// report sets the metric and tells the controller that waits for a change.
 func (c *Connection) report() {
 	reachable.WithLabelValues(c.cluster).Set(lo.Ternary(c.interrupted.IsZero(), 1.0, 0.0))
 	select {

@@ -69,13 +69,13 @@ func (t *transport) failed(watch, cause string) {
 
 // watch records the answer to a watch.
 func (t *transport) watch(ctx context.Context, watch string, response *http.Response, cause string) {
-	switch {
-	case response.StatusCode == http.StatusOK:
+	switch response.StatusCode {
+	case http.StatusOK:
 		t.connection.opened(watch)
 		response.Body = &stream{ReadCloser: response.Body, connection: t.connection, watch: watch, ctx: ctx}
-	case response.StatusCode == http.StatusNotFound:
+	case http.StatusNotFound:
 		t.connection.gone(watch) // the kind no longer exists
-	case response.StatusCode == http.StatusGone:
+	case http.StatusGone:
 		t.connection.closed(watch, cause) // it is listed again
 	default:
 		t.connection.rejected(watch, cause)
@@ -91,7 +91,7 @@ const (
 	failing
 )
 
-// judge returns what a status code says about the API server. A refused token says that no request of this
+// judge returns what a status code says about the API server. A refused token shows that no request of this
 // process is answered, whatever it asks for.
 func judge(code int) verdict {
 	switch {

@@ -41,7 +41,7 @@ type Snapshot struct {
 	// Unsettled reports whether the provider of a MachinePool may not have recovered from a disturbance of
 	// the management cluster.
 	Unsettled bool
-	// UpSince is the time since which both clusters have been reachable; long ago if they always were.
+	// UpSince is the time since which both clusters have been reachable; years before Now if they always were.
 	// No timer of a launch runs before.
 	UpSince time.Time
 	// Resource is nil if no resource of that name exists.

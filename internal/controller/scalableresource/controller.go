@@ -210,7 +210,11 @@ func (r *Reconciler) untilNextRaise(name string) time.Duration {
 	if !ok {
 		return 0
 	}
-	return last.(raise).pace - r.clock.Since(last.(raise).at)
+	elapsed := r.clock.Since(last.(raise).at)
+	if elapsed < 0 {
+		return 0 // the clock was set back
+	}
+	return last.(raise).pace - elapsed
 }
 
 // noteRaise stores that replicas were raised. The pace doubles if they were raised within the last
