@@ -47,8 +47,11 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 	case answering:
 		t.connection.answered()
-		if watch != "" {
+		switch {
+		case watch != "":
 			t.watch(request.Context(), watch, response, cause)
+		case isWatch(request):
+			response.Body = &stream{ReadCloser: response.Body, connection: t.connection, ctx: request.Context()}
 		}
 	}
 	return response, nil
@@ -100,12 +103,16 @@ func judge(code int) verdict {
 	return answering
 }
 
+func isWatch(request *http.Request) bool {
+	watch := request.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
+}
+
 // watchOf returns what identifies a watch among those of one cluster: the path and the selectors. It is
 // empty for other requests, and for the watches of providers' kinds: one of these can fail alone, such as
 // with its conversion webhook, and what their caches lack is read from the API server.
 func watchOf(request *http.Request) string {
-	query := request.URL.Query()
-	if watch := query.Get("watch"); watch != "true" && watch != "1" {
+	if !isWatch(request) {
 		return ""
 	}
 	for _, group := range providers {
@@ -114,6 +121,7 @@ func watchOf(request *http.Request) string {
 		}
 	}
 	parts := []string{request.URL.Path}
+	query := request.URL.Query()
 	for _, name := range []string{"labelSelector", "fieldSelector"} {
 		if value := query.Get(name); value != "" {
 			parts = append(parts, value)
@@ -129,7 +137,7 @@ func watchOf(request *http.Request) string {
 // providers are the first parts of the groups of providers' kinds.
 var providers = []string{"infrastructure", "bootstrap", "controlplane"}
 
-// stream is the body of a watch.
+// stream is the body of a watch. The watch is empty if its end only disturbs.
 type stream struct {
 	io.ReadCloser
 	connection *Connection
@@ -145,10 +153,15 @@ func (s *stream) Read(into []byte) (int, error) {
 		return n, nil
 	}
 	s.end.Do(func() {
+		failed := !errors.Is(err, io.EOF)
 		switch {
+		case s.watch == "":
+			if failed && s.ctx.Err() == nil {
+				s.connection.disturb()
+			}
 		case s.ctx.Err() != nil: // the client has stopped it
 			s.connection.gone(s.watch)
-		case errors.Is(err, io.EOF):
+		case !failed:
 			s.connection.closed(s.watch, "it has ended")
 		default:
 			s.connection.broken(s.watch, "it has ended: "+err.Error())
@@ -161,7 +174,7 @@ func (s *stream) Read(into []byte) (int, error) {
 // again at once.
 func (s *stream) Close() error {
 	s.end.Do(func() {
-		if s.ctx.Err() != nil {
+		if s.ctx.Err() != nil || s.watch == "" {
 			s.connection.gone(s.watch)
 			return
 		}

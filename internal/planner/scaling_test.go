@@ -106,3 +106,32 @@ func TestLowerNumberIsTakenBack(t *testing.T) {
 		})
 	}
 }
+
+// While a pool is not settled, its replicas are not lowered and none of its Machines is deleted. Replicas that
+// were lowered before are not raised again, and a new claim gets its Machine.
+func TestPoolSettles(t *testing.T) {
+	marked := Machine{Name: "marked", Leaving: true, HasNode: true, Marked: true, Hooked: true, MarkSeen: true}
+	live := Machine{Name: "live", Claim: "served", HasNode: true}
+	for name, tc := range map[string]struct {
+		unsettled, claim bool
+		replicas, want   int32
+		letGo            []string
+	}{
+		"settled, before the lower replicas":     {replicas: 2, want: 1},
+		"settled, after the lower replicas":      {replicas: 1, want: 1, letGo: []string{"marked"}},
+		"not settled, before the lower replicas": {unsettled: true, replicas: 2, want: 2},
+		"not settled, after the lower replicas":  {unsettled: true, replicas: 1, want: 1},
+		"not settled, and a claim comes":         {unsettled: true, claim: true, replicas: 1, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claims := []Claim{{UID: "served", Name: "served"}}
+			if tc.claim {
+				claims = append(claims, Claim{UID: "new", Name: "new", NeedsMachine: true})
+			}
+			plan := Decide(State{Replicas: tc.replicas, Claims: claims, Machines: []Machine{live, marked}, Scaling: Pool{ReplicasSeen: true, Unsettled: tc.unsettled}})
+			if plan.Replicas != tc.want || !slices.Equal(plan.Deletable, tc.letGo) {
+				t.Errorf("got %d replicas, and %v deletable; want %d and %v", plan.Replicas, plan.Deletable, tc.want, tc.letGo)
+			}
+		})
+	}
+}

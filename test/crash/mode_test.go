@@ -28,6 +28,12 @@ type mode struct {
 	peers bool
 	// faulty lets any request have a fault.
 	faulty bool
+	// jumps sets the clock of the operator's machine a minute or an hour forward or back. The process
+	// does not restart, because a new one cannot know that.
+	jumps bool
+	// outages stops the API server of the management cluster for up to a minute. After that, the watches
+	// of the infrastructure provider come back one by one.
+	outages bool
 }
 
 // modes are searched with each seed.
@@ -38,7 +44,9 @@ var modes = []mode{
 	{name: "reused", stale: true, reused: true},
 	{name: "peers", peers: true, withheld: true},
 	{name: "faulty", stale: true, faulty: true},
-	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true},
+	{name: "jumps", withheld: true, jumps: true},
+	{name: "outages", stale: true, outages: true},
+	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true, outages: true},
 }
 
 // with returns the mode with a seed, which the zero mode does not need.

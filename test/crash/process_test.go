@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
@@ -33,6 +35,8 @@ type process struct {
 	cloudProvider *cloudprovider.CloudProvider
 	controllers   []*controller
 	ctx           context.Context
+	connection    *connection.Connection
+	watch         io.Closer
 	// restart is whether it ends after its current action.
 	restart bool
 }
@@ -47,12 +51,17 @@ func newProcess(w *simulation) *process {
 	p.cache.outdated = w.clock.Now().Add(w.mode.outdatedFor())
 	p.client = p.mutated(interceptor.NewClient(live{server: w.server}, p.intercept()))
 	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
-	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both}
+	p.connection = w.newConnection()
+	clock := machineClock{w}
+	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, ToManagement: p.connection, Timings: operator.ProductionTimings()}
+	if w.hasty {
+		clusters.Timings.Recovery = 0
+	}
 	catalog := catalog.New(clusters)
-	p.cloudProvider = cloudprovider.New(clusters, catalog, w.clock)
+	p.cloudProvider = cloudprovider.New(clusters, catalog, clock)
 	p.controllers = append(p.coreControllers(),
-		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, w.clock))},
-		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, w.clock, noPods))},
+		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, clock))},
+		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, clock, noPods))},
 		&controller{name: "providerid", keys: p.claimsWithMachine, reconcile: byName(providerid.NewReconciler(clusters))},
 	)
 	for _, c := range p.controllers {

@@ -42,6 +42,15 @@ type simulation struct {
 	oldUntil time.Time
 	mode     *mode
 
+	// skew is by how much the clock of the operator's machine is ahead, and jumped how often it was set.
+	skew   time.Duration
+	jumped int
+	// outageUntil is until when the API server does not answer, and broken how often that began.
+	outageUntil time.Time
+	broken      int
+	// hasty lets our process treat pools as settled at once.
+	hasty bool
+
 	// Set by a scenario.
 	script       []step
 	known        []string                      // kinds of which a new process sees no older state
@@ -100,7 +109,7 @@ func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *simul
 func (w *simulation) clone() *simulation {
 	clock := clocktesting.NewFakeClock(w.clock.Now())
 	c := newWorld(w.server.clone(clock), clock, w.scaling)
-	c.wanted, c.owners, c.own = w.wanted, maps.Clone(w.owners), w.own
+	c.wanted, c.owners, c.own, c.hasty = w.wanted, maps.Clone(w.owners), w.own, w.hasty
 	return c
 }
 
@@ -121,6 +130,11 @@ func (w *simulation) run() {
 // round lets everything act once.
 func (w *simulation) round() {
 	w.rounds++
+	w.disturb()
+	if w.isOut() {
+		w.clock.Step(round)
+		return
+	}
 	w.doLate()
 	w.server.actor = "user"
 	for len(w.script) > 0 && w.script[0].when(w) {

@@ -17,7 +17,8 @@ import (
 // allow for. On the local stack the operator uses its defaults.
 var timings = func() operator.Timings {
 	t := operator.ProductionTimings()
-	t.Settle, t.ReadyPoll = 4*time.Second, time.Second
+	// No spec stops the API server, so nothing recovers.
+	t.Settle, t.ReadyPoll, t.Recovery = 4*time.Second, time.Second, time.Second
 	return t
 }()
 
