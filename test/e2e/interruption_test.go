@@ -44,7 +44,7 @@ func TestInterruption(t *testing.T) {
 		g.Eventually(ctx, func() (bool, error) {
 			err := s.Workload.Get(ctx, client.ObjectKeyFromObject(claim), claim)
 			return apierrors.IsNotFound(err) || !claim.DeletionTimestamp.IsZero(), client.IgnoreNotFound(err)
-		}).WithTimeout(5*time.Second).WithPolling(poll).Should(BeTrue(), "the NodeClaim is deleted at once")
+		}).WithTimeout(notice/8).WithPolling(poll).Should(BeTrue(), "the NodeClaim is deleted at once")
 
 		replacement := expectReplaced(ctx, g, s, ends, stays)
 		g.Expect(replacement.Labels).To(HaveKeyWithValue(karpv1.CapacityTypeLabelKey, karpv1.CapacityTypeOnDemand))

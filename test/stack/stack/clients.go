@@ -5,6 +5,7 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,8 +19,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
 )
 
-// NewScheme returns a scheme with all kinds of the stack.
-func NewScheme() (*runtime.Scheme, error) {
+// NewScheme returns a scheme with all kinds of the stack. It adds them only once: a scheme has no lock, and the clients of
+// other stacks of the process read it.
+var NewScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	scheme := clientgoscheme.Scheme
 	err := errors.Join(
 		apiextensionsv1.AddToScheme(scheme),
@@ -28,7 +30,7 @@ func NewScheme() (*runtime.Scheme, error) {
 		controller.AddToScheme(scheme),
 	)
 	return scheme, err
-}
+})
 
 // connect creates the clients of both clusters.
 func (s *Stack) connect() error {
