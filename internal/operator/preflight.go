@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -156,7 +157,7 @@ func (a *access) checkKinds(client kubernetes.Interface) error {
 // limited returns a copy of a configuration for single requests.
 func limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Timeout = -1, preflightTimeout
+	config.QPS, config.Timeout, config.ContentType = -1, preflightTimeout, runtime.ContentTypeJSON
 	config.UserAgent = Name + "/" + core.Version
 	return config
 }

@@ -61,10 +61,18 @@ func serveProbes(ctx context.Context, address string) (stop func(), err error) {
 	if address == "0" {
 		return func() {}, nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	listener, err := listen(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for health probes: %w", err)
 	}
+	return serve(ctx, listener), nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+func serve(ctx context.Context, listener net.Listener) (stop func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -76,5 +84,5 @@ func serveProbes(ctx context.Context, address string) (stop func(), err error) {
 			log.FromContext(ctx).Error(err, "serving health probes")
 		}
 	}()
-	return func() { _ = server.Close() }, nil
+	return func() { _ = server.Close() }
 }
