@@ -68,8 +68,8 @@ func TestRights(t *testing.T) {
 		"Secrets with a label": {
 			values: Values{"settings": Values{"clusterNamespace": "clusters", "allowedSecrets": []string{"workers", "label:for-templates"}}},
 			want: map[string][]string{
-				"": union(own, core), namespace: election,
-				"clusters": {right("", "secrets", "", "list"), right("", "secrets", "", "watch")},
+				"": union(workload, cluster, metrics), namespace: election,
+				"clusters": union(management, rightsOf("", "secrets", "list", "watch")),
 			},
 			admin: admin,
 		},
