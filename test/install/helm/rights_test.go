@@ -17,11 +17,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
 // With rights to the kinds in use only, nodes come and go, a template is deleted with its copies, and no request is denied.
 func TestRightsToKindsInUse(t *testing.T) {
-	ctx, s := install.NewStack(t, false)
+	ctx, s := install.NewStack(t, stack.Joined)
 	g := NewWithT(t)
 	helm := &charts.Helm{Dir: t.TempDir(), Kubeconfig: s.Kubeconfig()}
 	values := local()
