@@ -5,6 +5,7 @@
 # $2. The same commit always gives the same bytes.
 #
 #   addon-components.yaml    the components that clusterctl installs
+#   addon-components-management.yaml  the same for an operator in the management cluster
 #   metadata.yaml            the contract that the version supports, for clusterctl
 #   karpenter-capi-crds.yaml this project's CRD alone, for a workload cluster that is not the management cluster
 #   karpenter-crds.yaml      Karpenter's CRDs
@@ -39,10 +40,11 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# kustomize requires relative paths of its bases.
-cat >"$work/kustomization.yaml" <<YAML
+for placement in "" -management; do
+	# kustomize requires relative paths of its bases.
+	cat >"$work/kustomization.yaml" <<YAML
 resources:
-  - $(realpath --relative-to="$work" config/clusterctl)
+  - $(realpath --relative-to="$work" "config/clusterctl$placement")
 patches:
   - target:
       kind: Deployment
@@ -51,7 +53,8 @@ patches:
         path: /spec/template/spec/containers/0/image
         value: $image
 YAML
-"$kubectl" kustomize "$work" >"$out/addon-components.yaml"
+	"$kubectl" kustomize "$work" >"$out/addon-components$placement.yaml"
+done
 "$kubectl" kustomize config/crd >"$out/karpenter-capi-crds.yaml"
 cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)"/pkg/apis/crds/*.yaml >"$out/karpenter-crds.yaml"
 cp metadata.yaml "$out"

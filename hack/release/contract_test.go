@@ -36,11 +36,17 @@ var variable = regexp.MustCompile(`\$\{(KARPENTER_[A-Z_]+):=([^}]+)\}`)
 // components returns the objects that clusterctl creates from addon-components.yaml if no variable is set.
 func components(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
+	return componentsOf(t, "addon-components.yaml")
+}
+
+// componentsOf returns the objects in a file.
+func componentsOf(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
 	out, err := build(t, version, image)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(out, "addon-components.yaml"))
+	content, err := os.ReadFile(filepath.Join(out, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,5 +203,51 @@ func TestCRDsBesides(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s has %v, want %v", file, got, want)
 		}
+	}
+}
+
+// For an operator in the management cluster, clusterctl creates neither kinds nor rights of the workload cluster.
+func TestManagementComponents(t *testing.T) {
+	var got []string
+	for _, object := range componentsOf(t, "addon-components-management.yaml") {
+		got = append(got, object.GetKind()+" "+object.GetName())
+		if label := object.GetLabels()[clusterv1.ProviderNameLabel]; label != provider {
+			t.Errorf("%s %s: label %s is %q", object.GetKind(), object.GetName(), clusterv1.ProviderNameLabel, label)
+		}
+		switch object.GetKind() {
+		case "RoleBinding":
+			ref, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+			if !slices.ContainsFunc(got, func(id string) bool { return strings.HasSuffix(id, "Role "+ref) }) {
+				t.Errorf("%s binds the role %s, which does not exist", object.GetName(), ref)
+			}
+		case "Deployment":
+			deployment := &appsv1.Deployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, deployment, true); err != nil {
+				t.Fatal(err)
+			}
+			pod := &deployment.Spec.Template.Spec
+			options, err := operator.ParseOptions(pod.Containers[0].Args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := pod.Containers[0].VolumeMounts[0].MountPath + "/kubeconfig"; options.WorkloadKubeconfig != want || options.Core.LeaderElectionName != "karpenter-capi" {
+				t.Errorf("the kubeconfig is %s, and the lease %s", options.WorkloadKubeconfig, options.Core.LeaderElectionName)
+			}
+			if secret := pod.Volumes[0].Secret; secret.SecretName != "cluster-kubeconfig" || secret.Items[0].Key != "value" {
+				t.Errorf("it mounts %v", secret)
+			}
+		}
+	}
+	want := []string{
+		"ClusterRole karpenter-capi-system-management-cluster-role", "ClusterRole karpenter-capi-system-management-role",
+		"ClusterRole karpenter-capi-system-metrics-reader-role", "ClusterRole karpenter-capi-system-metrics-role",
+		"ClusterRoleBinding karpenter-capi-system-management-cluster-rolebinding", "ClusterRoleBinding karpenter-capi-system-metrics-rolebinding",
+		"Deployment karpenter-capi-controller-manager", "Namespace karpenter-capi-system",
+		"Role karpenter-capi-leader-election-role",
+		"RoleBinding karpenter-capi-leader-election-rolebinding", "RoleBinding karpenter-capi-management-rolebinding",
+		"ServiceAccount karpenter-capi-manager",
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

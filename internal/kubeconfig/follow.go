@@ -17,7 +17,7 @@ import (
 // Interval is how often a file is read, at most. A kubelet needs longer to update it.
 const Interval = time.Second
 
-// Report is told about each change of a file: with nil if its new content is used, and with an error if it cannot be used, so
+// Report gets each change of a file: nil if its new content is used, and an error if it cannot be used, so
 // that the content before it stays in use.
 type Report func(error)
 

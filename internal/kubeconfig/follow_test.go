@@ -124,14 +124,14 @@ func TestFollow(t *testing.T) {
 	ask := func() { t.Helper(); get(t, client, config.Host+"/api/v1/pods?limit=1") }
 
 	ask()
-	file.set(one.kubeconfig("/k8s/clusters/a", "token: second, as: somebody"))
+	file.set(one.kubeconfig("/k8s/clusters/a", "token: second, as: jane"))
 	ask()
 	file.set("{{")
 	ask()
 	ask()
 	file.set("{}")
 	ask()
-	file.set(one.kubeconfig("/k8s/clusters/a", "token: second, as: somebody"))
+	file.set(one.kubeconfig("/k8s/clusters/a", "token: second, as: jane"))
 	ask()
 	if err := os.Remove(file.path()); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestFollow(t *testing.T) {
 	ask()
 
 	path := "/k8s/clusters/a/api/v1/pods?limit=1"
-	second := path + " Bearer second somebody"
+	second := path + " Bearer second jane"
 	want := []string{path + " Bearer first ", second, second, second, second, second, second}
 	if diff := cmp.Diff(want, one.asked); diff != "" {
 		t.Errorf("the first server (-want +got):\n%s", diff)

@@ -33,7 +33,7 @@ var kubeconfigInvalid = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(kubeconfigInvalid) }
 
-// reporter returns what is told about changes of the kubeconfig of a cluster.
+// reporter returns the Report for the kubeconfig of a cluster.
 type reporter func(cluster, path string) kubeconfig.Report
 
 // reportTo reports changes of kubeconfigs in the log and as a metric.

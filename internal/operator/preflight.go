@@ -38,7 +38,7 @@ type access struct {
 	rights          []right
 	// kinds are resources that must exist, by their group and version.
 	kinds map[string][]string
-	// crds says how to install them.
+	// crds describes the installation of kinds.
 	crds string
 }
 

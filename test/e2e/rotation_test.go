@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
+	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+)
+
+// rotationPods is how many Pods of handover.yaml wait for Nodes, each for its own.
+const rotationPods = 10
+
+// The kubeconfig of the workload cluster changes while launches are in flight, and the user before it loses its rights. The
+// operator goes on as the new user, without a restart. No launch is doubled or lost.
+func TestRotation(t *testing.T) {
+	ctx, s := newStack(t, stack.Options{Placement: stack.InManagement})
+	g := NewWithT(t)
+	run := &handover{s: s, w: newWitness(ctx, t, s), recorder: newRecorder(ctx, t, s)}
+	createAs(ctx, g, s, kinds.MachineDeployment, "handover.yaml", "providerID: {duration: 1s", "providerID: {duration: 15s")
+	scalePods(ctx, g, s, handoverApp, rotationPods)
+	g.Eventually(ctx, func(g Gomega) int { return run.launching(ctx, g) }).
+		WithTimeout(time.Minute).WithPolling(poll/10).Should(BeNumerically(">=", rotationPods), "launches in flight")
+	inFlight, before := run.launching(ctx, g), operatorProcess(ctx, g, s)
+
+	const renewed = "operator-renewed"
+	g.Expect(s.CreateOperatorAccount(ctx, renewed)).To(Succeed())
+	from, _ := s.OperatorAccount(renewed)
+	to, _ := s.OperatorAccount(stack.Operator)
+	content, err := os.ReadFile(from)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(to+".new", content, 0o600)).To(Succeed())
+	g.Expect(os.Rename(to+".new", to)).To(Succeed())
+	changed := time.Now()
+	log := audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}
+	var first time.Time
+	g.Eventually(ctx, func() (bool, error) {
+		entries, _, err := log.Since(0)
+		found, ok := lo.Find(entries, func(e audit.Entry) bool {
+			return e.By(operator.Name) && e.User.Username == "system:serviceaccount:"+stack.ClusterNamespace+":"+renewed
+		})
+		first = found.StageTimestamp
+		return ok, err
+	}).WithTimeout(30*time.Second).WithPolling(poll).Should(BeTrue(), "a request with the new credentials")
+	bindings := &rbacv1.ClusterRoleBindingList{}
+	g.Expect(s.Workload.List(ctx, bindings)).To(Succeed())
+	removed := 0
+	for i := range bindings.Items {
+		if subjects := bindings.Items[i].Subjects; len(subjects) == 1 && subjects[0].Kind == rbacv1.ServiceAccountKind && subjects[0].Name == stack.Operator {
+			g.Expect(s.Workload.Delete(ctx, &bindings.Items[i])).To(Succeed())
+			removed++
+		}
+	}
+	g.Expect(removed).NotTo(BeZero(), "roles of the old user")
+
+	run.expectSettled(ctx, g, rotationPods)
+	g.Expect(operatorProcess(ctx, g, s)).To(Equal(before), "the operator was not started again")
+	g.Expect(run.w.machinesEver()).To(Equal(run.recorder.Claims()), "each claim has one Machine")
+	t.Logf("rotation with %d launches in flight: the new credentials are used after %.1fs, restarts 0, claims %d, Machines %d, extra launches %d",
+		inFlight, first.Sub(changed).Seconds(), run.recorder.Claims(), run.w.machinesEver(), run.w.machinesEver()-run.recorder.Claims())
+	removeAll(ctx, g, s)
+	run.expectNoViolation(ctx, g)
+}
+
+// operatorProcess returns the id of the operator's process.
+func operatorProcess(ctx context.Context, g Gomega, s *stack.Stack) int {
+	for _, c := range s.Status(ctx) {
+		if c.Name == stack.Operator {
+			g.Expect(c.Ready).To(BeTrue(), c.State)
+			return c.PID
+		}
+	}
+	g.Expect(stack.Operator).To(BeEmpty(), "it has no process")
+	return 0
+}
