@@ -41,9 +41,17 @@ type Operator struct {
 // Installed returns the Deployment of the operator.
 func Installed(ctx context.Context, g gomega.Gomega, s *stack.Stack) *appsv1.Deployment {
 	deployments := &appsv1.DeploymentList{}
-	g.Expect(s.Workload.List(ctx, deployments, client.InNamespace(Namespace))).To(gomega.Succeed())
+	g.Expect(home(s).List(ctx, deployments, client.InNamespace(Namespace))).To(gomega.Succeed())
 	g.Expect(deployments.Items).To(gomega.HaveLen(1))
 	return &deployments.Items[0]
+}
+
+// home returns the client of the cluster in which the operator is installed.
+func home(s *stack.Stack) client.Client {
+	if s.Placement() == stack.InManagement {
+		return s.Management
+	}
+	return s.Workload
 }
 
 // Start runs a binary of the operator as the installed Deployment specifies, and waits until it is ready. If it still
@@ -65,7 +73,7 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 		variable := &container.Env[i]
 		value, err := valueOf(variable, container)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		if variable.Name == "CLUSTER_API_KUBECONFIG" {
+		if variable.Name == "CLUSTER_API_KUBECONFIG" || variable.Name == "WORKLOAD_KUBECONFIG" {
 			value = mounted(ctx, g, s, pod, value, dir)
 		}
 		environment = append(environment, variable.Name+"="+value)
@@ -118,8 +126,12 @@ func (o *Operator) Stop() {
 func identity(ctx context.Context, g gomega.Gomega, s *stack.Stack, name, dir string) string {
 	account, request := &corev1.ServiceAccount{}, &authenticationv1.TokenRequest{}
 	account.Namespace, account.Name = Namespace, name
-	g.Expect(s.Workload.SubResource("token").Create(ctx, account, request)).To(gomega.Succeed())
-	config, err := clientcmd.LoadFromFile(s.Kubeconfig())
+	g.Expect(home(s).SubResource("token").Create(ctx, account, request)).To(gomega.Succeed())
+	kubeconfig := s.Kubeconfig()
+	if s.Placement() == stack.InManagement {
+		kubeconfig = s.ManagementKubeconfig()
+	}
+	config, err := clientcmd.LoadFromFile(kubeconfig)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &api.AuthInfo{Token: request.Status.Token}
@@ -157,7 +169,7 @@ func mounted(ctx context.Context, g gomega.Gomega, s *stack.Stack, pod *corev1.P
 				continue
 			}
 			secret := &corev1.Secret{}
-			g.Expect(s.Workload.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: volume.Secret.SecretName}, secret)).To(gomega.Succeed())
+			g.Expect(home(s).Get(ctx, client.ObjectKey{Namespace: Namespace, Name: volume.Secret.SecretName}, secret)).To(gomega.Succeed())
 			for _, item := range volume.Secret.Items {
 				if item.Path == within {
 					g.Expect(secret.Data).To(gomega.HaveKey(item.Key))

@@ -17,6 +17,23 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
+// CheckDenied checks that no request of the operator was denied in either cluster. In the management placement it has another
+// user in each.
+func CheckDenied(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	for _, name := range []string{"audit.log", stack.ManagementPrefix + "audit.log"} {
+		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(operator.Name) })
+		g.Expect(asked).NotTo(gomega.BeEmpty(), name)
+		denied := lo.Filter(asked, func(e audit.Entry, _ int) bool {
+			return e.ResponseStatus.Code == http.StatusUnauthorized || e.ResponseStatus.Code == http.StatusForbidden
+		})
+		g.Expect(lo.Map(denied, func(e audit.Entry, _ int) string { return e.String() })).To(gomega.BeEmpty(), "%s: requests that were denied", name)
+	}
+}
+
 // CheckRequests checks that all requests of the operator came from its ServiceAccount, and that none was denied.
 func CheckRequests(t *testing.T, s *stack.Stack, account string) {
 	t.Helper()
