@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/events"
 	core "sigs.k8s.io/karpenter/pkg/operator"
@@ -85,8 +86,13 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}
 	if err := errors.Join(
 		mgr.Add(clusters.Management),
-		follow(mgr, clusters.Workload, toWorkload),
-		follow(mgr, clusters.Management, toManagement),
+		follow(mgr, clusters.Workload, toWorkload, func(ctx context.Context) error {
+			return clusters.Workload.GetAPIReader().List(ctx, &karpv1.NodePoolList{}, client.Limit(1))
+		}),
+		follow(mgr, clusters.Management, toManagement, func(ctx context.Context) error {
+			_, err := clusters.Live(ctx)
+			return err
+		}),
 		mgr.AddReadyzCheck("workload-cluster", filled(clusters.Workload)),
 		mgr.AddReadyzCheck("management-cluster", filled(clusters.Management)),
 	); err != nil {
@@ -105,26 +111,6 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 		NodeName:            options.NodeName,
 	}, nil
 }
-
-// follow tells a connection when the cache of its cluster is filled, and when this process leads.
-func follow(mgr manager.Manager, cluster cluster.Cluster, connection *connection.Connection) error {
-	connection.LeadsFrom(mgr.Elected())
-	return mgr.Add(whileStandby(func(ctx context.Context) error {
-		if cluster.GetCache().WaitForCacheSync(ctx) {
-			connection.Filled()
-		}
-		return nil
-	}))
-}
-
-// whileStandby is a runnable that also runs in a process that does not lead.
-type whileStandby func(context.Context) error
-
-// Start runs it.
-func (f whileStandby) Start(ctx context.Context) error { return f(ctx) }
-
-// NeedLeaderElection returns false.
-func (whileStandby) NeedLeaderElection() bool { return false }
 
 // withLogger makes the operator's logger that of its libraries, and adds it to a context.
 func withLogger(ctx context.Context) context.Context {
