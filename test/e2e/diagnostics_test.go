@@ -40,6 +40,7 @@ import (
 // An operator that has tokens, like a Pod, serves metrics and profiles only to those that the API server admits. Neither
 // these nor logs, events and conditions contain a token or a key, also after requests that failed.
 func TestDiagnostics(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{Placement: stack.InWorkload, WithoutOperator: true})
 	g := NewWithT(t)
 	ports, err := stack.FreePorts(1)

@@ -45,6 +45,7 @@ type member struct {
 // an object of the other Cluster or reads one by its name, that no list or watch has such objects, and that neither reads
 // a Secret.
 func TestFleet(t *testing.T) {
+	t.Parallel()
 	ctx, first := newStack(t, stack.Options{HasNeighbour: true})
 	_, second := newStack(t, stack.Options{NeighbourOf: first})
 	g := NewWithT(t)

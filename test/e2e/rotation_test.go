@@ -28,6 +28,7 @@ const rotationPods = 10
 // The kubeconfig of the workload cluster changes while launches are in flight, and the user before it loses its rights. The
 // operator goes on as the new user, without a restart. No launch is doubled or lost.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	ctx, s := newStack(t, stack.Options{Placement: stack.InManagement})
 	g := NewWithT(t)
 	createAs(ctx, g, s, kinds.MachineDeployment, "handover.yaml", "providerID: {duration: 1s", "providerID: {duration: 15s")
