@@ -53,7 +53,7 @@ func TestRotation(t *testing.T) {
 	g.Eventually(ctx, func() (bool, error) {
 		entries, _, err := log.Since(0)
 		found, ok := lo.Find(entries, func(e audit.Entry) bool {
-			return e.By(operator.Name) && e.User.Username == "system:serviceaccount:"+stack.ClusterNamespace+":"+renewed
+			return e.By(operator.Name) && e.For("system:serviceaccount:"+stack.ClusterNamespace+":"+renewed)
 		})
 		first = found.StageTimestamp
 		return ok, err
