@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 	rbacv1 "k8s.io/api/rbac/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -54,7 +55,7 @@ func TestRotation(t *testing.T) {
 	g.Eventually(ctx, func() (bool, error) {
 		entries, _, err := log.Since(0)
 		found, ok := lo.Find(entries, func(e audit.Entry) bool {
-			return e.By(operator.Name) && e.User.Username == "system:serviceaccount:"+stack.ClusterNamespace+":"+renewed
+			return e.By(operator.Name) && e.For("system:serviceaccount:"+stack.ClusterNamespace+":"+renewed)
 		})
 		first = found.StageTimestamp
 		return ok, err
@@ -73,8 +74,11 @@ func TestRotation(t *testing.T) {
 	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s, handoverApp) }).
 		WithTimeout(2*time.Minute).WithPolling(poll).Should(Equal(rotationPods), "Pods that run")
 	g.Expect(operatorProcess(ctx, g, s)).To(Equal(before), "the operator was not started again")
-	claims := created(g, log, "create nodeclaims")
-	machines := created(g, audit.Log{Path: filepath.Join(s.LogDir(), stack.ManagementPrefix+"audit.log")}, "create machines")
+	claims := succeeded(g, log, "create nodeclaims")
+	// Cluster API applies Machines, so their creation is a patch in the log.
+	existing := &clusterv1.MachineList{}
+	g.Expect(s.Management.List(ctx, existing)).To(Succeed())
+	machines := len(existing.Items) + succeeded(g, audit.Log{Path: filepath.Join(s.LogDir(), stack.ManagementPrefix+"audit.log")}, "delete machines")
 	t.Logf("rotation with %d launches in flight: the new credentials are used after %.1fs, restarts 0, claims %d, Machines %d, extra launches %d",
 		inFlight, first.Sub(changed).Seconds(), claims, machines, machines-rotationPods)
 	g.Expect([]int{claims, machines}).To(Equal([]int{rotationPods, rotationPods}), "claims and Machines that were ever created")
@@ -88,8 +92,8 @@ func launching(ctx context.Context, g Gomega, s *stack.Stack) int {
 	return lo.CountBy(claims.Items, func(claim karpv1.NodeClaim) bool { return claim.Status.NodeName == "" })
 }
 
-// created returns how many requests in a log, such as create machines, have created an object.
-func created(g Gomega, log audit.Log, what string) int {
+// succeeded returns how many requests in a log, such as delete machines, have succeeded.
+func succeeded(g Gomega, log audit.Log, what string) int {
 	entries, _, err := log.Since(0)
 	g.Expect(err).NotTo(HaveOccurred())
 	return lo.CountBy(entries, func(e audit.Entry) bool { return e.What() == what && e.Succeeded() })
