@@ -128,7 +128,9 @@ func (t *tenant) generated() client.MatchingLabels {
 
 func (t *tenant) resources(ctx context.Context) []*scalable.Resource {
 	GinkgoHelper()
-	resources, err := scalable.List(ctx, env.uncached(), t.generated())
+	clusters := *env.uncached()
+	clusters.Cluster = t.cluster
+	resources, err := scalable.List(ctx, &clusters, t.generated())
 	Expect(err).NotTo(HaveOccurred())
 	return resources
 }
