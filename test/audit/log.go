@@ -50,10 +50,10 @@ type Entry struct {
 }
 
 // Write reports whether the request was a write, whatever the response was. Leases do not count, because their holders
-// renew them all the time.
+// renew them all the time. Nor do reviews of tokens and rights, which are created but not stored.
 func (e *Entry) Write() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
-		e.ObjectRef.Resource != "leases"
+		e.ObjectRef.Resource != "leases" && !strings.HasSuffix(e.ObjectRef.Resource, "reviews")
 }
 
 // Event reports whether the request is about a Kubernetes Event.

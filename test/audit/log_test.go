@@ -21,6 +21,7 @@ const (
 	notFound   = `{"stage":"ResponseComplete","verb":"delete","userAgent":"karpenter-capi/v1","objectRef":{"resource":"machines","name":"m"},"responseStatus":{"code":404}}` + "\n"
 	watchBegan = `{"stage":"ResponseStarted","verb":"watch","userAgent":"karpenter-capi/v1","objectRef":{"resource":"nodes"}}` + "\n"
 	denied     = `{"stage":"ResponseComplete","verb":"get","user":{"username":"admin"},"impersonatedUser":{"username":"operator"},"objectRef":{"resource":"secrets","name":"s"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n"
+	review     = `{"stage":"ResponseComplete","verb":"create","userAgent":"karpenter-capi/v1","objectRef":{"resource":"selfsubjectaccessreviews"},"responseStatus":{"code":201}}` + "\n"
 	halfALine  = `{"stage":"ResponseComplete","verb":"patch","userAg`
 )
 
@@ -29,9 +30,9 @@ func TestWritesBy(t *testing.T) {
 		log  string
 		want []string
 	}{
-		"reads, leases and writes of other clients do not count": {log: list + lease + foreign + watchBegan},
-		"all other writes do, whatever the response":             {log: status + status + event + conflict, want: []string{"2 × patch nodeclaims/status", "1 × create events", "1 × patch machines"}},
-		"a line that a kill cut off":                             {log: halfALine + "\n" + status, want: []string{"1 × patch nodeclaims/status"}},
+		"reads, leases, reviews and writes of other clients do not count": {log: list + lease + review + foreign + watchBegan},
+		"all other writes do, whatever the response":                      {log: status + status + event + conflict, want: []string{"2 × patch nodeclaims/status", "1 × create events", "1 × patch machines"}},
+		"a line that a kill cut off":                                      {log: halfALine + "\n" + status, want: []string{"1 × patch nodeclaims/status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Count(WritesBy("karpenter-capi", parse([]byte(tc.log), "ResponseComplete")))); diff != "" {

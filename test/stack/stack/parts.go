@@ -211,7 +211,7 @@ func (b *builder) startOperator(ctx context.Context) error {
 	command = append(command,
 		"--cluster-name="+b.opts.clusterName(),
 		"--cluster-namespace="+ClusterNamespace,
-		"--allowed-secrets="+BootstrapSecretName,
+		"--allowed-secrets="+b.opts.named(BootstrapSecretName),
 		"--bind-address="+localhost,
 		fmt.Sprintf("--health-probe-port=%d", ports[0]),
 		fmt.Sprintf("--metrics-port=%d", ports[1]),
