@@ -124,6 +124,12 @@ func (r Right) covers(entry *audit.Entry) bool {
 	return verb && r.Group == ref.APIGroup && (r.Resource == resource || r.Resource == "*") && (r.Name == "" || r.Name == ref.Name)
 }
 
+// same returns what requests have in common that need the same right in the same namespace.
+func same(entry *audit.Entry) string {
+	ref := &entry.ObjectRef
+	return strings.Join([]string{entry.What(), ref.APIGroup, ref.Namespace, ref.Name}, " ")
+}
+
 // Usage collects which rights were used, and the requests that were denied.
 type Usage struct {
 	// Used are the rights that a request needed.
@@ -132,7 +138,8 @@ type Usage struct {
 	Denied []audit.Entry
 }
 
-// Add adds the requests for a user in a cluster in which it has some of the roles.
+// Add adds the requests for a user in a cluster in which it has some of the roles. After a restart, an API server
+// denies requests until it has read its roles, so a request that was also allowed is not counted as denied.
 func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles []string, entries []audit.Entry) {
 	if u.Used == nil {
 		u.Used = map[Right]bool{}
@@ -140,6 +147,12 @@ func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles [
 	var open []Right
 	for _, role := range roles {
 		open = append(open, Of(role, granted[role])...)
+	}
+	allowed := map[string]bool{}
+	for i := range entries {
+		if entry := &entries[i]; entry.For(user) && !entry.Denied() {
+			allowed[same(entry)] = true
+		}
 	}
 	seen := map[string]bool{}
 	for i := range entries {
@@ -149,7 +162,7 @@ func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles [
 		}
 		if entry.Denied() {
 			// A watch has one more entry, in which it begins.
-			if entry.Stage != "ResponseStarted" {
+			if entry.Stage != "ResponseStarted" && !allowed[same(entry)] {
 				u.Denied = append(u.Denied, *entry)
 			}
 			continue

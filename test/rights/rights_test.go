@@ -61,6 +61,19 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// An API server that has just started denies what it allows before and after.
+func TestDeniedAfterRestart(t *testing.T) {
+	allowed, denied := request("watch", "g", "things", "", ""), request("watch", "g", "things", "", "")
+	denied.Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
+	elsewhere := denied
+	elsewhere.ObjectRef.Namespace = "other"
+	usage := &Usage{}
+	usage.Add("operator", nil, nil, []audit.Entry{denied, allowed, denied, elsewhere})
+	if len(usage.Denied) != 1 || usage.Denied[0].ObjectRef.Namespace != "other" {
+		t.Errorf("denied: %v, want only the request in the other namespace", usage.Denied)
+	}
+}
+
 func TestCompare(t *testing.T) {
 	granted := only(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get"}})
 	explanation := func(resource, reason string) []Explanation {
