@@ -176,10 +176,10 @@ func TestBase(t *testing.T) {
 		"of no Cluster":              {},
 		"of the Cluster":             {labels: map[string]string{clusterv1.ClusterNameLabel: "served"}, owners: []string{"other"}},
 		"of another, by its label":   {labels: map[string]string{clusterv1.ClusterNameLabel: "other"}, reason: v1alpha1.ReasonBaseTemplateNotAllowed},
-		"of another, by its owner":   {owners: []string{"other"}, reason: v1alpha1.ReasonBaseTemplateNotAllowed},
+		"shared with another":        {owners: []string{"other"}},
 		"of both, by their owners":   {owners: []string{"other", "served"}},
-		"of another, but used by it": {owners: []string{"other"}, resources: []Resource{deployment("served", nil)}},
-		"of another, but listed":     {owners: []string{"other"}, rules: "KubeadmConfigTemplate/workers"},
+		"of another, but used by it": {labels: map[string]string{clusterv1.ClusterNameLabel: "other"}, resources: []Resource{deployment("served", nil)}},
+		"of another, but listed":     {labels: map[string]string{clusterv1.ClusterNameLabel: "other"}, rules: "KubeadmConfigTemplate/workers"},
 		"not listed":                 {resources: []Resource{deployment("served", nil)}, rules: "AWSMachineTemplate/*", reason: v1alpha1.ReasonBaseTemplateNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {

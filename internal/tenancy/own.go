@@ -92,27 +92,15 @@ func (o Own) AddTemplate(object *unstructured.Unstructured, cluster types.Namesp
 	}
 }
 
-// otherCluster returns the name of another Cluster that a base template belongs to; empty if it belongs to
-// the Cluster or to none.
+// otherCluster returns the name of another Cluster that a base template belongs to, by its label; empty if it
+// belongs to the Cluster or to none. Owner references do not count: Cluster API makes each Cluster whose resources
+// refer to a template an owner of it, and several Clusters can share one.
 func (o Own) otherCluster(object *unstructured.Unstructured, cluster types.NamespacedName) string {
-	if o.Templates.Has(TemplateOf(object)) {
+	name := object.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == cluster.Name || o.Templates.Has(TemplateOf(object)) {
 		return ""
 	}
-	if name := object.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
-		return lo.Ternary(name == cluster.Name, "", name)
-	}
-	var other string
-	for _, owner := range object.GetOwnerReferences() {
-		group, _ := schema.ParseGroupVersion(owner.APIVersion)
-		if owner.Kind != clusterv1.ClusterKind || group.Group != clusterv1.GroupVersion.Group {
-			continue
-		}
-		if owner.Name == cluster.Name {
-			return ""
-		}
-		other = owner.Name
-	}
-	return other
+	return name
 }
 
 // specOf returns the spec of an object; nil if it has none.
