@@ -152,11 +152,12 @@ func TestPatched(t *testing.T) {
 			base: `{template: {}}`, patched: `{template: {metadata: {annotations: {pre-terminate.delete.hook.machine.cluster.x-k8s.io/a: ""}}}}`,
 			reason: v1alpha1.ReasonFieldNotAllowed,
 		},
-		"an existing instance": {base: `{template: {}}`, patched: `{template: {spec: {providerID: "aws:///a/i-1"}}}`, reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.providerID"}},
-		"another instance":     {base: `{template: {spec: {instanceID: i-1}}}`, patched: `{template: {spec: {instanceID: i-2}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"another Cluster":      {base: `{template: {}}`, patched: `{template: {spec: {clusterName: other}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"another namespace":    {base: `{template: {}}`, patched: `{template: {spec: {pool: {name: a, namespace: other}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"an owner":             {base: `{template: {}}`, patched: `{template: {spec: {vm: {metadata: {ownerReferences: [{kind: Cluster}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"settings of that name": {base: `{template: {}}`, patched: `{template: {spec: {delays: {providerID: {duration: 1s}}}}}`},
+		"an existing instance":  {base: `{template: {}}`, patched: `{template: {spec: {providerID: "aws:///a/i-1"}}}`, reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.providerID"}},
+		"another instance":      {base: `{template: {spec: {instanceID: i-1}}}`, patched: `{template: {spec: {instanceID: i-2}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another Cluster":       {base: `{template: {}}`, patched: `{template: {spec: {clusterName: other}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another namespace":     {base: `{template: {}}`, patched: `{template: {spec: {pool: {name: a, namespace: other}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"an owner":              {base: `{template: {}}`, patched: `{template: {spec: {vm: {metadata: {ownerReferences: [{kind: Cluster}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, patched := kubeadm(t, tc.base, cluster), kubeadm(t, tc.patched, nil)

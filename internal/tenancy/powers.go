@@ -94,7 +94,9 @@ func search(at string, value any, cluster types.NamespacedName, found map[string
 func reservedValue(key string, value any, cluster types.NamespacedName) bool {
 	switch lower := strings.ToLower(key); {
 	case slices.Contains(reservedFields, lower):
-		return true
+		// These are names or lists of names. An object with such a name is something else, such as settings.
+		_, isObject := value.(map[string]any)
+		return !isObject
 	case lower == "clustername":
 		return value != cluster.Name
 	case strings.HasSuffix(lower, "namespace"):
