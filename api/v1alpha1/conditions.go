@@ -157,8 +157,9 @@ const (
 	// ReasonSecretNotAllowed: the template, a patch or a base template names a Secret of
 	// the management cluster that templates may not refer to.
 	ReasonSecretNotAllowed = "SecretNotAllowed"
-	// ReasonBaseTemplateNotAllowed: the template refers to a base template of another
-	// Cluster, or to one that the operator's --allowed-base-templates does not contain.
+	// ReasonBaseTemplateNotAllowed: the template refers to a base template that the
+	// operator's --allowed-base-templates does not contain, or to what was created for a
+	// Machine.
 	ReasonBaseTemplateNotAllowed = "BaseTemplateNotAllowed"
 	// ReasonFieldNotAllowed: the template sets a label or annotation, or a patch sets a
 	// field, by which Cluster API, Karpenter or the operator decide.

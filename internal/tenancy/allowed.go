@@ -47,19 +47,23 @@ func notAllowed(reason, format string, args ...any) error {
 // maxNamed is how many allowed Secrets a message names.
 const maxNamed = 5
 
-// Base returns an error if templates may not refer to a base template.
+// Base returns an error if templates may not refer to a base template. The caches have none of other Clusters, so the
+// check for these is a second one.
 func (a Allowed) Base(object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind().GroupKind()
+	if other := a.Own.otherCluster(object, a.Cluster); other != "" {
+		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s belongs to Cluster %s, and the operator serves Cluster %s: name a base template of that Cluster",
+			kind.Kind, object.GetName(), other, a.Cluster)
+	}
+	if ofMachine(object) {
+		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s was created for a Machine and is no base template: name a base template", kind.Kind, object.GetName())
+	}
 	if len(a.Rules.BaseTemplates) > 0 {
 		if a.Rules.baseNamed(kind, object.GetName()) {
 			return nil
 		}
 		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s is not among the base templates that templates may refer to (%s): name one of these, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
 			kind.Kind, object.GetName(), a.Rules.basesText())
-	}
-	if other := a.Own.otherCluster(object, a.Cluster); other != "" {
-		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s belongs to Cluster %s, and the operator serves Cluster %s: name a base template of that Cluster, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
-			kind.Kind, object.GetName(), other, a.Cluster)
 	}
 	return nil
 }

@@ -35,6 +35,15 @@ func kubeadm(t *testing.T, text string, labels map[string]string, owners ...stri
 	return object
 }
 
+// controlledBy adds a controller of a kind, unless it is empty.
+func controlledBy(object *unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	if kind != "" {
+		object.SetOwnerReferences(append(object.GetOwnerReferences(),
+			metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: "controller", Controller: new(true)}))
+	}
+	return object
+}
+
 // deployment returns a MachineDeployment of a Cluster that refers to KubeadmConfigTemplate workers.
 func deployment(cluster string, change func(*clusterv1.MachineDeployment)) Resource {
 	d := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: "d"}}
@@ -80,16 +89,20 @@ func check(t *testing.T, err error, reason string, texts ...string) {
 func TestSecretOfABase(t *testing.T) {
 	cluster := func(name string) map[string]string { return map[string]string{clusterv1.ClusterNameLabel: name} }
 	for name, tc := range map[string]struct {
-		labels    map[string]string
-		owners    []string
-		rules     string
-		resources []Resource
-		allowed   bool
+		labels     map[string]string
+		owners     []string
+		controller string
+		rules      string
+		resources  []Resource
+		allowed    bool
 	}{
 		"nobody uses it":                                          {},
 		"it has the label of the Cluster":                         {labels: cluster("served"), allowed: true},
 		"it has the label of another Cluster":                     {labels: cluster("other")},
 		"the operator generated it":                               {labels: map[string]string{clusterv1.ClusterNameLabel: "served", v1alpha1.TemplateLabel: "general"}},
+		"it is of the control plane":                              {labels: map[string]string{clusterv1.ClusterNameLabel: "served", clusterv1.MachineControlPlaneLabel: ""}},
+		"it is the infrastructure of the Cluster":                 {labels: cluster("served"), controller: "Cluster"},
+		"it was created for a Machine":                            {labels: cluster("served"), controller: "Machine"},
 		"only an owner, which Cluster API sets":                   {owners: []string{"served"}},
 		"a MachineDeployment of the Cluster":                      {resources: []Resource{deployment("served", nil)}, allowed: true},
 		"also with the label of another Cluster, which shares it": {labels: cluster("other"), resources: []Resource{deployment("served", nil)}, allowed: true},
@@ -109,7 +122,7 @@ func TestSecretOfABase(t *testing.T) {
 		"the rules": {rules: "join", allowed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := kubeadm(t, withSecret, tc.labels, tc.owners...)
+			base := controlledBy(kubeadm(t, withSecret, tc.labels, tc.owners...), tc.controller)
 			err := allowedBy(t, tc.rules, "", base, tc.resources...).Generated(base, base)
 			if tc.allowed {
 				check(t, err, "")
@@ -152,12 +165,28 @@ func TestPatched(t *testing.T) {
 			base: `{template: {}}`, patched: `{template: {metadata: {annotations: {pre-terminate.delete.hook.machine.cluster.x-k8s.io/a: ""}}}}`,
 			reason: v1alpha1.ReasonFieldNotAllowed,
 		},
-		"settings of that name": {base: `{template: {}}`, patched: `{template: {spec: {delays: {providerID: {duration: 1s}}}}}`},
-		"an existing instance":  {base: `{template: {}}`, patched: `{template: {spec: {providerID: "aws:///a/i-1"}}}`, reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.providerID"}},
-		"another instance":      {base: `{template: {spec: {instanceID: i-1}}}`, patched: `{template: {spec: {instanceID: i-2}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"another Cluster":       {base: `{template: {}}`, patched: `{template: {spec: {clusterName: other}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"another namespace":     {base: `{template: {}}`, patched: `{template: {spec: {pool: {name: a, namespace: other}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"an owner":              {base: `{template: {}}`, patched: `{template: {spec: {vm: {metadata: {ownerReferences: [{kind: Cluster}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"settings of that name":  {base: `{template: {}}`, patched: `{template: {spec: {delays: {providerID: {duration: 1s}}}}}`},
+		"an existing instance":   {base: `{template: {}}`, patched: `{template: {spec: {providerID: "aws:///a/i-1"}}}`, reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.providerID"}},
+		"another instance":       {base: `{template: {spec: {instanceID: i-1}}}`, patched: `{template: {spec: {instanceID: i-2}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another Cluster":        {base: `{template: {}}`, patched: `{template: {spec: {clusterName: other}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another namespace":      {base: `{template: {}}`, patched: `{template: {spec: {pool: {name: a, namespace: other}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"hardware of Tinkerbell": {base: `{template: {}}`, patched: `{template: {spec: {hardwareName: rack-1}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a machine of Proxmox":   {base: `{template: {}}`, patched: `{template: {spec: {virtualMachineID: 100}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a host of Metal3": {
+			base: `{template: {}}`, patched: `{template: {metadata: {annotations: {metal3.io/BareMetalHost: fleet/other}}}}`,
+			reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.metadata.annotations[metal3.io/BareMetalHost]"},
+		},
+		"a control plane of Talos": {base: `{template: {spec: {generateType: worker}}}`, patched: `{template: {spec: {generateType: controlplane}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a server of vSphere": {
+			base: `{template: {spec: {server: vcenter, datacenter: a}}}`, patched: `{template: {spec: {server: evil.example.com, thumbprint: AA, datacenter: b}}}`,
+			reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.server, spec.template.spec.thumbprint"},
+		},
+		"the server of the base":    {base: `{template: {spec: {server: vcenter, datacenter: a}}}`, patched: `{template: {spec: {server: vcenter, datacenter: b}}}`},
+		"a folder of Docker":        {base: `{template: {}}`, patched: `{template: {spec: {extraMounts: [{hostPath: /var/run/docker.sock}]}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a volume of a Pod":         {base: `{template: {}}`, patched: `{template: {spec: {podTemplate: {spec: {volumes: [{hostPath: {path: /}}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a privileged container":    {base: `{template: {}}`, patched: `{template: {spec: {podTemplate: {spec: {containers: [{securityContext: {privileged: true}}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"an unprivileged container": {base: `{template: {}}`, patched: `{template: {spec: {podTemplate: {spec: {hostPID: false, containers: [{securityContext: {privileged: false}}]}}}}}`},
+		"an owner":                  {base: `{template: {}}`, patched: `{template: {spec: {vm: {metadata: {ownerReferences: [{kind: Cluster}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, patched := kubeadm(t, tc.base, cluster), kubeadm(t, tc.patched, nil)
@@ -168,11 +197,12 @@ func TestPatched(t *testing.T) {
 
 func TestBase(t *testing.T) {
 	for name, tc := range map[string]struct {
-		labels    map[string]string
-		owners    []string
-		rules     string
-		resources []Resource
-		reason    string
+		labels     map[string]string
+		owners     []string
+		controller string
+		rules      string
+		resources  []Resource
+		reason     string
 	}{
 		"of no Cluster":              {},
 		"of the Cluster":             {labels: map[string]string{clusterv1.ClusterNameLabel: "served"}, owners: []string{"other"}},
@@ -180,13 +210,17 @@ func TestBase(t *testing.T) {
 		"shared with another":        {owners: []string{"other"}},
 		"of both, by their owners":   {owners: []string{"other", "served"}},
 		"of another, but used by it": {labels: map[string]string{clusterv1.ClusterNameLabel: "other"}, resources: []Resource{deployment("served", nil)}},
-		"of another, but listed":     {labels: map[string]string{clusterv1.ClusterNameLabel: "other"}, rules: "KubeadmConfigTemplate/workers"},
+		"of another, but listed":     {labels: map[string]string{clusterv1.ClusterNameLabel: "other"}, rules: "KubeadmConfigTemplate/workers", reason: v1alpha1.ReasonBaseTemplateNotAllowed},
+		"of the control plane":       {labels: map[string]string{clusterv1.ClusterNameLabel: "served", clusterv1.MachineControlPlaneLabel: ""}, reason: v1alpha1.ReasonBaseTemplateNotAllowed},
+		"of a Machine":               {controller: "Machine", reason: v1alpha1.ReasonBaseTemplateNotAllowed},
+		"of a MachinePool":           {controller: "MachinePool"},
+		"listed":                     {rules: "KubeadmConfigTemplate/workers"},
 		"not listed":                 {resources: []Resource{deployment("served", nil)}, rules: "AWSMachineTemplate/*", reason: v1alpha1.ReasonBaseTemplateNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := kubeadm(t, `{template: {}}`, tc.labels, tc.owners...)
+			base := controlledBy(kubeadm(t, `{template: {}}`, tc.labels, tc.owners...), tc.controller)
 			check(t, allowedBy(t, "", tc.rules, base, tc.resources...).Base(base), tc.reason,
-				lo.Ternary(tc.reason == "", nil, []string{"KubeadmConfigTemplate workers", "add KubeadmConfigTemplate/workers to the operator's --allowed-base-templates"})...)
+				lo.Ternary(tc.reason == "", nil, []string{"KubeadmConfigTemplate workers", "base template"})...)
 		})
 	}
 }
@@ -228,9 +262,12 @@ func TestMetadata(t *testing.T) {
 		"the link to a NodeClaim":             {template: labels(v1alpha1.NodeClaimUIDLabel), refused: true},
 		"the labels of Karpenter":             {template: labels("karpenter.sh/nodepool"), refused: true},
 
+		"a label of Metal3": {template: labels("metal3.io/uuid"), refused: true},
+
 		"an annotation of the user":      {template: annotations("note")},
 		"an annotation of Karpenter":     {template: annotations("karpenter.sh/do-not-disrupt")},
 		"no drain":                       {template: annotations(clusterv1.ExcludeNodeDrainingAnnotation)},
+		"a host of Metal3":               {template: annotations("metal3.io/BareMetalHost"), refused: true},
 		"a pause":                        {template: annotations(clusterv1.PausedAnnotation), refused: true},
 		"another manager":                {template: annotations(clusterv1.ManagedByAnnotation), refused: true},
 		"no remediation":                 {template: annotations(clusterv1.MachineSkipRemediationAnnotation), refused: true},

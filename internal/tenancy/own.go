@@ -74,12 +74,23 @@ func (o Own) AddResource(resource Resource) {
 // IsOwn reports whether a base template belongs to the Cluster: a MachineDeployment or MachinePool of the
 // Cluster refers to it, or it has the label with the Cluster's name. Owner references show nothing, because
 // Cluster API makes a Cluster the owner of a base template that a generated MachineDeployment refers to.
+//
+// What has a controller is no base template but was created for a Machine, such as a KubeadmConfig of the
+// control plane. A template can name its kind, and Cluster API has labelled it.
 func (o Own) IsOwn(object *unstructured.Unstructured, cluster types.NamespacedName) bool {
 	if o.Templates.Has(TemplateOf(object)) {
 		return true
 	}
 	_, generated := object.GetLabels()[v1alpha1.TemplateLabel]
-	return !generated && object.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name
+	return !generated && !ofMachine(object) && object.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && metav1.GetControllerOf(object) == nil
+}
+
+// ofMachine reports whether an object was created for one Machine. Cluster API labels those of control planes at once,
+// and makes the Machine the controller later.
+func ofMachine(object *unstructured.Unstructured) bool {
+	_, ofControlPlane := object.GetLabels()[clusterv1.MachineControlPlaneLabel]
+	controller := metav1.GetControllerOf(object)
+	return ofControlPlane || controller != nil && controller.Kind == "Machine"
 }
 
 // AddTemplate adds the Secrets that a base template names, if it belongs to the Cluster.

@@ -23,6 +23,10 @@ import (
 // make it part of a topology or of another owner.
 const clusterAPIDomain = "cluster.x-k8s.io"
 
+// metal3Domain is the domain of metal3.io/BareMetalHost. Cluster API copies the annotations of Machines to those of
+// providers, and with this one, a Metal3Machine takes the host that it names, also one in use.
+const metal3Domain = "metal3.io"
+
 var (
 	// settableLabels are the domains of Cluster API's labels that templates can set. They are those that it
 	// copies to Nodes.
@@ -33,7 +37,7 @@ var (
 	settableOnResources = []string{clusterv1.MachineSetSkipPreflightChecksAnnotation}
 	// reservedDomains are those of the labels of Machines and the annotations of MachineDeployments that
 	// controllers own.
-	reservedDomains = []string{clusterAPIDomain, "clusters.x-k8s.io", "karpenter.sh"}
+	reservedDomains = []string{clusterAPIDomain, "clusters.x-k8s.io", "karpenter.sh", metal3Domain}
 )
 
 // isIn reports whether the domain of a key is one of the given domains, or below one.
@@ -49,7 +53,7 @@ func reservedLabel(key string) bool {
 
 // reservedAnnotation reports whether a template may not set an annotation on Machines.
 func reservedAnnotation(key string) bool {
-	return isIn(key, clusterAPIDomain) && !slices.Contains(settableAnnotations, key)
+	return isIn(key, clusterAPIDomain, metal3Domain) && !slices.Contains(settableAnnotations, key)
 }
 
 // reservedOnResource reports whether a template may not set an annotation on a MachineDeployment or
@@ -58,9 +62,21 @@ func reservedOnResource(key string) bool {
 	return isIn(key, reservedDomains...) && !slices.Contains(settableOnResources, key)
 }
 
-// reservedFields are fields of templates that identify an existing instance or another owner. With them, a
-// generated Machine could take over an instance, and delete it, or be created elsewhere. They are in lower case.
-var reservedFields = []string{"providerid", "provideridlist", "instanceid", "instanceuuid", "ownerreferences", "finalizers"}
+// Fields of templates that only base templates can set, in lower case.
+var (
+	// reservedFields are names or lists of names. Objects with such a name are something else, such as settings.
+	reservedFields = slices.Concat(existing, powers)
+	// existing identify an existing instance or another owner. With them, a generated Machine could take over an
+	// instance, and delete it, or be created elsewhere. The last ones are those of Tinkerbell, Proxmox and MAAS.
+	existing = []string{"providerid", "provideridlist", "instanceid", "instanceuuid", "ownerreferences", "finalizers", "hardwarename", "virtualmachineid", "systemid"}
+	// powers are more than those of a worker. generateType of Talos makes one a control plane, with the private keys of
+	// the Cluster in its bootstrap data. The provider of vSphere sends the credentials of the Cluster to server, if
+	// its certificate has the thumbprint.
+	powers = []string{"generatetype", "server", "thumbprint"}
+	// host are fields of Pods and containers that some providers create in the management cluster, such as Docker's and
+	// k0smotron's. With them, these could do what their host can.
+	host = []string{"hostpath", "hostnetwork", "hostpid", "hostipc", "privileged"}
+)
 
 // reservedIn returns the reserved fields, labels and annotations in the spec of an object, by where they are
 // and what they have. Indexes of lists are left out, because patches move items.
@@ -94,9 +110,10 @@ func search(at string, value any, cluster types.NamespacedName, found map[string
 func reservedValue(key string, value any, cluster types.NamespacedName) bool {
 	switch lower := strings.ToLower(key); {
 	case slices.Contains(reservedFields, lower):
-		// These are names or lists of names. An object with such a name is something else, such as settings.
 		_, isObject := value.(map[string]any)
 		return !isObject
+	case slices.Contains(host, lower):
+		return value != false
 	case lower == "clustername":
 		return value != cluster.Name
 	case strings.HasSuffix(lower, "namespace"):

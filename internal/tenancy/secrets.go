@@ -29,6 +29,8 @@ var (
 	// namingObjects are keys of objects that refer to Secrets, such as those of Metal3 machines. Other
 	// providers have strings or numbers at these keys.
 	namingObjects = []string{"userData", "metaData", "networkData"}
+	// podAccount is another key for the serviceAccountName of a Pod. Templates of GCP and KubeVirt have objects there.
+	podAccount = "serviceAccount"
 	// notNaming are keys that contain a part of naming and name no Secret, in templates of AWS and k0smotron.
 	notNaming = []string{"secureSecretsBackend", "secretPrefix", "secretMetadata"}
 	// beside are the keys next to the name in a reference to a Secret.
@@ -84,8 +86,15 @@ func (f *finder) value(at, namespace string, value any, named bool) {
 
 // names reports whether the field with a key names a Secret, or contains a field that does.
 func names(key string, value any) bool {
-	if _, isObject := value.(map[string]any); isObject && slices.Contains(namingObjects, key) {
-		return true
+	switch value.(type) {
+	case map[string]any:
+		if slices.Contains(namingObjects, key) {
+			return true
+		}
+	case string:
+		if key == podAccount {
+			return true
+		}
 	}
 	lower := strings.ToLower(key)
 	return slices.ContainsFunc(naming, func(part string) bool { return strings.Contains(lower, part) })

@@ -65,6 +65,13 @@ func TestSecrets(t *testing.T) {
 				{"spec.template.spec.virtualMachineTemplate.spec.template.spec.volumes[2].cloudInitNoCloud.secretRef.name", "init"},
 			},
 		},
+		"Pods of k0smotron": {
+			`{template: {spec: {podTemplate: {spec: {serviceAccount: admin, containers: [{name: a, envFrom: [{secretRef: {name: env}}]}]}}}}}`,
+			[]Reference{
+				{"spec.template.spec.podTemplate.spec.containers[0].envFrom[0].secretRef.name", "env"},
+				{"spec.template.spec.podTemplate.spec.serviceAccount", "admin"},
+			},
+		},
 		"any reference to a Secret": {
 			`{template: {spec: {bootstrapRef: {apiVersion: v1, kind: Secret, name: data}, other: {kind: ConfigMap, name: c}}}}`,
 			[]Reference{{"spec.template.spec.bootstrapRef.name", "data"}},

@@ -3,7 +3,11 @@
 package enqueue
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -11,8 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -69,5 +78,110 @@ func TestTemplatesOfPattern(t *testing.T) {
 	}}}
 	if diff := cmp.Diff([]string{"by-entry", "by-name"}, templates.OfPattern(t.Context(), deployment)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Events of scalable resources, catalogs and claims concern the templates that depend on them.
+func TestTemplatesOfOthers(t *testing.T) {
+	template := func(name string, change func(*v1alpha1.KarpenterMachineTemplateSpec)) *v1alpha1.KarpenterMachineTemplate {
+		template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		change(&template.Spec)
+		return template
+	}
+	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
+		template("discovers", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+		}),
+		template("discovers-other", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Discovery = &v1alpha1.Discovery{} }),
+		template("refers", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.CatalogRefs = []v1alpha1.CatalogReference{{Name: "aws"}}
+		}),
+		template("plain", func(*v1alpha1.KarpenterMachineTemplateSpec) {})).Build()
+	templates := NewTemplates(&operator.Clusters{Workload: fixture.Cluster{Client: workload}})
+	deployment := func(name string, annotations map[string]string) client.Object {
+		object := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Annotations: annotations}}
+		if name != "" {
+			object.Labels = map[string]string{v1alpha1.TemplateLabel: name}
+		}
+		return object
+	}
+	claim := func(group string) client.Object {
+		return &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: group, Kind: v1alpha1.Kind, Name: "plain"}}}
+	}
+	for name, tc := range map[string]struct {
+		of     func(context.Context, client.Object) []string
+		object client.Object
+		want   []string
+	}{
+		"a generated resource":              {of: templates.OfResource, object: deployment("plain", nil), want: []string{"plain"}},
+		"of a template that does not exist": {of: templates.OfResource, object: deployment("gone", nil), want: []string{"gone"}},
+		"an adopted resource":               {of: templates.OfResource, object: deployment("plain", map[string]string{v1alpha1.AdoptedAnnotation: "true"}), want: []string{"discovers", "plain"}},
+		"a resource that was not generated": {of: templates.OfResource, object: deployment("", nil), want: []string{"discovers"}},
+		"a catalog":                         {of: templates.OfCatalog, object: &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "aws"}}, want: []string{"refers"}},
+		"a catalog that nothing refers to":  {of: templates.OfCatalog, object: &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "gcp"}}},
+		"a claim":                           {of: templates.OfClaim, object: claim(v1alpha1.Group), want: []string{"plain"}},
+		"a claim of another provider":       {of: templates.OfClaim, object: claim("karpenter.k8s.aws")},
+		"a claim without a class":           {of: templates.OfClaim, object: &karpv1.NodeClaim{}},
+		"an object that is not a claim":     {of: templates.OfClaim, object: deployment("plain", nil)},
+		"an object that is no pattern":      {of: templates.OfPattern, object: claim(v1alpha1.Group)},
+		"anything, for all templates":       {of: templates.All, want: []string{"discovers", "discovers-other", "plain", "refers"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.of(t.Context(), tc.object), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Frequent events are collected, and an update that takes a label away also concerns the template that had it.
+func TestLater(t *testing.T) {
+	labelled := func(name string) client.Object {
+		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Labels: map[string]string{v1alpha1.TemplateLabel: name}}}
+	}
+	events := Later(func(_ context.Context, object client.Object) []string {
+		return []string{object.GetLabels()[v1alpha1.TemplateLabel]}
+	})
+	for name, tc := range map[string]struct {
+		send func(context.Context, queue)
+		want []string
+	}{
+		"a creation": {send: func(ctx context.Context, q queue) { events.Create(ctx, event.CreateEvent{Object: labelled("a")}, q) }, want: []string{"a"}},
+		"an update": {send: func(ctx context.Context, q queue) {
+			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: labelled("a")}, q)
+		}, want: []string{"a"}},
+		"an update of a label": {send: func(ctx context.Context, q queue) {
+			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: labelled("b")}, q)
+		}, want: []string{"a", "b"}},
+		"a deletion": {send: func(ctx context.Context, q queue) { events.Delete(ctx, event.DeleteEvent{Object: labelled("a")}, q) }, want: []string{"a"}},
+		"two within the window": {send: func(ctx context.Context, q queue) {
+			events.Create(ctx, event.CreateEvent{Object: labelled("a")}, q)
+			time.Sleep(templateWindow / 2)
+			events.Delete(ctx, event.DeleteEvent{Object: labelled("a")}, q)
+		}, want: []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				defer q.ShutDown()
+				tc.send(t.Context(), q)
+				synctest.Wait()
+				if q.Len() > 0 {
+					t.Error("enqueued before the end of the window")
+				}
+				time.Sleep(2 * templateWindow)
+				synctest.Wait()
+				var got []string
+				for range q.Len() {
+					request, _ := q.Get()
+					got = append(got, request.Name)
+					q.Done(request)
+				}
+				slices.Sort(got)
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
 }
