@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/zapr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -151,6 +152,9 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:          leaderConfig,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 		Metrics:                       diagnostics(options, home),
 		HealthProbeBindAddress:        address(options, options.Core.HealthProbePort),
 		// When the context of Start ends, the manager stops its runnables in order. If this context ended then, too, caches
@@ -173,6 +177,14 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
 		return nil, fmt.Errorf("workload cluster %s: %w", Server(config), err)
+	}
+	// Without this option, the lease is in the namespace of the Pod, which only controller-runtime knows. Such a process exits
+	// when it cannot renew the lease.
+	if !options.Core.DisableLeaderElection && options.Core.LeaderElectionNamespace != "" {
+		key := types.NamespacedName{Namespace: options.Core.LeaderElectionNamespace, Name: options.Core.LeaderElectionName}
+		if err := exitWithoutLease(mgr, leaderConfig, key); err != nil {
+			return nil, err
+		}
 	}
 	return mgr, mgr.AddHealthzCheck("healthz", healthz.Ping)
 }

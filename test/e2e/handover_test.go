@@ -21,9 +21,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// takesOverWithin is how long after the end of a leader another one leads. The lease lasts 15 s, and a standby checks
-// it about every 2 s; the rest is for a machine under load.
+// takesOverWithin is how long after the end of a leader another one leads. The standby leads within 18.6 s
+// (internal/operator: leaseDuration); the rest is for a machine under load.
 const takesOverWithin = 30 * time.Second
+
+// exitsWithin is how long after it resumes a leader exits that has lost its lease. It asks every 1.5 s, and leader election
+// alone would let it act for 10 s.
+const exitsWithin = 6 * time.Second
 
 // Of two operators, one leads. When the leader freezes or is killed during launches and removals, the standby continues
 // with them. A leader that resumes after it has lost the lease exits. No claim gets two Machines, no Machine of a live
@@ -47,7 +51,7 @@ func TestLeaderHandover(t *testing.T) {
 	t.Logf("the standby leads %.0fs after the leader froze", time.Since(since).Seconds())
 	// The new leader is still working on it.
 	first.signal(g, wake)
-	g.Eventually(ctx, first.ended).WithTimeout(takesOverWithin).Should(Receive(HaveOccurred()), "the old leader ends with an error")
+	g.Eventually(ctx, first.ended).WithTimeout(exitsWithin).Should(Receive(HaveOccurred()), "the old leader ends with an error")
 	run.expectSettled(ctx, g, 10)
 
 	third := newReplica(ctx, t, s, "operator-3")
@@ -105,7 +109,7 @@ func (r *handover) expectSettled(ctx context.Context, g *WithT, pods int) {
 		found, err := whatExists(ctx, r.s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found.Settled(pods)).To(BeTrue(), "the existing objects: %s", found)
-	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
+	}).WithTimeout(5 * time.Minute).WithPolling(poll).Should(Succeed())
 }
 
 // expectNoViolation checks the complete history, when it has ended with no objects left.
@@ -117,6 +121,6 @@ func (r *handover) expectNoViolation(ctx context.Context, g *WithT) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(append(violations, r.recorder.End()...)).To(BeEmpty())
 	// No Machine is kept for another claim, and none fails.
-	g.Expect(r.w.machinesEver()).To(BeNumerically("<=", r.recorder.Claims()), "Machines that ever existed, one for each claim at most")
+	g.Expect(r.w.machinesEver()-r.recorder.Surplus()).To(BeNumerically("<=", r.recorder.Claims()), "Machines that ever existed, one for each claim at most")
 	g.Expect(r.w.everMarked()).To(BeEmpty(), "unavailable offerings")
 }
