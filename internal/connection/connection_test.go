@@ -155,16 +155,22 @@ func TestConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.do(w)
-			if err := w.connection.Err(); (err != nil) != tc.interrupted {
-				t.Errorf("got error %v, want one: %t", err, tc.interrupted)
-			}
-			if got := w.connection.Undisturbed() < time.Minute; got != tc.disturbed {
-				t.Errorf("got disturbed %t, want %t", got, tc.disturbed)
-			}
+			w.expect(t, tc.interrupted, tc.disturbed)
 			if up := w.connection.Up(); tc.up == 0 && up != forever || tc.up > 0 && up > tc.up {
 				t.Errorf("got up for %s, want %s", up, tc.up)
 			}
 		})
+	}
+}
+
+// expect checks whether the connection is interrupted, and whether it was disturbed within a minute.
+func (w *world) expect(t *testing.T, interrupted, disturbed bool) {
+	t.Helper()
+	if err := w.connection.Err(); (err != nil) != interrupted {
+		t.Errorf("got error %v, want one: %t", err, interrupted)
+	}
+	if got := w.connection.Undisturbed() < time.Minute; got != disturbed {
+		t.Errorf("got disturbed %t, want %t", got, disturbed)
 	}
 }
 

@@ -5,6 +5,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,20 +62,17 @@ func Configs(ctx context.Context, options *Options) (workload, management *rest.
 	return found.workload, found.management, nil
 }
 
-// load reads the kubeconfigs.
+// load reads the kubeconfigs. The error has all that cannot be used, and the configurations of the others are returned.
 func load(options *Options, report reporter) (*configs, error) {
 	workload, err := loadOne(options.WorkloadKubeconfig, "workload", workloadFlag, report)
-	if err != nil {
-		return nil, err
-	}
 	if options.WorkloadKubeconfig == "" && options.ClusterAPIKubeconfig == "" {
+		if err != nil {
+			return &configs{}, err
+		}
 		return &configs{workload: workload, management: rest.CopyConfig(workload)}, nil
 	}
-	management, err := loadOne(options.ClusterAPIKubeconfig, "management", managementFlag, report)
-	if err != nil {
-		return nil, err
-	}
-	return &configs{workload: workload, management: management}, nil
+	management, managementErr := loadOne(options.ClusterAPIKubeconfig, "management", managementFlag, report)
+	return &configs{workload: workload, management: management}, errors.Join(err, managementErr)
 }
 
 // loadOne returns the client configuration of a cluster; without a path, that of the cluster in which the operator runs.

@@ -45,22 +45,22 @@ type access struct {
 // preflight checks whether the operator can start: whether it can read its kubeconfigs, reach both clusters, has its rights
 // there, and finds its Cluster. The error has all problems, with what to do.
 func preflight(ctx context.Context, options *Options, report reporter) (*configs, error) {
-	found, err := load(options, report)
-	if err != nil {
-		return nil, err
-	}
+	found, unusable := load(options, report)
 	accesses, err := accessesOf(options, found)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(unusable, err)
 	}
-	var problems []error
+	problems := []error{unusable}
 	for _, access := range accesses {
+		if access.config == nil {
+			continue // its kubeconfig is one of the unusable
+		}
 		if err := access.check(ctx); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %s: %w", access.cluster, access.source, err))
 		}
 	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
 	}
 	reader, err := client.New(limited(found.management), client.Options{Scheme: scheme.Scheme})
 	if err != nil {

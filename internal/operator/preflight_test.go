@@ -110,6 +110,7 @@ func TestPreflight(t *testing.T) {
 	for name, tc := range map[string]struct {
 		workload, management apiServer
 		nowhere, broken      bool // the kubeconfig of the workload cluster
+		brokenOwn            bool // that of the management cluster
 		unnamed              bool
 		want                 []string // empty if the operator can start
 	}{
@@ -117,6 +118,17 @@ func TestPreflight(t *testing.T) {
 		"it cannot be parsed": {broken: true, want: []string{
 			"workload cluster: kubeconfig WORKLOAD (--workload-kubeconfig): kubeconfig WORKLOAD: it is no kubeconfig",
 		}},
+		"neither can be parsed": {broken: true, brokenOwn: true, want: []string{
+			"workload cluster: kubeconfig WORKLOAD (--workload-kubeconfig): kubeconfig WORKLOAD: it is no kubeconfig",
+			"management cluster: kubeconfig MANAGEMENT (KUBECONFIG): kubeconfig MANAGEMENT: it is no kubeconfig",
+		}},
+		"one cannot be parsed, and the other lacks a right": {
+			broken: true, management: apiServer{denied: []string{"cluster.x-k8s.io/machines/delete"}},
+			want: []string{
+				"workload cluster: kubeconfig WORKLOAD (--workload-kubeconfig): kubeconfig WORKLOAD: it is no kubeconfig",
+				"management cluster: kubeconfig MANAGEMENT (KUBECONFIG): user jane has no right in namespace default to delete machines",
+			},
+		},
 		"it points nowhere": {nowhere: true, want: []string{
 			"workload cluster: kubeconfig WORKLOAD (--workload-kubeconfig): the API server http://127.0.0.1:1 does not answer; check", "connection refused",
 		}},
@@ -159,8 +171,11 @@ func TestPreflight(t *testing.T) {
 			if tc.nowhere {
 				options.WorkloadKubeconfig = writeKubeconfig(t, "workload", "http://127.0.0.1:1")
 			}
-			if tc.broken {
-				if err := os.WriteFile(options.WorkloadKubeconfig, []byte("{{"), 0o600); err != nil {
+			for path, broken := range map[string]bool{options.WorkloadKubeconfig: tc.broken, own: tc.brokenOwn} {
+				if !broken {
+					continue
+				}
+				if err := os.WriteFile(path, []byte("{{"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

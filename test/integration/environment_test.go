@@ -60,12 +60,14 @@ type environment struct {
 	state *state.Cluster
 	// requests are the requests of the operator.
 	requests *requestLog
+	// toWorkload and toManagement are the operator's links to both API servers.
+	toWorkload, toManagement *link
 }
 
 // newEnvironment returns an environment for a Cluster in the environment management; in the new
 // environment if that is nil.
 func newEnvironment(cluster types.NamespacedName, management *environment) *environment {
-	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}}
+	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}, toWorkload: newLink(), toManagement: newLink()}
 	if management == nil {
 		e.management = e
 	}
@@ -94,7 +96,6 @@ func (e *environment) startControlPlane(ctx context.Context) {
 		},
 		ErrorIfPathMissing: true,
 	}}
-	e.control.ControlPlaneStartTimeout = patience
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	e.control.ControlPlane.GetAPIServer().Path = e.mortal(filepath.Join(assets, "kube-apiserver"))
 	e.control.ControlPlane.Etcd = &envtest.Etcd{Path: e.mortal(filepath.Join(assets, "etcd"))}

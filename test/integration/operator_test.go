@@ -17,7 +17,7 @@ import (
 // allow for. On the local stack the operator uses its defaults.
 var timings = func() operator.Timings {
 	t := operator.ProductionTimings()
-	// No spec stops the API server, so nothing recovers.
+	// Specs cut only links of the operator, so no other controller has caches that recover.
 	t.Settle, t.ReadyPoll, t.Recovery = 4*time.Second, time.Second, time.Second
 	return t
 }()
@@ -56,6 +56,8 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 	)
 	Expect(err).NotTo(HaveOccurred())
 	workload, management := e.asOperator(), e.management.asOperator()
+	workload.Wrap(e.toWorkload.wrap)
+	management.Wrap(e.toManagement.wrap)
 	workload.Wrap(requests.wrap)
 	management.Wrap(requests.wrap)
 	ctx, op, err := operator.New(ctx, workload, management, options)

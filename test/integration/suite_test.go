@@ -33,6 +33,10 @@ const (
 // runs such a spec while the others have nothing to do.
 const long = SpecPriority(1)
 
+// last is for containers whose specs interrupt the operator's connections: they run after all others. At the end of an
+// outage timers start again, and the clock that later shifts does not make an outage older.
+const last = SpecPriority(-1)
+
 // env is the environment that all specs share.
 var env *environment
 

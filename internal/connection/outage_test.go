@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connection
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Timers of launches do not run during an outage, and do during an interruption that is brief.
+func TestUp(t *testing.T) {
+	w := newWorld(t)
+	expect := func(when string, want time.Duration) {
+		t.Helper()
+		if got := w.connection.Up(); got != want {
+			t.Errorf("%s: up for %s, want %s", when, got, want)
+		}
+	}
+	expect("without an outage", forever)
+	w.do(t.Context(), machines, 0, nil)
+	w.pass(brief)
+	expect("during an interruption that is still brief", forever)
+	w.pass(time.Second)
+	expect("during an outage", 0)
+	w.do(t.Context(), machines, 200, nil)
+	expect("at its end", 0)
+	w.pass(time.Minute)
+	expect("a minute later", time.Minute)
+	w.do(t.Context(), machines, 0, nil)
+	w.pass(time.Second)
+	expect("during a brief interruption after it", time.Minute+time.Second)
+	w.do(t.Context(), machines, 200, nil)
+	expect("after that interruption", time.Minute+time.Second)
+}
+
+// The metric and the channel follow the begin and the end of an interruption, and nothing between.
+func TestChanges(t *testing.T) {
+	w := newWorld(t)
+	changed := func() bool {
+		select {
+		case <-w.connection.Changed():
+			return true
+		default:
+			return false
+		}
+	}
+	changed() // the start
+	for _, step := range []struct {
+		name        string
+		status      int
+		wantChanged bool
+		want        float64
+	}{
+		{name: "a request is answered", status: 200, want: 1},
+		{name: "the first request fails", status: 0, wantChanged: true, want: 0},
+		{name: "the second request fails", status: 503, want: 0},
+		{name: "a request is refused", status: 429, want: 0},
+		{name: "a request is answered again", status: 200, wantChanged: true, want: 1},
+		{name: "the next one, too", status: 404, want: 1},
+	} {
+		w.do(t.Context(), machines, step.status, nil)
+		w.pass(time.Minute)
+		if got := changed(); got != step.wantChanged {
+			t.Errorf("%s: got a change: %t, want %t", step.name, got, step.wantChanged)
+		}
+		if got := metric(t); got != step.want {
+			t.Errorf("%s: the metric is %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// A clock that is slewed is not set, and one that is set twice counts twice.
+func TestJumps(t *testing.T) {
+	w := newWorld(t)
+	w.wall.Step(jump)
+	if got := w.connection.Undisturbed(); got != time.Hour {
+		t.Errorf("undisturbed for %s after a slew, want 1h", got)
+	}
+	for range 2 {
+		w.wall.Step(-time.Hour)
+		if got := w.connection.Up(); got != 0 {
+			t.Errorf("up for %s after a jump, want 0", got)
+		}
+		w.pass(time.Minute)
+		if got := w.connection.Undisturbed(); got != time.Minute {
+			t.Errorf("undisturbed for %s, want 1m after the jump", got)
+		}
+	}
+	if err := w.connection.Err(); err != nil {
+		t.Errorf("a jump interrupts the connection: %v", err)
+	}
+}
+
+// A connection that was never disturbed needs no value.
+func TestNil(t *testing.T) {
+	var c *Connection
+	if c.Err() != nil || c.Undisturbed() != forever || c.Up() != forever {
+		t.Errorf("got error %v, undisturbed for %s and up for %s", c.Err(), c.Undisturbed(), c.Up())
+	}
+}
+
+// Times of the machine have no monotonic reading, with which a jump could not be seen.
+func TestWall(t *testing.T) {
+	if now := (Wall{}).Now(); now != now.Round(0) { // == also compares the monotonic readings
+		t.Errorf("got %s with a monotonic reading", now)
+	}
+}
+
+// metric returns the value of the metric for the management cluster.
+func metric(t *testing.T) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "karpenter_capi_cluster_reachable" && m.GetLabel()[0].GetValue() == Management {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatal("no metric")
+	return 0
+}

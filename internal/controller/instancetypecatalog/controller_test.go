@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instancetypecatalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+func refersTo(names ...string) v1alpha1.KarpenterMachineTemplate {
+	template := v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t"}}
+	template.Spec.CatalogRefs = lo.Map(names, func(name string, _ int) v1alpha1.CatalogReference { return v1alpha1.CatalogReference{Name: name} })
+	return template
+}
+
+func TestSetStatus(t *testing.T) {
+	usable := fixture.Template().Spec.InstanceTypes
+	unusable := *usable[0].DeepCopy()
+	unusable.Name, unusable.Offerings[0].Price = "bad", "cheap"
+	for name, tc := range map[string]struct {
+		types     []v1alpha1.InstanceType
+		templates []v1alpha1.KarpenterMachineTemplate
+		want      v1alpha1.InstanceTypeCatalogStatus
+		problem   string // empty if all instance types can be used
+	}{
+		"empty":                           {},
+		"usable":                          {types: usable[:1], want: v1alpha1.InstanceTypeCatalogStatus{InstanceTypes: 1, Offerings: int32(len(usable[0].Offerings))}},
+		"with an unusable instance type":  {types: []v1alpha1.InstanceType{usable[0], unusable}, want: v1alpha1.InstanceTypeCatalogStatus{InstanceTypes: 1, Offerings: int32(len(usable[0].Offerings))}, problem: "1 of 2 instance types cannot be used: instance type bad: "},
+		"in use by two of four templates": {templates: []v1alpha1.KarpenterMachineTemplate{refersTo("c"), refersTo(), refersTo("x", "c"), refersTo("x")}, want: v1alpha1.InstanceTypeCatalogStatus{Templates: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			catalog := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+			catalog.Spec.InstanceTypes = tc.types
+			catalog.Status.InstanceTypes, catalog.Status.Offerings, catalog.Status.Templates = 9, 9, 9
+			setStatus(catalog, tc.templates)
+			if diff := cmp.Diff(tc.want, catalog.Status, cmpopts.IgnoreFields(v1alpha1.InstanceTypeCatalogStatus{}, "Conditions")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			valid := catalog.StatusConditions().Get(v1alpha1.ConditionInstanceTypesValid)
+			if valid.IsTrue() != (tc.problem == "") || !strings.HasPrefix(valid.Message, tc.problem) {
+				t.Errorf("got %s with message %q, want %q", valid.Status, valid.Message, tc.problem)
+			}
+		})
+	}
+}
+
+// An event of a template concerns the catalogs that it refers to.
+func TestOfTemplate(t *testing.T) {
+	template := refersTo("a", "b")
+	request := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	}
+	for name, tc := range map[string]struct {
+		object client.Object
+		want   []reconcile.Request
+	}{
+		"two catalogs": {object: &template, want: []reconcile.Request{request("a"), request("b")}},
+		"none":         {object: &v1alpha1.KarpenterMachineTemplate{}},
+		"another kind": {object: &karpv1.NodeClaim{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ofTemplate(t.Context(), tc.object), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
