@@ -3,6 +3,8 @@
 package scalableresource
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -102,6 +105,64 @@ func TestDeletionRequeuesAtTheSoonestDeadline(t *testing.T) {
 			again, err := r.deleteMarked(t.Context(), snap)
 			if err != nil || again != tc.want {
 				t.Errorf("the next reconcile is due in %s, want %s; error: %v", again, tc.want, err)
+			}
+		})
+	}
+}
+
+// A Machine is deleted only if none of the MachineSets of deletable Machines was scaled since the plan was made. Other MachineSets
+// do not matter.
+func TestAreSetsCurrent(t *testing.T) {
+	ofSet := func(name, set string) *clusterv1.Machine {
+		machine := fixture.OwnedBy(name, set)
+		machine.Labels = map[string]string{}
+		if set != "" {
+			machine.Labels[clusterv1.MachineSetNameLabel] = set
+		}
+		return machine
+	}
+	machines := map[string]*clusterv1.Machine{"a1": ofSet("a1", "a"), "a2": ofSet("a2", "a"), "b1": ofSet("b1", "b"), "pool": ofSet("pool", ""), "x": ofSet("x", "deleted")}
+	for name, tc := range map[string]struct {
+		deletable []string
+		raised    string // the MachineSet that has more replicas in the API server
+		reads     int
+		want      bool
+		wantError bool
+	}{
+		"nothing is deletable":                          {raised: "a", want: true},
+		"its MachineSet is the same":                    {deletable: []string{"a1"}, reads: 1, want: true},
+		"its MachineSet was raised":                     {deletable: []string{"a1"}, raised: "a", reads: 1},
+		"another MachineSet was raised":                 {deletable: []string{"a1"}, raised: "b", reads: 1, want: true},
+		"each MachineSet is read once":                  {deletable: []string{"a1", "b1", "a2"}, reads: 2, want: true},
+		"the second MachineSet was raised":              {deletable: []string{"a1", "b1"}, raised: "b", reads: 2},
+		"it has no MachineSet":                          {deletable: []string{"pool"}, want: true},
+		"its MachineSet no longer exists":               {deletable: []string{"x"}, reads: 1, want: true},
+		"its MachineSet was raised, and another exists": {deletable: []string{"x", "a1"}, raised: "a", reads: 1},
+		"the API server does not answer":                {deletable: []string{"a1"}, reads: 1, wantError: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached, live := []client.Object{}, []client.Object{}
+			for _, name := range []string{"a", "b"} {
+				cached = append(cached, fixture.MachineSet(name, "general", 1))
+				live = append(live, fixture.MachineSet(name, "general", lo.Ternary(name == tc.raised, int32(2), 1)))
+			}
+			reads := 0
+			clusters := fixture.Clusters(cached...)
+			clusters.Management = fixture.Cluster{Client: clusters.Management.GetClient(), Live: interceptor.NewClient(
+				fixture.Clusters(live...).Management.GetClient().(client.WithWatch), interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+						reads++
+						if tc.wantError {
+							return errors.New("no answer")
+						}
+						return c.Get(ctx, key, object, options...)
+					},
+				})}
+			snap := &snapshot.Snapshot{Machines: machines}
+			snap.Plan.Deletable = tc.deletable
+			got, err := (&Reconciler{clusters: clusters}).areSetsCurrent(t.Context(), snap)
+			if got != tc.want || (err != nil) != tc.wantError || reads != tc.reads {
+				t.Errorf("got %t and %v after %d reads, want %t after %d", got, err, reads, tc.want, tc.reads)
 			}
 		})
 	}

@@ -18,19 +18,20 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// scaleMachineSets passes raised replicas on to the MachineSet while Machines leave.
+// scaleMachineSets passes raised replicas on to the MachineSet while Machines leave, and if there are as many Machines as
+// replicas, because Cluster API has created one too many.
 //
 // The MachineDeployment controller would do the same, but slowly. In one reconcile, of which there
 // is one a second, it raises the MachineSet by no more than its own replicas exceed the number of
 // all Machines, leaving ones included (Cluster API:
 // core/reconcilers/machinedeployment/mdutil/util.go, NewMSNewReplicas). While ten Machines leave,
-// a new claim would wait for eleven seconds.
+// a new claim would wait for eleven seconds. If replicas equal the number of Machines, it raises the MachineSet by none,
+// which would then delete a Machine, by preference one that is booting.
 //
 // It reads the MachineDeployment from the API server first, so that the MachineSet never gets more
 // than the MachineDeployment has. No other controller changes its replicas meanwhile. The
 // MachineDeployment controller must have observed these replicas: if its cache had lower ones, it
-// would lower the MachineSet again, which would delete Machines that exist by then. This only saves
-// time: if it fails, the MachineDeployment controller does it.
+// would lower the MachineSet again, which would delete Machines that exist by then.
 func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapshot, replicas int32) error {
 	if snap.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
 		return nil
@@ -38,7 +39,7 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 	if snap.Plan.Sets != nil {
 		return r.scaleEachSet(ctx, snap)
 	}
-	if !lo.SomeBy(lo.Values(snap.Machines), lifecycle.IsLeaving) {
+	if len(snap.Machines) < int(replicas) && !lo.SomeBy(lo.Values(snap.Machines), lifecycle.IsLeaving) {
 		return nil
 	}
 	sets, err := scalable.MachineSets(ctx, r.clusters, snap.Name)

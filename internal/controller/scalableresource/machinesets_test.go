@@ -5,6 +5,7 @@ package scalableresource
 import (
 	"testing"
 
+	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,18 +20,22 @@ import (
 )
 
 // Raised replicas are passed on to the MachineSet only if the API server has them on the same
-// MachineDeployment, and not on another one of the same name, and if Cluster API has observed them.
+// MachineDeployment, and not on another one of the same name, and if Cluster API has observed them. The
+// MachineDeployment controller can do it alone if no Machine leaves, and replicas exceed the number of Machines.
 func TestScaleMachineSets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		uid      types.UID
 		replicas int32
 		observed int64
+		machines []string // those that do not leave; one leaves if it is empty
 		want     int32
 	}{
 		"the MachineDeployment has them":           {uid: "1", replicas: 3, observed: 7, want: 3},
 		"Cluster API may not have seen them yet":   {uid: "1", replicas: 3, observed: 6, want: 1},
 		"it has other replicas by now":             {uid: "1", replicas: 2, observed: 7, want: 1},
 		"another one of its name has them already": {uid: "2", replicas: 3, observed: 7, want: 1},
+		"none leaves, and one is surplus":          {uid: "1", replicas: 3, observed: 7, machines: []string{"a", "b", "c"}, want: 3},
+		"none leaves, and two are still missing":   {uid: "1", replicas: 3, observed: 7, machines: []string{"a"}, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", UID: "1"}}
@@ -42,7 +47,11 @@ func TestScaleMachineSets(t *testing.T) {
 			cached := clusters.Management.GetClient()
 			clusters.Management = fixture.Cluster{Client: cached, Live: fixture.Clusters(live).Management.GetClient()}
 			leaving := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}}}
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": leaving}}
+			machines := map[string]*clusterv1.Machine{"m": leaving}
+			if len(tc.machines) > 0 {
+				machines = lo.SliceToMap(tc.machines, func(name string) (string, *clusterv1.Machine) { return name, fixture.OwnedBy(name, "a") })
+			}
+			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: machines}
 			if err := (&Reconciler{clusters: clusters}).scaleMachineSets(t.Context(), snap, 3); err != nil {
 				t.Fatal(err)
 			}

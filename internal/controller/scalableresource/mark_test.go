@@ -5,6 +5,7 @@ package scalableresource
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -52,5 +53,22 @@ func TestServesAfterAll(t *testing.T) {
 				t.Errorf("got %t and %v, want %t", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// The time from which a Machine with a Node is spare is written, once. One without a Node is spare since it was created or unlinked.
+func TestWithoutSpareTime(t *testing.T) {
+	machine := func(node string, annotations map[string]string) *clusterv1.Machine {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+		m.Status.NodeRef.Name = node
+		return m
+	}
+	since := map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T12:00:00Z"}
+	snap := &snapshot.Snapshot{Machines: map[string]*clusterv1.Machine{
+		"booting": machine("", nil), "new": machine("n1", nil), "known": machine("n2", since), "empty": machine("n3", map[string]string{v1alpha1.SpareSinceAnnotation: ""}), "serves": machine("n4", nil),
+	}}
+	snap.Plan.Spares = []string{"booting", "new", "known", "empty"}
+	if diff := cmp.Diff([]string{"new", "empty"}, withoutSpareTime(snap)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
