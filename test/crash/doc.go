@@ -28,7 +28,10 @@
 //   - with each mode and seed (mode_test.go): caches that lag behind, each kind independently, and a process that
 //     sometimes ends and whose successor sees an older state; events that arrive late, several as one; caches of a new
 //     process that stay old; provider IDs that are used again; Cluster API's controllers with caches that lag behind,
-//     except for their own writes; faults at any request; and all of this together.
+//     except for their own writes; faults at any request; outages of the management cluster, after which the watches of
+//     the provider come back one by one; and these together. In two modes the clock of the operator's machine is set by a
+//     minute or an hour: while the process runs, or also while it ends or crashes, and the next one, which cannot know
+//     that, may have a machine whose clock is right.
 //
 // One run of the tests does a part of these, and one with ROTATION=all does all (test/rotation).
 //
@@ -36,7 +39,8 @@
 // Machines, because otherwise it could remove any. At the end, the search checks that nothing is written any longer,
 // not even by a fresh process, that the state is that of the run without disturbance, and that no additional objects
 // were created or deleted. A loss that cannot be excluded is tolerated only if the run shows the mechanism that causes
-// it (loss_test.go).
+// it (loss_test.go). When a clock was set, a claim can fail early or a Machine be deleted before it has a Node. Then the
+// state at the end can differ, but each additional object must have such a cause (jumps_test.go).
 //
 // TestSearchHasTeeth plants bugs in the clients of the operator, and the search must find each of them by an invariant
 // (mutants_test.go).

@@ -32,6 +32,9 @@ func (w *simulation) check(c *change) {
 			}
 		}
 	case "NodeClaim":
+		if c.actor != "user" && c.before != nil && c.before.GetDeletionTimestamp() == nil && (c.after == nil || c.after.GetDeletionTimestamp() != nil) {
+			w.ledger.failed++
+		}
 		if c.after == nil {
 			for _, m := range w.machines() {
 				if claimUID(m) == c.before.GetUID() {

@@ -30,6 +30,9 @@ type ledger struct {
 	excused map[string]bool
 	// lost counts those that were removed, and lostNodes those of them that had a Node.
 	lost, lostNodes int
+	// failed counts the claims that another than the user deleted, and unused the Machines that were marked
+	// for deletion or deleted before they had a Node or a claim.
+	failed, unused int
 	// had are the Machines that the actor on the replicas of a resource knew last.
 	had map[string][]string
 	// vanished counts, by resource, those that no longer exist and that replicas may still count.
@@ -121,6 +124,9 @@ func replicasOf(object client.Object) int {
 
 // noteMark records that a Machine without a claim is marked for deletion while a claim waits.
 func (w *simulation) noteMark(m *clusterv1.Machine) {
+	if claimUID(m) == "" || !m.Status.NodeRef.IsDefined() {
+		w.ledger.unused++
+	}
 	waits := lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() })
 	if claimUID(m) == "" && waits > lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !leaving(m) }) {
 		w.ledger.asked++

@@ -28,8 +28,9 @@ type mode struct {
 	peers bool
 	// faulty lets any request have a fault.
 	faulty bool
-	// jumps sets the clock of the operator's machine a minute or an hour forward or back. The process
-	// does not restart, because a new one cannot know that.
+	// jumps sets the clock of the operator's machine a minute or an hour forward or back. Without stale,
+	// the process does not end. With it, the process often ends at the same time: the next one cannot
+	// know that the clock was set, and can run on another machine, whose clock is right.
 	jumps bool
 	// outages stops the API server of the management cluster for up to a minute. After that, the watches
 	// of the infrastructure provider come back one by one.
@@ -45,6 +46,7 @@ var modes = []mode{
 	{name: "peers", peers: true, withheld: true},
 	{name: "faulty", stale: true, faulty: true},
 	{name: "jumps", withheld: true, jumps: true},
+	{name: "jumps_and_crashes", stale: true, withheld: true, faulty: true, jumps: true},
 	{name: "outages", stale: true, outages: true},
 	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true, outages: true},
 }

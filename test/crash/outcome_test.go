@@ -22,6 +22,10 @@ import (
 type outcome struct {
 	made  map[string]int
 	state []string
+	// replicas are those of all resources.
+	replicas int
+	// failed and unused are those of the ledger.
+	failed, unused int
 }
 
 // outcome returns the outcome without differences between equivalent objects: names, UIDs and
@@ -61,7 +65,13 @@ func (w *simulation) outcome() outcome {
 		objects = append(objects, fmt.Sprintf("unavailable zone=%s reason=%s failures=%d", o.Zone, o.Reason, o.Failures))
 	}
 	slices.Sort(objects)
-	return outcome{made: made, state: objects}
+	replicas := 0
+	for _, kind := range []string{"MachineDeployment", "MachinePool"} {
+		for name := range w.server.head[kind] {
+			replicas += w.replicasNow(name)
+		}
+	}
+	return outcome{made: made, state: objects, replicas: replicas, failed: w.ledger.failed, unused: w.ledger.unused}
 }
 
 // kindOfID returns the kind of a claim's provider ID.
@@ -87,6 +97,9 @@ func ours(annotations map[string]string) []string {
 
 // checkSettled checks that nothing is written in a settled simulation, not even by a new process.
 func (w *simulation) checkSettled() {
+	if w.jumped > 0 {
+		w.renewTimes()
+	}
 	version := w.server.version
 	w.process = nil
 	for range 10 {

@@ -23,6 +23,8 @@ type scaling struct {
 
 	// What was searched.
 	scenarios, faulty, seeded atomic.Int32
+	// jumped counts the runs in which a clock was set, and same those of them that had to end as a clean run.
+	jumped, same atomic.Int32
 	// lost counts the runs in which a Machine of a live claim was removed in a known way:
 	// see ledger.
 	lost atomic.Int32

@@ -44,8 +44,8 @@ func TestCrashSearch(t *testing.T) {
 
 // tell prints the size of the search.
 func (of *scaling) tell(t *testing.T) {
-	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with one fault, %d runs with a seed, in %d of which a Machine was lost in a known way; this is %s",
-		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load(), rotation.Part(t, parts)))
+	counts.Print(t, fmt.Sprintf("crash search, %s: %d scenarios, %d runs with one fault, %d runs with a seed, in %d of which a Machine was lost in a known way, and in %d of which a clock was set (%d of these had to end as a clean run); this is %s",
+		of.name, of.scenarios.Load(), of.faulty.Load(), of.seeded.Load(), of.lost.Load(), of.jumped.Load(), of.same.Load(), rotation.Part(t, parts)))
 }
 
 // search is all runs of a scenario with one kind of scalable resource.
@@ -120,6 +120,12 @@ func (s *search) search(t *testing.T) {
 			if w.ledger.lost > 0 {
 				s.of.lost.Add(1)
 			}
+			if w.jumped > 0 {
+				s.of.jumped.Add(1)
+				if w.ledger.failed <= s.want.failed {
+					s.of.same.Add(1)
+				}
+			}
 		})
 	}
 }
@@ -148,10 +154,10 @@ func (s *search) wrong(r run, w *simulation) string {
 	case r.plan.request != "" && !w.hit && w.mutant == nil:
 		return fmt.Sprintf("there was no request %s", r.plan.request)
 	}
-	if w.jumped > 0 {
-		return "" // a timer can have ended early, before a process that has just started: no invariant is broken by that
-	}
 	got, want := w.outcome(), s.want
+	if w.jumped > 0 {
+		return wrongAfterJump(got, want, w.ledger)
+	}
 	exactly := r.plan.request != "" && r.plan.fault.exactly()
 	for _, kind := range []string{"Machine", instanceKind} {
 		if more := got.made[kind] - want.made[kind]; more < 0 && more >= -w.ledger.handed || !exactly && more > 0 && more <= w.ledger.surplus+w.ledger.asked+w.ledger.lost {

@@ -137,11 +137,12 @@ func (w *simulation) round() {
 	}
 	w.doLate()
 	w.server.actor = "user"
-	for len(w.script) > 0 && w.script[0].when(w) {
+	for len(w.script) > 0 && w.isDue(w.script[0]) {
 		w.tracef("STEP %s", w.script[0].what)
 		w.script[0].do(w)
 		w.script, w.lastStep, w.lastChange = w.script[1:], w.clock.Now(), w.clock.Now()
 	}
+	w.release()
 	w.processes()
 	if !w.paused() {
 		for _, peer := range w.scaling.peers {

@@ -74,6 +74,8 @@ type Checker struct {
 	launched int
 	// machines counts all Machines that ever existed.
 	machines int
+	// surplus counts those of them that were created while their MachineSet had as many as its replicas.
+	surplus int
 
 	violations []Violation
 }
@@ -116,6 +118,10 @@ func (c *Checker) Claims() int { return c.launched }
 
 // Machines returns how many Machines ever existed.
 func (c *Checker) Machines() int { return c.machines }
+
+// Surplus returns how many Machines were created while their MachineSet had as many Machines as replicas. Nobody asks for
+// these: the cache of Cluster API's MachineSet controller lacked a Machine (docs/design/deletion.md).
+func (c *Checker) Surplus() int { return c.surplus }
 
 // UIDs returns the UIDs of all existing objects of a kind.
 func (c *Checker) UIDs(kind Kind) []types.UID {

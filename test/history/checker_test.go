@@ -196,6 +196,32 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+func TestSurplus(t *testing.T) {
+	set := func(replicas int32) step {
+		return change(MachineSet, "s", func(o *Object) { o.Replicas = replicas })
+	}
+	of := func(set, name string) step { return change(Machine, name, func(o *Object) { o.Set = set }) }
+	for name, tc := range map[string]struct {
+		steps []step
+		want  int
+	}{
+		"as many as replicas":                {steps: []step{set(2), of("s", "a"), of("s", "b")}},
+		"one more":                           {steps: []step{set(1), of("s", "a"), of("s", "b")}, want: 1},
+		"one more, and then it has changed":  {steps: []step{set(1), of("s", "a"), of("s", "b"), linkTo("b", "c")}, want: 1},
+		"one more, which then replicas want": {steps: []step{set(1), of("s", "a"), of("s", "b"), set(2)}, want: 1},
+		"in the place of one that has ended": {steps: []step{set(1), of("s", "a"), gone(Machine, "a"), of("s", "b")}},
+		"replicas are raised, then lowered":  {steps: []step{set(2), of("s", "a"), of("s", "b"), set(1)}},
+		"of different MachineSets":           {steps: []step{set(1), of("s", "a"), of("other", "b")}},
+		"of no MachineSet":                   {steps: []step{set(1), of("s", "a"), machine("b")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := replay(tc.steps).Surplus(); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		steps []step

@@ -27,7 +27,8 @@ func message(revision int64, key, object string) string {
 
 func TestRead(t *testing.T) {
 	const machine = `{"metadata":{"name":"m","uid":"1","creationTimestamp":"2026-01-01T12:00:00Z","deletionTimestamp":"2026-01-01T12:00:01Z",
-		"labels":{"karpenter.cluster.x-k8s.io/node-claim-uid":"2"},"annotations":{"karpenter.cluster.x-k8s.io/node-claim":"a"}},
+		"labels":{"karpenter.cluster.x-k8s.io/node-claim-uid":"2"},"annotations":{"karpenter.cluster.x-k8s.io/node-claim":"a"},
+		"ownerReferences":[{"kind":"MachineSet","name":"s","controller":true}]},
 		"spec":{"providerID":"real://m"},"status":{"nodeRef":{"name":"n"},"conditions":[{"type":"InfrastructureReady","status":"False","reason":"NoCapacity"}]}}`
 	const claim = `{"metadata":{"name":"a","uid":"2"},"status":{"providerID":"nodeclaim://2","conditions":[{"type":"Launched","status":"True"},{"type":"Ready","status":"False"}]}}`
 	for name, tc := range map[string]struct {
@@ -44,7 +45,7 @@ func TestRead(t *testing.T) {
 				message(8, "/registry/in-management/cluster.x-k8s.io/machines/default/m", "") +
 				message(9, "/registry/events/default/x", "not JSON"),
 			want: []Change{{Revision: 5, Kind: Machine, Key: "default/m", Object: &Object{
-				Name: "m", UID: "1", Created: start, Deleted: start.Add(time.Second), ProviderID: "real://m", Node: "n", Claim: "2", ClaimName: "a", Failed: "NoCapacity",
+				Name: "m", UID: "1", Created: start, Deleted: start.Add(time.Second), ProviderID: "real://m", Node: "n", Claim: "2", ClaimName: "a", Set: "s", Failed: "NoCapacity",
 			}}, {Revision: 6, Kind: NodeClaim, Key: "a", Object: &Object{
 				Name: "a", UID: "2", ProviderID: "nodeclaim://2", True: []string{"Launched"},
 			}}, {Revision: 7, Kind: NodeClaim, Key: "a"}, {Revision: 8, Kind: Machine, Key: "default/m"}},

@@ -4,6 +4,7 @@ package history
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -13,6 +14,9 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 	after := change.Object
 	if before == nil && after != nil {
 		c.machines++
+		if c.exceedsReplicas(change.Key, after) {
+			c.surplus++
+		}
 	}
 	if before != nil && after != nil && before.Claim != "" && before.Claim != after.Claim {
 		c.checkTaken(change, before, after)
@@ -24,6 +28,22 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 	if before.Live() && !after.Live() {
 		c.checkDeleted(change, before)
 	}
+}
+
+// exceedsReplicas reports whether the MachineSet of a new Machine has more Machines than replicas.
+func (c *Checker) exceedsReplicas(key string, machine *Object) bool {
+	namespace := strings.TrimSuffix(key, machine.Name)
+	set := c.objects[MachineSet][namespace+machine.Set]
+	if machine.Set == "" || set == nil {
+		return false
+	}
+	machines := int32(0)
+	for other, object := range c.objects[Machine] {
+		if object.Set == machine.Set && strings.HasPrefix(other, namespace) {
+			machines++
+		}
+	}
+	return machines > set.Replicas
 }
 
 // observeInstance checks that an instance is deleted only after its Machine: a MachinePool's provider could remove any

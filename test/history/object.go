@@ -73,6 +73,9 @@ type Object struct {
 	// Chosen is whether the operator has marked the Machine for deletion.
 	Chosen bool
 
+	// Set is the name of the MachineSet that controls a Machine.
+	Set string
+
 	// Replicas are those of a MachineSet, MachineDeployment or MachinePool.
 	Replicas int32
 
@@ -166,6 +169,9 @@ func decode(kind Kind, value []byte) (*Object, error) {
 		_, object.Spare = meta.Annotations[v1alpha1.SpareSinceAnnotation]
 		_, object.Chosen = meta.Annotations[v1alpha1.MarkedForDeletionAtAnnotation]
 		object.Failed = reason(s.Status.Conditions, clusterv1.InfrastructureReadyCondition)
+		if owner := metav1.GetControllerOf(meta); owner != nil && owner.Kind == string(MachineSet) {
+			object.Set = owner.Name
+		}
 	case SimulatedMachine:
 		object.Failed = reason(s.Status.Conditions, clusterv1.ReadyCondition)
 	}

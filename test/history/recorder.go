@@ -71,6 +71,13 @@ func (r *Recorder) Machines() int {
 	return r.checker.Machines()
 }
 
+// Surplus returns how many of them no replicas asked for: see Checker.Surplus.
+func (r *Recorder) Surplus() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.Surplus()
+}
+
 // UIDs returns the sorted UIDs of all existing objects of a kind.
 func (r *Recorder) UIDs(kind Kind) []types.UID {
 	r.mutex.Lock()

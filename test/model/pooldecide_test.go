@@ -15,15 +15,25 @@ type order struct {
 	deleteFirst bool
 	// whole: do not mark any, but lower replicas to zero when no claim is left.
 	whole bool
+	// real: decide with the operator's own code.
+	real bool
+	// recovery is how old the last disturbance of the management cluster must be before replicas are lowered or a
+	// Machine is deleted.
+	recovery age
+	// forgets: a process that starts does not count as a disturbance.
+	forgets bool
 }
 
-var held = order{hold: true, annotate: true, settle: true}
+var held = order{hold: true, annotate: true, settle: true, real: true, recovery: recovered}
 
 // disturbances is how often something can happen.
 type disturbances struct {
 	// comes and ends are claims, deleted are Machines that a user deletes, dies and chosenDies are instances that fail,
 	// before or after they were marked.
 	comes, ends, deleted, dies, chosenDies int8
+	// outages are those of the management cluster, and restarts those of the operator. After an outage, orphans are
+	// Machines that Cluster API creates for instances that no longer exist, but that its cache still has.
+	outages, restarts, orphans int8
 }
 
 // poolPlan is what to do with a pool.
@@ -115,8 +125,9 @@ func decideWhole(replicas, claims, waiting int8, machines []poolMachine) poolPla
 	return plan
 }
 
-// operate does the first step of a plan: the process can crash after it, and the rest is decided again.
-func (w *poolState) operate(o order) {
+// operate does the first step of a plan: the process can crash after it, and the rest is decided again. The
+// operator makes some mistakes.
+func (w *poolState) operate(o order, made mistakes) {
 	isSettled := w.replicasSeen == w.replicas
 	for i, m := range w.seen {
 		isSettled = isSettled && (w.annotated[i] || !m.annotated)
@@ -127,9 +138,9 @@ func (w *poolState) operate(o order) {
 			claims++
 		}
 	}
-	plan := decide(o, w.replicas, claims, w.waiting, w.seen[:], isSettled)
-	if o == held {
-		plan = w.decideForReal()
+	plan := decide(o, w.known, claims, w.waiting, w.seen[:], isSettled)
+	if o.real {
+		plan = w.decideForReal(o, made)
 	}
 	switch {
 	case len(plan.link) > 0:
@@ -140,13 +151,20 @@ func (w *poolState) operate(o order) {
 		}
 	case len(plan.choose) > 0:
 		if i := plan.choose[0]; w.seen[i] == w.machines[i] {
+			if w.machines[i].orphaned() {
+				w.lose(i)
+			}
 			w.machines[i].annotated, w.machines[i].hook = true, w.machines[i].hook || o.hold
 			w.machines[i].deleting = w.machines[i].deleting || o.deleteFirst
 		}
-	case plan.replicas != w.replicas:
+	case w.known != w.replicas: // The API server rejects the write, and shows it before a Machine is deleted.
+	case plan.replicas != w.known:
 		w.replicas = plan.replicas
+		if !w.recovery.pool {
+			w.known = w.replicas
+		}
 	case len(plan.letGo) > 0:
-		if i := plan.letGo[0]; w.machines[i].machine {
+		if i := plan.letGo[0]; w.machines[i].machine && w.machines[i].annotated == w.seen[i].annotated {
 			w.machines[i].deleting, w.machines[i].hook = true, false
 		}
 	}

@@ -11,9 +11,12 @@ import (
 )
 
 // decideForReal returns the plan of the operator's own code. A wait is over when the provider has
-// seen what the operator waits for.
-func (w *poolState) decideForReal() poolPlan {
-	state := planner.State{Replicas: int32(w.replicas), Scaling: planner.Pool{ReplicasSeen: w.replicasSeen == w.replicas}}
+// seen what the operator waits for, or when the operator takes that for true by mistake.
+func (w *poolState) decideForReal(o order, made mistakes) poolPlan {
+	state := planner.State{Replicas: int32(w.known), Scaling: planner.Pool{
+		ReplicasSeen: w.replicasSeen == w.known || made.replicas,
+		Unsettled:    w.recovery.age < o.recovery,
+	}}
 	for i := range w.waiting {
 		name := "waiting-" + strconv.Itoa(int(i))
 		state.Claims = append(state.Claims, planner.Claim{UID: types.UID(name), Name: name, NeedsMachine: true})
@@ -30,15 +33,17 @@ func (w *poolState) decideForReal() poolPlan {
 		if !m.machine {
 			continue
 		}
+		lost := m.orphaned()
 		machine := planner.Machine{
-			Name: strconv.Itoa(i), Expired: true, Leaving: m.deleting || m.annotated,
-			Marked: m.annotated, Hooked: m.hook, MarkSeen: m.annotated && (w.annotated[i] || !w.machines[i].annotated), InstanceGone: m.going,
+			Name: strconv.Itoa(i), Expired: true, Leaving: m.deleting || m.annotated || lost,
+			Marked: m.annotated, Hooked: m.hook, MarkSeen: m.annotated && (w.annotated[i] || !w.machines[i].annotated || made.marks[i]), InstanceGone: m.going || lost,
 		}
 		if m.serves != spare {
 			machine.Claim, machine.HasNode = claimOf(i), true
 		}
 		state.Machines = append(state.Machines, machine)
-		if m.deleting && m.hook && !m.annotated { // as the reconciler does with Machines that a user deletes
+		// The reconciler marks Machines that a user deletes, and those without an instance.
+		if !m.annotated && (m.deleting && m.hook || lost) {
 			plan.choose = append(plan.choose, i)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 
 // search visits all interleavings, oldest state first, and returns the result and the number of states.
 func search(provider PoolProvider, o order, d disturbances) (string, int) {
-	start := poolState{replicas: 2, replicasSeen: 2, acted: 2, left: d}
+	start := poolState{replicas: 2, known: 2, replicasSeen: 2, acted: 2, left: d, recovery: recovery{age: recovered}}
 	for i := range 2 {
 		start.machines[i] = poolMachine{instance: true, machine: true, hook: o.hold, serves: serving}
 	}

@@ -25,13 +25,15 @@ type poolMachine struct {
 // poolState is the complete state. It is a value, so that a search can remember the states that it has visited.
 type poolState struct {
 	machines [6]poolMachine
-	// seen is the operator's cache; annotated and replicasSeen are the provider's.
+	// seen and known are the operator's caches; annotated and replicasSeen are the provider's.
 	seen         [6]poolMachine
+	known        int8
 	annotated    [6]bool
 	replicas     int8
 	replicasSeen int8
 	acted        int8
 	waiting      int8
+	recovery     recovery
 	left         disturbances
 }
 
@@ -48,16 +50,14 @@ func (w poolState) next(provider PoolProvider, o order) (states []poolState, wro
 	if w.left.comes > 0 {
 		step(func(w *poolState) { w.left.comes--; w.waiting++ })
 	}
-	step(func(w *poolState) { w.replicasSeen = w.replicas })
-	step(func(w *poolState) {
-		for i, m := range w.machines {
-			w.annotated[i] = m.annotated && o.annotate
-		}
-	})
-	step(func(w *poolState) { w.seen = w.machines })
+	step(func(w *poolState) { w.seeReplicas() })
+	step(func(w *poolState) { w.seeMarks(o) })
+	step(func(w *poolState) { w.seePool() })
+	step(func(w *poolState) { w.seeMachines() })
+	w.recover(o, step)
 	for i, m := range w.machines {
 		step(func(w *poolState) { w.machines[i].cloud() })
-		if m.instance && !m.machine {
+		if m.instance && !m.machine && !w.recovery.clusterAPI {
 			step(func(w *poolState) { w.machines[i].machine = true })
 		}
 		if m.serves == serving && w.left.ends > 0 {
@@ -66,14 +66,16 @@ func (w poolState) next(provider PoolProvider, o order) (states []poolState, wro
 		if m.machine && !m.deleting && w.left.deleted > 0 {
 			step(func(w *poolState) { w.left.deleted--; w.lose(i); w.machines[i].deleting = true })
 		}
-		if m.machine && !m.going && !m.annotated && w.left.dies > 0 {
+		if m.machine && m.instance && !m.going && !m.annotated && w.left.dies > 0 {
 			step(func(w *poolState) { w.left.dies--; w.die(i) })
 		}
 		if m.machine && !m.going && m.annotated && w.left.chosenDies > 0 {
 			step(func(w *poolState) { w.left.chosenDies--; w.die(i) })
 		}
 	}
-	step(func(w *poolState) { w.operate(o) })
+	for made := range w.mistakes {
+		step(func(w *poolState) { w.operate(o, made) })
+	}
 	step(func(w *poolState) { wrong, full = w.provide(provider) })
 	return states, wrong, full
 }
@@ -137,9 +139,9 @@ func (w *poolState) provide(provider PoolProvider) (wrong, full bool) {
 func (w poolState) even() bool {
 	serves := int8(0)
 	for _, m := range w.machines {
-		if m.serves == serving {
+		if m.serves == serving && m.instance {
 			serves++
-		} else if m.instance {
+		} else if m.instance || m.machine {
 			return false
 		}
 	}

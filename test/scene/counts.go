@@ -32,7 +32,13 @@ func (s *Scene) Settle(ctx context.Context, pods int, within time.Duration) erro
 				return false, err.Error(), nil
 			}
 			s.Show(now)
-			return now.Settled(pods), now.String(), nil
+			if now.Settled(pods) {
+				return true, now.String(), nil
+			}
+			if err := s.rejectSurplus(ctx); err != nil {
+				return false, err.Error(), nil
+			}
+			return false, now.String(), nil
 		})
 }
 
