@@ -109,6 +109,8 @@ ifndef KUBEBUILDER_ASSETS
 test test-race coverage deflake: $(ENVTEST_TOOLS)
 export KUBEBUILDER_ASSETS := $(CURDIR)/bin
 endif
+# The default, 20 seconds, is too short for packages that start one each while all others are compiled and run.
+export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 4m
 
 # So do those that need the CRDs of providers.
 test test-race coverage deflake: $(CRDS)

@@ -3,15 +3,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/test/rights"
 )
 
 // roles are the roles in config/rbac, each with the file of its rules. With two clusters the operator has one identity in each,
@@ -32,18 +28,16 @@ var roles = map[string]string{
 
 // ruleFiles returns the files with the rules of the roles in a folder.
 func ruleFiles(dir string) (map[string]string, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	found, err := rights.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	rules := map[string][]rbacv1.PolicyRule{}
-	for _, path := range paths {
-		if err := addRules(path, rules); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-	}
 	content := map[string]string{}
-	for file, rules := range rules {
+	for role, rules := range found {
+		file, known := roles[role]
+		if !known {
+			return nil, fmt.Errorf("the chart has no file for the role %s in %s: add one in hack/charts/rules.go, or name a known role in the marker", role, dir)
+		}
 		text, err := yaml.Marshal(rules)
 		if err != nil {
 			return nil, err
@@ -51,30 +45,4 @@ func ruleFiles(dir string) (map[string]string, error) {
 		content[file] = header(dir) + string(text)
 	}
 	return content, nil
-}
-
-// addRules adds the rules of the roles in a file, if it has any.
-func addRules(path string, to map[string][]rbacv1.PolicyRule) error {
-	text, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer text.Close() //nolint:errcheck // It is only read.
-	decoder := utilyaml.NewYAMLOrJSONDecoder(text, 4096)
-	for {
-		role := &rbacv1.ClusterRole{}
-		if err := decoder.Decode(role); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if role.Kind != "ClusterRole" && role.Kind != "Role" {
-			continue
-		}
-		file, known := roles[role.Name]
-		if !known {
-			return fmt.Errorf("the chart has no file for the %s %s: add one in hack/charts/rules.go, or name a known role in the marker", role.Kind, role.Name)
-		}
-		to[file] = append(to[file], role.Rules...)
-	}
 }

@@ -30,7 +30,7 @@ func TestRuleFiles(t *testing.T) {
 		"one role":         {text: role("ClusterRole", "workload-role"), want: map[string]string{"workload.yaml": rules("workload-role")}},
 		"another kind":     {text: role("ServiceAccount", "workload-role"), want: map[string]string{}},
 		"several in order": {text: role("ClusterRole", "management-role") + "---\n" + role("Role", "leader-election-role"), want: map[string]string{"management.yaml": rules("management-role"), "leader-election.yaml": rules("leader-election-role")}},
-		"an unknown role":  {text: role("ClusterRole", "new-role"), wantError: "no file for the ClusterRole new-role"},
+		"an unknown role":  {text: role("ClusterRole", "new-role"), wantError: "no file for the role new-role"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -20,8 +20,9 @@ const (
 	// leavingKills is how often the operator is killed while half of the Pods are deleted.
 	leavingKills = 4
 
-	// An offering whose machine could not be launched is unavailable for 3 minutes.
-	settleWithin = 6 * time.Minute
+	// An offering whose machine could not be launched is unavailable for 3 minutes, and a machine pool settles 90 s after
+	// the last kill. On a busy machine, Cluster API and Karpenter core need further minutes for 75 deletions.
+	settleWithin = 12 * time.Minute
 )
 
 // trial is a run of chaos or quiet.

@@ -13,6 +13,9 @@ MIIBMzCB2qADAgECAgEBMAoGCCqGSM49BAMCMA0xCzAJBgNVBAMTAmNhMB4XDTI2
 -----END CERTIFICATE-----
 `
 
+// MatrixNamespace is the namespace of the releases with the values of Matrix.
+const MatrixNamespace = "karpenter"
+
 // Matrix returns valid values of the operator's chart: each placement with only what it needs, and with everything that
 // can be set.
 func Matrix() map[string]Values {
@@ -39,7 +42,7 @@ func managing(values Values) Values {
 	settings, _ := values["settings"].(Values)
 	values["placement"], values["settings"] = "ManagementCluster", Values{}
 	maps.Copy(values["settings"].(Values), settings)
-	maps.Copy(values["settings"].(Values), Values{"clusterName": "demo", "clusterNamespace": "karpenter"})
+	maps.Copy(values["settings"].(Values), Values{"clusterName": "demo", "clusterNamespace": MatrixNamespace})
 	return values
 }
 

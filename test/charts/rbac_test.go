@@ -11,9 +11,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	single "github.com/karpenter-capi/karpenter-capi/test/rights"
 )
 
 // The rights are the same as with kustomize, which are in config/rbac. With two clusters they are divided between them.
@@ -216,23 +219,7 @@ func leaseOf(election []string, name string) []string {
 
 // rights splits rules into single rights, so that it does not matter how they are combined.
 func rights(rules []rbacv1.PolicyRule) []string {
-	var all []string
-	for _, rule := range rules {
-		names := rule.ResourceNames
-		if len(names) == 0 {
-			names = []string{""}
-		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, name := range names {
-					for _, verb := range rule.Verbs {
-						all = append(all, right(group, resource, name, verb))
-					}
-				}
-			}
-		}
-	}
-	return union(all)
+	return union(lo.Map(single.Of("", rules), func(r single.Right, _ int) string { return right(r.Group, r.Resource, r.Name, r.Verb) }))
 }
 
 // union returns what is in any of the lists, in order.

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 const (
 	release   = "karpenter-capi"
-	namespace = "karpenter"
+	namespace = MatrixNamespace
 	node      = "control-plane-0"
 )
 

@@ -23,7 +23,7 @@ const (
 	// launchTimeout is less than a fault lasts, so a launch that the fault interrupts could be taken for one that failed.
 	launchTimeout = 90 * time.Second
 
-	settleWithin = 6 * time.Minute
+	settleWithin = 12 * time.Minute
 	busyWithin   = 2 * time.Minute
 )
 

@@ -33,7 +33,21 @@ var All = []string{Workload, Core, Management, ManagementCluster, Metrics, Leade
 
 // Read returns the rules of the roles in the folder config/rbac of the repository.
 func Read(root string) (map[string][]rbacv1.PolicyRule, error) {
-	files, err := filepath.Glob(filepath.Join(root, "config", "rbac", "*.yaml"))
+	found, err := ReadDir(filepath.Join(root, "config", "rbac"))
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range All {
+		if len(found[role]) == 0 {
+			return nil, fmt.Errorf("config/rbac has no rules for the role %s", role)
+		}
+	}
+	return found, nil
+}
+
+// ReadDir returns the rules of the roles in the files of a folder, by their names.
+func ReadDir(dir string) (map[string][]rbacv1.PolicyRule, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +55,6 @@ func Read(root string) (map[string][]rbacv1.PolicyRule, error) {
 	for _, file := range files {
 		if err := readFile(file, found); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	for _, role := range All {
-		if len(found[role]) == 0 {
-			return nil, fmt.Errorf("config/rbac has no rules for the role %s", role)
 		}
 	}
 	return found, nil
@@ -132,8 +141,8 @@ func same(entry *audit.Entry) string {
 
 // Usage collects which rights were used, and the requests that were denied.
 type Usage struct {
-	// Used are the rights that a request needed.
-	Used map[Right]bool
+	// Used is in how many stacks a request needed a right. A right that only one stack needs can depend on timing.
+	Used map[Right]int
 	// Denied are the requests beyond the rights.
 	Denied []audit.Entry
 }
@@ -142,7 +151,7 @@ type Usage struct {
 // denies requests until it has read its roles, so a request that was also allowed is not counted as denied.
 func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles []string, entries []audit.Entry) {
 	if u.Used == nil {
-		u.Used = map[Right]bool{}
+		u.Used = map[Right]int{}
 	}
 	var open []Right
 	for _, role := range roles {
@@ -175,7 +184,9 @@ func (u *Usage) Add(user string, granted map[string][]rbacv1.PolicyRule, roles [
 		seen[key] = true
 		open = slices.DeleteFunc(open, func(right Right) bool {
 			used := right.covers(entry)
-			u.Used[right] = u.Used[right] || used
+			if used {
+				u.Used[right]++
+			}
 			return used
 		})
 	}

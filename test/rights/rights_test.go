@@ -51,8 +51,8 @@ func TestUsage(t *testing.T) {
 			usage := &Usage{}
 			usage.Add("operator", only(tc.rule), []string{Workload}, []audit.Entry{tc.request, tc.request})
 			right := Of(Workload, []rbacv1.PolicyRule{tc.rule})[0]
-			if usage.Used[right] != tc.want {
-				t.Errorf("%s is used: %t, want %t", right, usage.Used[right], tc.want)
+			if used := usage.Used[right]; (used == 1) != tc.want {
+				t.Errorf("%s is used by %d stacks, want it used by one: %t", right, used, tc.want)
 			}
 			if wantDenied := name == "a denied request"; (len(usage.Denied) == 2) != wantDenied {
 				t.Errorf("denied: %v", usage.Denied)

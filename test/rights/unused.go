@@ -62,10 +62,10 @@ func (u *Usage) Compare(granted map[string][]rbacv1.PolicyRule, explanations []E
 			reason, explained := reasons[right]
 			delete(reasons, right)
 			switch {
-			case u.Used[right] && explained:
+			case u.Used[right] > 0 && explained:
 				report.Problems = append(report.Problems, right.String()+": it is used, so remove it from unused.yaml")
-			case u.Used[right]:
-				report.Lines = append(report.Lines, right.String()+": used")
+			case u.Used[right] > 0:
+				report.Lines = append(report.Lines, fmt.Sprintf("%s: used by %d stacks", right, u.Used[right]))
 			case explained:
 				report.Lines = append(report.Lines, right.String()+": not used: "+reason)
 			default:

@@ -94,16 +94,30 @@ func (p process) alive() bool {
 	return err == nil && bytes.Contains(arguments, []byte(p.state))
 }
 
+// released reports whether the system has closed the files of a process that is no longer alive, and with them its
+// listeners. A killed process loses its arguments before that, because its threads end one after another.
+func (p process) released() bool {
+	dir := filepath.Join("/proc", strconv.Itoa(p.pid))
+	threads, err := os.ReadDir(filepath.Join(dir, "task"))
+	if err != nil {
+		return true
+	}
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return true
+	}
+	// The state follows the name of the program, which is in parentheses (proc_pid_stat(5)).
+	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(threads) == 1 && bytes.HasPrefix(state, []byte("Z"))
+}
+
 func hasProc() bool {
 	_, err := os.Stat("/proc/self/cmdline")
 	return err == nil
 }
 
-// signal sends a signal unless the process has ended.
+// signal sends a signal to a process that was alive just now.
 func (p process) signal(signal syscall.Signal) error {
-	if !p.alive() {
-		return nil
-	}
 	if err := syscall.Kill(p.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("sending %s to process %d: %w", signal, p.pid, err)
 	}
@@ -112,6 +126,9 @@ func (p process) signal(signal syscall.Signal) error {
 
 // stop ends the process gracefully, or kills it if it does not end in time.
 func (p process) stop(ctx context.Context) error {
+	if !p.alive() {
+		return nil
+	}
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -123,6 +140,9 @@ func (p process) stop(ctx context.Context) error {
 
 // kill kills the process.
 func (p process) kill(ctx context.Context) error {
+	if !p.alive() {
+		return nil
+	}
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
@@ -131,6 +151,6 @@ func (p process) kill(ctx context.Context) error {
 
 func (p process) awaitEnd(ctx context.Context, timeout time.Duration) error {
 	return Await(ctx, timeout, fmt.Sprintf("process %d to end", p.pid), func(context.Context) (bool, string, error) {
-		return !p.alive(), "it is running", nil
+		return !p.alive() && p.released(), "it is running", nil
 	})
 }
