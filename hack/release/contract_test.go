@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -206,7 +208,8 @@ func TestCRDsBesides(t *testing.T) {
 	}
 }
 
-// For an operator in the management cluster, clusterctl creates neither kinds nor rights of the workload cluster.
+// For an operator in the management cluster, clusterctl creates neither kinds nor rights of the workload cluster, and no
+// namespace, because that of the Cluster exists.
 func TestManagementComponents(t *testing.T) {
 	var got []string
 	for _, object := range componentsOf(t, "addon-components-management.yaml") {
@@ -219,6 +222,19 @@ func TestManagementComponents(t *testing.T) {
 			ref, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
 			if !slices.ContainsFunc(got, func(id string) bool { return strings.HasSuffix(id, "Role "+ref) }) {
 				t.Errorf("%s binds the role %s, which does not exist", object.GetName(), ref)
+			}
+		case "Role":
+			role := &rbacv1.Role{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, role, true); err != nil {
+				t.Fatal(err)
+			}
+			want := []rbacv1.PolicyRule{
+				{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+				{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"karpenter-capi"}, Verbs: []string{"get", "update"}},
+				{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+			}
+			if !reflect.DeepEqual(role.Rules, want) {
+				t.Errorf("role %s has the rules %v, want %v", role.Name, role.Rules, want)
 			}
 		case "Deployment":
 			deployment := &appsv1.Deployment{}
@@ -242,7 +258,7 @@ func TestManagementComponents(t *testing.T) {
 		"ClusterRole karpenter-capi-system-management-cluster-role", "ClusterRole karpenter-capi-system-management-role",
 		"ClusterRole karpenter-capi-system-metrics-reader-role", "ClusterRole karpenter-capi-system-metrics-role",
 		"ClusterRoleBinding karpenter-capi-system-management-cluster-rolebinding", "ClusterRoleBinding karpenter-capi-system-metrics-rolebinding",
-		"Deployment karpenter-capi-controller-manager", "Namespace karpenter-capi-system",
+		"Deployment karpenter-capi-controller-manager",
 		"Role karpenter-capi-leader-election-role",
 		"RoleBinding karpenter-capi-leader-election-rolebinding", "RoleBinding karpenter-capi-management-rolebinding",
 		"ServiceAccount karpenter-capi-manager",

@@ -65,11 +65,16 @@ func (d *Guide) Command(t *testing.T, section, begin string, parts ...string) st
 	return found[0]
 }
 
-// Run runs a command and returns what it prints.
+// Run runs a command of the guide and returns what it prints.
 func (d *Guide) Run(ctx context.Context, t *testing.T, kubeconfig, command string) string {
 	t.Helper()
-	g := gomega.NewWithT(t)
-	g.Expect(strings.Split(d.Text, "\n")).To(gomega.ContainElement(command), "a line of the guide")
+	gomega.NewWithT(t).Expect(strings.Split(d.Text, "\n")).To(gomega.ContainElement(command), "a line of the guide")
+	return d.Execute(ctx, t, kubeconfig, command)
+}
+
+// Execute runs a command that need not be in the guide, as Run does.
+func (d *Guide) Execute(ctx context.Context, t *testing.T, kubeconfig, command string) string {
+	t.Helper()
 	t.Logf("$ %s", command)
 	shell := exec.CommandContext(ctx, "bash", "-c", d.local(command))
 	shell.Dir = d.Dir
@@ -78,7 +83,7 @@ func (d *Guide) Run(ctx context.Context, t *testing.T, kubeconfig, command strin
 	shell.Env = append(shell.Env, d.Environment...)
 	printed, err := shell.CombinedOutput()
 	t.Logf("%s", printed)
-	g.Expect(err).NotTo(gomega.HaveOccurred(), string(printed))
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred(), string(printed))
 	return string(printed)
 }
 

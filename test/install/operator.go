@@ -36,14 +36,18 @@ type Operator struct {
 	process *exec.Cmd
 	ended   chan error
 	log     string
+	mounts  []mount
 }
 
-// Installed returns the Deployment of the operator.
+// Installed returns the only Deployment of an operator.
 func Installed(ctx context.Context, g gomega.Gomega, s *stack.Stack) *appsv1.Deployment {
 	deployments := &appsv1.DeploymentList{}
-	g.Expect(home(s).List(ctx, deployments, client.InNamespace(Namespace))).To(gomega.Succeed())
-	g.Expect(deployments.Items).To(gomega.HaveLen(1))
-	return &deployments.Items[0]
+	g.Expect(home(s).List(ctx, deployments)).To(gomega.Succeed())
+	operators := slices.DeleteFunc(deployments.Items, func(d appsv1.Deployment) bool {
+		return !strings.Contains(d.Spec.Template.Spec.Containers[0].Image, Binary)
+	})
+	g.Expect(operators).To(gomega.HaveLen(1))
+	return &operators[0]
 }
 
 // home returns the client of the cluster in which the operator is installed.
@@ -59,27 +63,47 @@ func home(s *stack.Stack) client.Client {
 func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Operator {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	pod := &Installed(ctx, g, s).Spec.Template.Spec
+	installed := Installed(ctx, g, s)
+	pod := &installed.Spec.Template.Spec
 	container := &pod.Containers[0]
 	dir := t.TempDir()
+	o := &Operator{t: t, ended: make(chan error, 1), log: filepath.Join(s.LogDir(), "installed-operator.log")}
+	local := func(path string) string {
+		if path == "" {
+			return ""
+		}
+		m := mountOf(g, installed, path, dir)
+		o.mounts = append(o.mounts, m)
+		m.write(ctx, g, s)
+		return m.file
+	}
 
 	ports, err := stack.FreePorts(2)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	// A Pod has its own addresses to listen on.
-	arguments := append(slices.Clone(container.Args),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--metrics-port=%d", ports[0]), fmt.Sprintf("--health-probe-port=%d", ports[1]))
-	environment := []string{"KUBECONFIG=" + identity(ctx, g, s, pod.ServiceAccountName, dir)}
+	environment := []string{"KUBECONFIG=" + identity(ctx, g, s, installed, dir)}
+	var variables []string // as a kubelet replaces them in arguments
 	for i := range container.Env {
 		variable := &container.Env[i]
-		value, err := valueOf(variable, container)
+		value, err := valueOf(variable, installed)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		if variable.Name == "CLUSTER_API_KUBECONFIG" || variable.Name == "WORKLOAD_KUBECONFIG" {
-			value = mounted(ctx, g, s, pod, value, dir)
+			value = local(value)
 		}
 		environment = append(environment, variable.Name+"="+value)
+		variables = append(variables, "$("+variable.Name+")", value)
 	}
+	var arguments []string
+	for _, argument := range container.Args {
+		argument = strings.NewReplacer(variables...).Replace(argument)
+		if path, is := strings.CutPrefix(argument, "--workload-kubeconfig="); is {
+			argument = "--workload-kubeconfig=" + local(path)
+		}
+		arguments = append(arguments, argument)
+	}
+	// A Pod has its own addresses to listen on.
+	arguments = append(arguments,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--metrics-port=%d", ports[0]), fmt.Sprintf("--health-probe-port=%d", ports[1]))
 
-	o := &Operator{t: t, ended: make(chan error, 1), log: filepath.Join(s.LogDir(), "installed-operator.log")}
 	log, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	defer log.Close() //nolint:errcheck // The process has it open.
@@ -123,32 +147,40 @@ func (o *Operator) Stop() {
 }
 
 // identity writes a kubeconfig with the identity of the ServiceAccount, and returns its path.
-func identity(ctx context.Context, g gomega.Gomega, s *stack.Stack, name, dir string) string {
-	account, request := &corev1.ServiceAccount{}, &authenticationv1.TokenRequest{}
-	account.Namespace, account.Name = Namespace, name
-	g.Expect(home(s).SubResource("token").Create(ctx, account, request)).To(gomega.Succeed())
+func identity(ctx context.Context, g gomega.Gomega, s *stack.Stack, of *appsv1.Deployment, dir string) string {
 	kubeconfig := s.Kubeconfig()
 	if s.Placement() == stack.InManagement {
 		kubeconfig = s.ManagementKubeconfig()
 	}
-	config, err := clientcmd.LoadFromFile(kubeconfig)
+	account := client.ObjectKey{Namespace: of.Namespace, Name: of.Spec.Template.Spec.ServiceAccountName}
+	file := filepath.Join(dir, "kubeconfig")
+	g.Expect(os.WriteFile(file, KubeconfigOf(ctx, g, home(s), account, kubeconfig), 0o600)).To(gomega.Succeed())
+	return file
+}
+
+// KubeconfigOf returns a kubeconfig for a cluster with the identity of a ServiceAccount, from another one for it.
+func KubeconfigOf(ctx context.Context, g gomega.Gomega, cluster client.Client, key client.ObjectKey, from string) []byte {
+	account, request := &corev1.ServiceAccount{}, &authenticationv1.TokenRequest{}
+	account.Namespace, account.Name = key.Namespace, key.Name
+	g.Expect(cluster.SubResource("token").Create(ctx, account, request)).To(gomega.Succeed())
+	config, err := clientcmd.LoadFromFile(from)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &api.AuthInfo{Token: request.Status.Token}
 	}
-	file := filepath.Join(dir, "kubeconfig")
-	g.Expect(clientcmd.WriteToFile(*config, file)).To(gomega.Succeed())
-	return file
+	content, err := clientcmd.Write(*config)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	return content
 }
 
 // valueOf returns the value of a variable as a kubelet resolves it.
-func valueOf(variable *corev1.EnvVar, container *corev1.Container) (string, error) {
-	source := variable.ValueFrom
+func valueOf(variable *corev1.EnvVar, of *appsv1.Deployment) (string, error) {
+	source, container := variable.ValueFrom, &of.Spec.Template.Spec.Containers[0]
 	switch {
 	case source == nil:
 		return variable.Value, nil
 	case source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.namespace":
-		return Namespace, nil
+		return of.Namespace, nil
 	case source.FieldRef != nil && source.FieldRef.FieldPath == "spec.nodeName":
 		return "", nil // the operator runs on no Node
 	case source.ResourceFieldRef != nil && source.ResourceFieldRef.Resource == "requests.cpu" && source.ResourceFieldRef.Divisor.MilliValue() == 1:
@@ -158,30 +190,6 @@ func valueOf(variable *corev1.EnvVar, container *corev1.Container) (string, erro
 	default:
 		return "", fmt.Errorf("variable %s: this test does not know its source %v", variable.Name, source)
 	}
-}
-
-// mounted writes the file that a Pod would have at a path, from a Secret, and returns its path.
-func mounted(ctx context.Context, g gomega.Gomega, s *stack.Stack, pod *corev1.PodSpec, path, dir string) string {
-	for _, mount := range pod.Containers[0].VolumeMounts {
-		within, ok := strings.CutPrefix(path, mount.MountPath+"/")
-		for _, volume := range pod.Volumes {
-			if !ok || volume.Name != mount.Name {
-				continue
-			}
-			secret := &corev1.Secret{}
-			g.Expect(home(s).Get(ctx, client.ObjectKey{Namespace: Namespace, Name: volume.Secret.SecretName}, secret)).To(gomega.Succeed())
-			for _, item := range volume.Secret.Items {
-				if item.Path == within {
-					g.Expect(secret.Data).To(gomega.HaveKey(item.Key))
-					file := filepath.Join(dir, "mounted")
-					g.Expect(os.WriteFile(file, secret.Data[item.Key], 0o600)).To(gomega.Succeed())
-					return file
-				}
-			}
-		}
-	}
-	g.Expect(path).To(gomega.BeEmpty(), "the Pod has nothing there")
-	return ""
 }
 
 func probe(ctx context.Context, url string) (bool, string, error) {

@@ -54,11 +54,16 @@ func NewStack(t *testing.T, placement stack.Placement) (context.Context, *stack.
 	return ctx, s
 }
 
-// PresentCRDs returns those of CRDs that exist.
+// PresentCRDs returns those of CRDs that exist in the workload cluster.
 func PresentCRDs(ctx context.Context, s *stack.Stack) ([]string, error) {
+	return PresentCRDsIn(ctx, s.Workload)
+}
+
+// PresentCRDsIn returns those of CRDs that exist in a cluster.
+func PresentCRDsIn(ctx context.Context, cluster client.Client) ([]string, error) {
 	present := []string{}
 	for _, name := range CRDs {
-		err := s.Workload.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+		err := cluster.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@
 package clusterctl
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -43,18 +42,11 @@ const (
 func TestClusterctl(t *testing.T) {
 	ctx, s := install.NewStack(t, stack.Joined)
 	g := NewWithT(t)
-	repository := repositories(t.TempDir())
-	repository.certManager(t)
-	repository.clusterAPI(ctx, t, s)
 	previous, next := previousSource(t), thisSource()
-	guide := install.OpenGuide(t, "clusterctl.md", func(command string) string {
-		return strings.ReplaceAll(command, published, repository.addon())
-	})
+	repository, guide := openGuide(ctx, t, s, "addon-components.yaml")
 	from := guide.Version(t, published+`/(v[0-9.]+)/`)
 	to := guide.Version(t, `upgrade apply --addon karpenter:(v[0-9.]+)`)
 	repository.release(t, previous, from)
-	// Fake kubelets only pretend to run a Pod.
-	guide.Environment = []string{"GOPROXY=off", "XDG_CONFIG_HOME=" + repository.config(t), "KARPENTER_REPLICAS=0", "KARPENTER_ALLOWED_SECRETS=" + stack.BootstrapSecretName}
 	run := func(command string) string {
 		t.Helper()
 		return guide.Run(ctx, t, s.Kubeconfig(), command)

@@ -46,6 +46,22 @@ spec:
 // repositories is a folder with local repositories of clusterctl, and its configuration.
 type repositories string
 
+// openGuide opens the guide for a stack, with repositories that contain what it installs except for the addon provider.
+func openGuide(ctx context.Context, t *testing.T, s *stack.Stack, components string) (repositories, *install.Guide) {
+	t.Helper()
+	repository := repositories(t.TempDir())
+	repository.certManager(t)
+	repository.clusterAPI(ctx, t, s)
+	guide := install.OpenGuide(t, "clusterctl.md", func(command string) string {
+		return strings.ReplaceAll(command, published, repository.addon())
+	})
+	// Fake kubelets only pretend to run a Pod.
+	guide.Environment = []string{
+		"GOPROXY=off", "XDG_CONFIG_HOME=" + repository.config(t, components), "KARPENTER_REPLICAS=0", "KARPENTER_ALLOWED_SECRETS=" + stack.BootstrapSecretName,
+	}
+	return repository, guide
+}
+
 // release creates a version of the addon provider, as it is released.
 func (r repositories) release(t *testing.T, of source, version string) {
 	t.Helper()
@@ -59,18 +75,19 @@ func (r repositories) release(t *testing.T, of source, version string) {
 // addon is the repository of the addon provider.
 func (r repositories) addon() string { return filepath.Join(string(r), "addon-karpenter") }
 
-// config writes clusterctl's configuration, and returns the folder for its XDG_CONFIG_HOME.
-func (r repositories) config(t *testing.T) string {
+// config writes clusterctl's configuration with components of the addon provider, and returns the folder for its
+// XDG_CONFIG_HOME.
+func (r repositories) config(t *testing.T, components string) string {
 	t.Helper()
 	g := NewWithT(t)
 	dir := filepath.Join(string(r), "config")
 	g.Expect(os.MkdirAll(filepath.Join(dir, "cluster-api"), 0o755)).To(Succeed())
 	content := fmt.Sprintf(`providers:
 - {name: cluster-api, type: CoreProvider, url: "file://%[1]s/cluster-api/%[2]s/core-components.yaml"}
-- {name: karpenter, type: AddonProvider, url: "file://%[1]s/addon-karpenter/latest/addon-components.yaml"}
+- {name: karpenter, type: AddonProvider, url: "file://%[1]s/addon-karpenter/latest/%[4]s"}
 cert-manager: {version: %[3]s, url: "file://%[1]s/cert-manager/%[3]s/cert-manager.yaml"}
 CLUSTERCTL_DISABLE_VERSIONCHECK: "true"
-`, r, clusterAPIVersion(t), certManagerVersion)
+`, r, clusterAPIVersion(t), certManagerVersion, components)
 	g.Expect(os.WriteFile(filepath.Join(dir, "cluster-api", "clusterctl.yaml"), []byte(content), 0o600)).To(Succeed())
 	return dir
 }

@@ -6,7 +6,6 @@ package helm
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"maps"
 	"os"
@@ -28,9 +27,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-//go:embed testdata/general.yaml
-var general []byte
-
 // lifecycle follows the guide with both charts: it installs, upgrades, rolls back and uninstalls them, while there are
 // nodes. The values are those of the user. The section of the guide describes the installation; again installs the
 // operator a second time.
@@ -51,13 +47,13 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	write(t, d, values)
 	guided(section, "helm install karpenter-capi-crd")
 	g.Expect(install.PresentCRDs(ctx, s)).To(Equal(install.CRDs))
-	awaitServed(ctx, g, s)
+	install.AwaitServed(ctx, g, s)
 	g.Expect(operator()).To(And(
 		Not(ContainSubstring("Install the chart")), ContainSubstring("kubectl -n karpenter-capi-system rollout status deployment/karpenter-capi")))
 
 	process := install.Start(ctx, t, s, binary)
-	g.Expect(s.Create(ctx, general)).To(Succeed())
-	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(install.Poll).Should(Equal(3), "Pods that run")
+	g.Expect(s.Create(ctx, install.General)).To(Succeed())
+	install.AwaitPods(ctx, g, s, 3)
 	claims := claimUIDs(ctx, g, s)
 
 	// An upgrade changes the Deployment and no node.
@@ -89,7 +85,7 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	guided("Uninstall", "helm uninstall karpenter-capi")
 	checkGone(ctx, g, s.Workload, manifests)
 	g.Expect(claimUIDs(ctx, g, s)).To(Equal(claims))
-	g.Expect(runningPods(ctx, s)).To(Equal(3))
+	g.Expect(install.RunningPods(ctx, s)).To(Equal(3))
 	again()
 	process = install.Start(ctx, t, s, binary)
 	pods := &appsv1.Deployment{}
@@ -123,19 +119,6 @@ func write(t *testing.T, d *install.Guide, values charts.Values) {
 	text, err := json.Marshal(values)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.WriteFile(filepath.Join(d.Dir, "values.yaml"), text, 0o600)).To(Succeed())
-}
-
-// runningPods returns how many Pods of testdata run.
-func runningPods(ctx context.Context, s *stack.Stack) (int, error) {
-	pods := &corev1.PodList{}
-	err := s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": "general"})
-	running := 0
-	for i := range pods.Items {
-		if pods.Items[i].Status.Phase == corev1.PodRunning {
-			running++
-		}
-	}
-	return running, err
 }
 
 // claimUIDs returns the UIDs of the existing claims.

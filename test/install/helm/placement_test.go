@@ -15,7 +15,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -24,7 +23,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/charts"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
@@ -96,11 +94,11 @@ func TestOneCluster(t *testing.T) {
 func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 	createPrometheusCRDs(ctx, t, s.Workload)
 	ofOperator := &corev1.Namespace{}
-	ofOperator.Name = install.Namespace
+	ofOperator.Name = charts.MatrixNamespace
 	NewWithT(t).Expect(s.Workload.Create(ctx, ofOperator)).To(Succeed())
 	check := func(t *testing.T, chart string, values charts.Values) {
 		g := NewWithT(t)
-		objects, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, chart, install.Namespace, chart, values)
+		objects, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, chart, charts.MatrixNamespace, chart, values)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, object := range objects {
 			// The kinds of the Prometheus operator are new, and served only after some time.
@@ -110,7 +108,7 @@ func dryRun(ctx context.Context, t *testing.T, s *stack.Stack) {
 		}
 	}
 	t.Run("CustomResourceDefinitions", func(t *testing.T) { check(t, charts.CRDs, nil) })
-	definitions, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, charts.CRDs, install.Namespace, charts.CRDs, nil)
+	definitions, err := (&charts.Helm{Dir: t.TempDir()}).Template(ctx, charts.CRDs, charts.MatrixNamespace, charts.CRDs, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, definition := range definitions {
 		NewWithT(t).Expect(s.Workload.Create(ctx, definition)).To(Succeed())
@@ -175,37 +173,4 @@ func TestTwoClusters(t *testing.T) {
 	}
 	lifecycle(ctx, t, s, d, section, values, operator, again)
 	managed("Uninstall", "helm uninstall karpenter-capi")
-}
-
-// The operator is in the management cluster, and reaches the workload cluster with a copy of Cluster API's kubeconfig. The
-// workload cluster has only the CustomResourceDefinitions.
-func TestManagementCluster(t *testing.T) {
-	ctx, s := install.NewStack(t, stack.InManagement)
-	g := NewWithT(t)
-	run := func(kubeconfig, chart string, values charts.Values) {
-		t.Helper()
-		helm := &charts.Helm{Dir: t.TempDir(), Kubeconfig: kubeconfig}
-		_, err := helm.Run(ctx, values, "install", chart, charts.Chart(chart), "--namespace="+install.Namespace, "--create-namespace")
-		g.Expect(err).NotTo(HaveOccurred())
-	}
-	run(s.Kubeconfig(), charts.CRDs, nil)
-	awaitServed(ctx, g, s)
-	values := local()
-	maps.Copy(values, charts.Values{"placement": "ManagementCluster", "workloadCluster": charts.Values{"existingSecret": "workload"}})
-	run(s.ManagementKubeconfig(), charts.Operator, values)
-	secret := &corev1.Secret{}
-	g.Expect(s.Management.Get(ctx, client.ObjectKey{Namespace: stack.ClusterNamespace, Name: stack.ClusterName + "-kubeconfig"}, secret)).To(Succeed())
-	copied := &corev1.Secret{Data: secret.Data}
-	copied.Namespace, copied.Name = install.Namespace, "workload"
-	g.Expect(s.Management.Create(ctx, copied)).To(Succeed())
-
-	process := install.Start(ctx, t, s, filepath.Join(install.Binaries(), install.Binary))
-	g.Expect(s.Create(ctx, general)).To(Succeed())
-	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(install.Poll).Should(Equal(3), "Pods that run")
-	leases := &coordinationv1.LeaseList{}
-	g.Expect(s.Management.List(ctx, leases, client.InNamespace(install.Namespace))).To(Succeed())
-	g.Expect(leases.Items).To(HaveLen(1))
-	g.Expect(leases.Items[0].Name).To(Equal(operator.LeaseOf(stack.ClusterNamespace, stack.ClusterName)))
-	process.Stop()
-	install.CheckDenied(t, s)
 }

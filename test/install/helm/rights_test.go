@@ -34,10 +34,10 @@ func TestRightsToKindsInUse(t *testing.T) {
 		_, err := helm.Run(ctx, values, "install", chart, charts.Chart(chart), "--namespace="+install.Namespace, "--create-namespace")
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	awaitServed(ctx, g, s)
+	install.AwaitServed(ctx, g, s)
 	install.Start(ctx, t, s, filepath.Join(install.Binaries(), install.Binary))
-	g.Expect(s.Create(ctx, general)).To(Succeed())
-	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s) }).WithTimeout(3*time.Minute).WithPolling(install.Poll).Should(Equal(3), "Pods that run")
+	g.Expect(s.Create(ctx, install.General)).To(Succeed())
+	install.AwaitPods(ctx, g, s, 3)
 
 	pods := &appsv1.Deployment{}
 	pods.Namespace, pods.Name = corev1.NamespaceDefault, "general"
