@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,11 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -40,48 +36,24 @@ type changes struct {
 func newChanges(ctx context.Context, t *testing.T, s *stack.Stack) *changes {
 	t.Helper()
 	w := &changes{}
-	w.watch(ctx, t, s.Kubeconfig(), &karpv1.NodeClaim{}, &corev1.Node{})
+	handler := toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			if !isInInitialList {
+				w.see("is created", object)
+			}
+		},
+		UpdateFunc: w.update,
+		DeleteFunc: func(object any) { w.see("no longer exists", object) },
+	}
+	handleChanges(ctx, t, s.Kubeconfig(), handler, &karpv1.NodeClaim{}, &corev1.Node{})
 	machines := &clusterv1.MachineList{}
 	NewWithT(t).Expect(s.Management.List(ctx, machines)).To(Succeed())
 	if len(machines.Items) > 0 {
-		w.watch(ctx, t, s.ManagementKubeconfig(),
+		handleChanges(ctx, t, s.ManagementKubeconfig(), handler,
 			&clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{},
 			&infrav1.SimulatedMachineTemplate{}, &infrav1.SimulatedMachinePool{}, &infrav1.SimulatedMachine{})
 	}
 	return w
-}
-
-func (w *changes) watch(ctx context.Context, t *testing.T, kubeconfig string, kinds ...client.Object) {
-	t.Helper()
-	g := NewWithT(t)
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	g.Expect(err).NotTo(HaveOccurred())
-	objects, err := cache.New(config, cache.Options{Scheme: scheme.Scheme})
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, kind := range kinds {
-		informer, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-			AddFunc: func(object any, isInInitialList bool) {
-				if !isInInitialList {
-					w.see("is created", object)
-				}
-			},
-			UpdateFunc: w.update,
-			DeleteFunc: func(object any) { w.see("no longer exists", object) },
-		})
-		g.Expect(err).NotTo(HaveOccurred())
-	}
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- objects.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the watch of changes: %v", err)
-		}
-	})
-	g.Expect(objects.WaitForCacheSync(ctx)).To(BeTrue())
 }
 
 func (w *changes) update(old, object any) {

@@ -69,12 +69,16 @@ func TestClusterDeletion(t *testing.T) {
 	g.Expect(w.reasonsOfClusterReady()).To(ContainElements(v1alpha1.ReasonClusterDeleting, v1alpha1.ReasonClusterDeleted))
 }
 
-// auditEntries returns the requests to the only API server so far.
-func auditEntries(g *WithT, s *stack.Stack) []audit.Entry {
-	entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}.Since(0)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(entries).NotTo(BeEmpty())
-	return entries
+// auditEntries returns the requests to the API servers of both clusters so far.
+func auditEntries(g Gomega, s *stack.Stack) []audit.Entry {
+	var all []audit.Entry
+	for _, name := range []string{"audit.log", stack.ManagementPrefix + "audit.log"} {
+		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(entries).NotTo(BeEmpty(), name)
+		all = append(all, entries...)
+	}
+	return all
 }
 
 // createdSince returns the requests after another one with which the operator created scalable resources, or objects

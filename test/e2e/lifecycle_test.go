@@ -18,7 +18,7 @@ import (
 // some of its processes have ended.
 func TestStackLifecycle(t *testing.T) {
 	t.Parallel()
-	ctx, s := newStack(t, stack.Options{})
+	ctx, s := newStack(t, stack.Options{Placement: stack.Joined})
 	g := NewWithT(t)
 
 	_, err := stack.Up(ctx, stack.Options{Dir: s.Dir()})

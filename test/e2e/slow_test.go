@@ -17,7 +17,7 @@ import (
 )
 
 // No claim waits for another's machine: Pods that need a fast machine run while a machine that was requested before
-// does not even have a provider ID.
+// does not even have a provider ID. A machine that never gets one is replaced after launchTimeout.
 func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
@@ -48,6 +48,8 @@ func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
 		g.Expect(machines).To(HaveLen(1))
 		g.Expect(machines[0].UID).To(Equal(slow.UID), "it is the same Machine")
 		g.Expect(machines[0].Spec.ProviderID).To(BeEmpty(), "the slow machine has no provider ID yet")
+
+		expectNextOffering(ctx, g, s, kind)
 
 		// The slow one is not lost.
 		g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s, "slow") }).

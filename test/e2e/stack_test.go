@@ -39,13 +39,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newStack starts a stack that ends with the test. A failed test shows the end of each log.
+// newStack starts a stack that ends with the test. It has two clusters that share an etcd, unless the test chooses
+// another placement. A failed test shows the end of each log.
 func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) {
 	t.Helper()
 	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
 	opts.Dir, opts.Progress = t.TempDir(), t.Output()
+	if opts.Placement == "" && opts.Manages == nil && opts.NeighbourOf == nil && !opts.HasNeighbour {
+		opts.Placement, opts.OneEtcd = stack.InWorkload, true
+	}
 	s, err := stack.Up(ctx, opts)
 	if err != nil {
 		t.Fatalf("the stack does not start: %v", err)

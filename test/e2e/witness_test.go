@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,16 +13,12 @@ import (
 	"sync"
 	"testing"
 
-	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -66,36 +61,15 @@ type raise struct {
 // newWitness starts a witness that ends with the test.
 func newWitness(ctx context.Context, t *testing.T, s *stack.Stack) *witness {
 	t.Helper()
-	g := NewWithT(t)
 	w := &witness{marks: map[string]string{}, failed: map[string]string{}, clusterReady: map[string]bool{}, machines: map[types.UID]bool{},
 		drifted: map[string]string{}, disrupted: map[string]bool{}, healthy: map[string]bool{}, broken: map[string]bool{}}
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
-	g.Expect(err).NotTo(HaveOccurred())
-	objects, err := cache.New(config, cache.Options{Scheme: scheme.Scheme})
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, object := range []client.Object{
-		&v1alpha1.KarpenterMachineTemplate{}, &karpv1.NodeClaim{}, &clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
-		&policyv1.PodDisruptionBudget{},
-	} {
-		informer, err := objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { w.see(nil, object) },
-			UpdateFunc: func(before, object any) { w.see(before, object) },
-			DeleteFunc: w.seeDeletion,
-		})
-		g.Expect(err).NotTo(HaveOccurred())
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { w.see(nil, object) },
+		UpdateFunc: func(before, object any) { w.see(before, object) },
+		DeleteFunc: w.seeDeletion,
 	}
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- objects.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the witness: %v", err)
-		}
-	})
-	g.Expect(objects.WaitForCacheSync(ctx)).To(BeTrue())
+	handleChanges(ctx, t, s.Kubeconfig(), handler, &v1alpha1.KarpenterMachineTemplate{}, &karpv1.NodeClaim{}, &policyv1.PodDisruptionBudget{})
+	handleChanges(ctx, t, s.ManagementKubeconfig(), handler, &clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{})
 	return w
 }
 
