@@ -136,7 +136,8 @@ var _ = forEachKind("A Machine that loses its finalizers by force", func(k kind)
 		env.waitGone(ctx, claim)
 		env.waitReplicas(ctx, f, 0)
 
-		slow := k.newFixture("bootingforced").breaks(history.WrongDelete, history.Leak).delays(0, never, 0).createReady(ctx)
+		// Nothing deletes the Node of a Machine that has no finalizers.
+		slow := k.newFixture("bootingforced").breaks(history.WrongDelete, history.Leak).delays(0, never, never).createReady(ctx)
 		booting := slow.launchOne(ctx)
 		first := env.waitMachine(ctx, booting)
 		env.forceGone(ctx, first)

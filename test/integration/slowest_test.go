@@ -24,6 +24,17 @@ var _ = ReportAfterSuite("the slowest specs", func(report Report) {
 	}
 })
 
+// maxFailure is how much of the message of a failure is printed again.
+const maxFailure = 1500
+
+// Messages have all objects and come where a spec fails, far above the end of the output.
+var _ = ReportAfterSuite("what failed", func(report Report) {
+	for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
+		message := spec.FailureMessage()
+		fmt.Printf("\n%s %s failed: %s\n", spec.LeafNodeType, spec.FullText(), message[:min(maxFailure, len(message))])
+	}
+})
+
 // total returns the time that specs took.
 func total(specs types.SpecReports) time.Duration {
 	var sum time.Duration
