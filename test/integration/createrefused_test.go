@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,18 +94,19 @@ func (e *environment) refuseCreating(ctx context.Context, prefix, message string
 	for _, object := range []client.Object{policy, binding} {
 		Expect(e.client.Create(ctx, object)).To(Succeed())
 	}
-	Eventually(ctx, func() bool {
-		probe := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: prefix + "-probe"}}
+	Eventually(ctx, func() error {
+		// While the policy is not in effect yet, this one exists for a moment, in which Cluster API ignores it.
+		probe := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: prefix + "-probe", Annotations: map[string]string{clusterv1.PausedAnnotation: ""}}}
 		probe.Spec.ClusterName = served.Name
 		probe.Spec.Replicas = new(int32(0))
 		probe.Spec.Selector.MatchLabels = map[string]string{"probe": prefix}
 		probe.Spec.Template.Labels = probe.Spec.Selector.MatchLabels
-		probe.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: served.Name, InfrastructureRef: *machineDeployments.infrastructureRef(prefix)}
+		probe.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: served.Name, InfrastructureRef: *machineDeployments.infrastructureRef(prefix), Bootstrap: clusterv1.Bootstrap{DataSecretName: new("bootstrap")}}
 		err := e.client.Create(ctx, probe)
 		if err == nil {
 			Expect(e.client.Delete(ctx, probe)).To(Succeed())
 		}
-		return apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
-	}).Should(BeTrue(), "the policy is in effect")
+		return err
+	}).Should(MatchError(ContainSubstring(message)), "the policy is in effect")
 	return allow
 }
