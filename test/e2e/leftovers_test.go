@@ -33,6 +33,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
+// podGC is more than the time until kube-controller-manager deletes a Pod whose Node no longer exists, as that of a Machine
+// that was not drained: it looks every 20 seconds, and waits for 40 in between (Kubernetes: pkg/controller/podgc).
+const podGC = 2 * time.Minute
+
 // leavingPods is how many replicas leaving.yaml has. Each Pod has its own Node.
 const leavingPods = 20
 
@@ -172,7 +176,7 @@ func awaitNothing(ctx context.Context, t *testing.T, g *WithT, s *stack.Stack) {
 
 	g.Expect(deletePods(ctx, s)).To(Succeed())
 	g.Eventually(ctx, func() (census.Census, error) { return whatExists(ctx, s) }).
-		WithTimeout(time.Minute).WithPolling(poll).Should(Equal(census.Census{}), "what is left")
+		WithTimeout(podGC).WithPolling(poll).Should(Equal(census.Census{}), "what is left")
 }
 
 func deletePods(ctx context.Context, s *stack.Stack) error {
