@@ -24,7 +24,7 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 		const refusal = "no more MachineDeployments for this team"
 		inTime, late := machineDeployments.newFixture("refusedcreate").delays(0, 0, never), machineDeployments.newFixture("refusedlate").delays(0, 0, never)
 		late.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 6 * time.Second}
-		allow := env.refuseCreating(ctx, "refused", refusal)
+		allow := inTime.refuseCreating(ctx, "refused", refusal)
 		for _, f := range []*fixture{inTime, late} {
 			f.createReady(ctx)
 			Expect(f.template.Status.InvalidOfferings).To(BeEmpty(), "rejected dry runs")
@@ -65,14 +65,10 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 
 // refuseCreating makes the API server reject MachineDeployments whose names begin with a prefix,
 // except in dry runs, until allow is called or the spec ends.
-func (e *environment) refuseCreating(ctx context.Context, prefix, message string) (allow func(context.Context)) {
+func (f *fixture) refuseCreating(ctx context.Context, prefix, message string) (allow func(context.Context)) {
 	GinkgoHelper()
 	// The policy rejects this name in dry runs too, so that the test can wait for the policy without an object that exists.
-	probe := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: prefix + "-probe"}}
-	probe.Spec.ClusterName = served.Name
-	probe.Spec.Selector.MatchLabels = map[string]string{"probe": prefix}
-	probe.Spec.Template.Labels = probe.Spec.Selector.MatchLabels
-	probe.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: served.Name, InfrastructureRef: *machineDeployments.infrastructureRef(prefix), Bootstrap: clusterv1.Bootstrap{DataSecretName: new("bootstrap")}}
+	probe := prefix + "-probe"
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: prefix},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -81,7 +77,7 @@ func (e *environment) refuseCreating(ctx context.Context, prefix, message string
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{clusterv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"machinedeployments"}},
 			}}}},
 			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("has(request.dryRun) && request.dryRun && object.metadata.name != %q || !object.metadata.name.startsWith(%q)", probe.Name, prefix), Message: message,
+				Expression: fmt.Sprintf("has(request.dryRun) && request.dryRun && object.metadata.name != %q || !object.metadata.name.startsWith(%q)", probe, prefix), Message: message,
 			}},
 		},
 	}
@@ -93,15 +89,15 @@ func (e *environment) refuseCreating(ctx context.Context, prefix, message string
 	}
 	allow = func(ctx context.Context) {
 		for _, object := range []client.Object{binding, policy} {
-			Expect(client.IgnoreNotFound(e.client.Delete(ctx, object))).To(Succeed())
+			Expect(client.IgnoreNotFound(env.client.Delete(ctx, object))).To(Succeed())
 		}
 	}
 	DeferCleanup(func(ctx SpecContext) { allow(ctx) })
 	for _, object := range []client.Object{policy, binding} {
-		Expect(e.client.Create(ctx, object)).To(Succeed())
+		Expect(env.client.Create(ctx, object)).To(Succeed())
 	}
 	Eventually(ctx, func() error {
-		return e.client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+		return env.client.Create(ctx, f.ownMachineDeployment(probe), client.DryRunAll)
 	}).Should(MatchError(ContainSubstring(message)), "the policy is in effect")
 	return allow
 }
