@@ -62,6 +62,7 @@ manifests: bin/controller-gen ## Generate the CRDs with their reference, and the
 	@echo "==> generating CRDs, their reference, and RBAC"
 	@touch bin/manifests.stamp
 	@bin/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	@sed -E -i -f hack/make/crd.sed config/crd/bases/*.yaml
 	@bin/controller-gen crd paths=./test/infrastructure/api/... output:crd:artifacts:config=test/infrastructure/config/crd
 	@bin/controller-gen rbac:roleName=workload-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
 	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete

@@ -89,24 +89,26 @@ type KarpenterMachineTemplateSpec struct {
 	// minutes, and Karpenter chooses another one. A Machine that is older and has no Node
 	// is not given to another NodeClaim. Raise the value for hardware that takes longer.
 	// Karpenter itself gives up on a NodeClaim after 15 minutes, and the next NodeClaim
-	// then gets its machine. Default: 10m. Example: 40m.
+	// then gets its machine. At most 8760h. Default: 10m. Example: 40m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="launchTimeout must be at most 8760h, which is a year"
 	LaunchTimeout *metav1.Duration `json:"launchTimeout,omitempty"`
 
 	// spareTTL is how long the operator keeps a machine whose NodeClaim was deleted
 	// before the machine became a Node, for the next NodeClaim that can use it: a Go
 	// duration in hours, minutes and seconds. With 0s, the operator deletes such a
-	// machine with its NodeClaim.
+	// machine with its NodeClaim. At most 8760h.
 	// Default: 2m. Example: 5m.
 	// +optional
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="spareTTL must be at most 8760h, which is a year"
 	SpareTTL *metav1.Duration `json:"spareTTL,omitempty"`
 
 	// drift is what happens to Nodes that no longer are what this template generates:
@@ -221,13 +223,14 @@ type ScalableResource struct {
 
 	// emptyTTL is how long the operator keeps a generated object without NodeClaims and
 	// Machines for reuse before it deletes it: a Go duration in hours, minutes and
-	// seconds.
+	// seconds. At most 8760h.
 	// Default: 30m. Example: 1h30m.
 	// +optional
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="emptyTTL must be at most 8760h, which is a year"
 	EmptyTTL *metav1.Duration `json:"emptyTTL,omitempty"`
 }
 

@@ -157,6 +157,8 @@ func TestAccepted(t *testing.T) {
 		"no version":                          {"spec/template/spec/version", nil},
 		"infrastructure without zones":        {"spec/instanceTypes/0/offerings", []any{map[string]any{"price": "1"}}},
 		"a price of zero":                     {"spec/instanceTypes/0/offerings/0/price", "0"},
+		"a year":                              {"spec/launchTimeout", "8760h"},
+		"quantities of all forms":             {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "1500m", "memory": "1.5e10", "a": ".5", "b": "+12e6", "c": "9223372036854775807", "d": "123456789n", "e": "1E", "f": "7E"}},
 		"a GPU":                               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}},
 		"numbers as quantities":               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": int64(8), "memory": int64(34359738368)}},
 		"own labels":                          {"spec/instanceTypes/0/labels", map[string]any{"example.com/family": "m5", "topology.kubernetes.io/region": "us-east-1"}},
@@ -191,6 +193,10 @@ func TestRefused(t *testing.T) {
 		"no template":                       {"spec/template", nil, []string{"spec.template", "Required"}},
 		"an unknown kind":                   {"spec/scalableResource/kind", "MachineSet", []string{"spec.scalableResource.kind", "supported values"}},
 		"an emptyTTL that is no duration":   {"spec/scalableResource/emptyTTL", "soon", []string{"spec.scalableResource.emptyTTL"}},
+		"an emptyTTL without an end":        {"spec/scalableResource/emptyTTL", "10000000h", []string{"spec.scalableResource.emptyTTL", "emptyTTL must be at most 8760h"}},
+		"a launchTimeout beyond all times":  {"spec/launchTimeout", "10000000h", []string{"spec.launchTimeout", "launchTimeout must be at most 8760h"}},
+		"a launchTimeout of two years":      {"spec/launchTimeout", "17520h", []string{"spec.launchTimeout", "launchTimeout must be at most 8760h"}},
+		"a spareTTL without an end":         {"spec/spareTTL", "99999999999h", []string{"spec.spareTTL", "spareTTL must be at most 8760h"}},
 		"no bootstrap":                      {"spec/template/spec/bootstrap", nil, []string{"spec.template", "spec.bootstrap or from must be set"}},
 		"neither bootstrap nor from":        {"spec/template", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}, []string{"spec.bootstrap or from must be set"}},
 		"an empty from":                     {"spec/template", map[string]any{"from": map[string]any{}}, []string{"spec.template.from", "exactly one of"}},
@@ -228,6 +234,8 @@ func TestRefused(t *testing.T) {
 		"capacity without cpu":              {"spec/instanceTypes/0/capacity/cpu", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},
 		"capacity without memory":           {"spec/instanceTypes/0/capacity/memory", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},
 		"a capacity that is no quantity":    {"spec/instanceTypes/0/capacity/cpu", "two", []string{"spec.instanceTypes[0].capacity.cpu"}},
+		"an exponent that is no number":     {"spec/instanceTypes/0/capacity/cpu", "1e1.5", []string{"spec.instanceTypes[0].capacity.cpu"}},
+		"an exponent that is too large":     {"spec/kubelet/kubeReserved", map[string]any{"cpu": "1e2147483647"}, []string{"spec.kubelet.kubeReserved.cpu"}},
 		"an instance type without a name":   {"spec/instanceTypes/0/name", "", []string{"spec.instanceTypes[0].name"}},
 		"a name that is no label value":     {"spec/instanceTypes/0/name", "m5/large", []string{"spec.instanceTypes[0].name"}},
 		"a label of karpenter.sh":           {"spec/instanceTypes/0/labels", map[string]any{"karpenter.sh/capacity-type": "spot"}, []string{"spec.instanceTypes[0].labels", "Karpenter sets them"}},
@@ -250,6 +258,42 @@ func TestRefused(t *testing.T) {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("got %q, want it to contain %q", err, want)
 				}
+			}
+		})
+	}
+}
+
+// The status is decoded with the spec, so it is checked as strictly.
+func TestStatusRefused(t *testing.T) {
+	stored := edit(t, "metadata/name", "status")
+	if err := apiServer.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := apiServer.Delete(context.Background(), stored); err != nil {
+			t.Error(err)
+		}
+	})
+	unavailable := func(until any) []any {
+		return []any{map[string]any{"instanceType": "a", "capacityType": "spot", "reason": "x", "failures": int64(1), "until": until}}
+	}
+	for name, tc := range map[string]struct {
+		field string
+		value any
+		want  string
+	}{
+		"a time that is a list":      {"unavailableOfferings", unavailable([]any{}), "status.unavailableOfferings[0].until"},
+		"a time without a zone":      {"unavailableOfferings", unavailable("2026-11-25T00:00:00"), "status.unavailableOfferings[0].until"},
+		"a day that does not exist":  {"unavailableOfferings", unavailable("2026-02-30T00:00:00Z"), "status.unavailableOfferings[0].until"},
+		"a condition without a date": {"conditions", []any{map[string]any{"type": "x", "status": "True", "reason": "x", "message": "", "lastTransitionTime": []any{}}}, "status.conditions[0].lastTransitionTime"},
+		"an exponent that is no number": {"observedCapacity", []any{map[string]any{"instanceType": "a", "revision": "x", "capacity": map[string]any{"cpu": "1e1.5"}, "allocatable": map[string]any{}}},
+			"status.observedCapacity[0].capacity.cpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := stored.DeepCopy()
+			changed.Object["status"] = map[string]any{tc.field: tc.value}
+			if err := apiServer.Status().Update(t.Context(), changed, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want the API server to refuse %s", err, tc.want)
 			}
 		})
 	}

@@ -98,7 +98,7 @@ func typeOf(path string, field *schema) string {
 		return "quantity"
 	case field.XPreserveUnknownFields != nil:
 		return "any"
-	case field.Format == "date-time":
+	case slices.ContainsFunc(field.AllOf, func(part schema) bool { return part.Format == "date-time" }): // see hack/make/crd.sed
 		return "time"
 	case field.Items != nil && field.Items.Schema != nil:
 		return "list of " + typeOf(path, field.Items.Schema)

@@ -5,6 +5,7 @@ package catalog
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,8 +60,8 @@ func (a annotations) capacity() (corev1.ResourceList, error) {
 		{cpuAnnotation, corev1.ResourceCPU}, {memoryAnnotation, corev1.ResourceMemory}, {diskAnnotation, corev1.ResourceEphemeralStorage},
 	} {
 		if text, given := a[named.key]; given {
-			quantity, err := resource.ParseQuantity(text)
-			if err != nil || quantity.Sign() < 0 {
+			quantity, err := parseQuantity(text)
+			if err != nil {
 				return nil, wrongAnnotation(named.key, expectQuantity, text)
 			}
 			capacity[named.resource] = quantity
@@ -85,6 +86,22 @@ func (a annotations) capacity() (corev1.ResourceList, error) {
 		capacity[name] = *resource.NewQuantity(int64(*count), resource.DecimalSI)
 	}
 	return capacity, nil
+}
+
+// safeQuantity is what the CustomResourceDefinitions accept as a quantity (hack/make/crd.sed). Package resource
+// also accepts larger exponents, and comparing 1e2147483647 with another quantity never ends.
+var safeQuantity = regexp.MustCompile(`^[-+]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$`)
+
+// parseQuantity returns the quantity of at least 0 that a text is.
+func parseQuantity(text string) (resource.Quantity, error) {
+	if !safeQuantity.MatchString(text) {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err == nil && quantity.Sign() < 0 {
+		err = resource.ErrNumeric
+	}
+	return quantity, err
 }
 
 // labels returns the labels that the annotation gives to nodes.

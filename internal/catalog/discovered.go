@@ -148,8 +148,8 @@ func statusCapacity(infrastructure *unstructured.Unstructured) (corev1.ResourceL
 		return nil, errors.New("status.capacity: expected a map of quantities")
 	}
 	for _, name := range slices.Sorted(maps.Keys(reported)) {
-		quantity, err := resource.ParseQuantity(fmt.Sprint(reported[name]))
-		if err != nil || quantity.Sign() < 0 {
+		quantity, err := parseQuantity(fmt.Sprint(reported[name]))
+		if err != nil {
 			return nil, fmt.Errorf("status.capacity.%s: expected %s, found %q", name, expectQuantity, fmt.Sprint(reported[name]))
 		}
 		capacity[corev1.ResourceName(name)] = quantity

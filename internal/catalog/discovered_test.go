@@ -99,7 +99,14 @@ func TestFromInfrastructure(t *testing.T) {
 			},
 			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
 		},
-		"a bad CPU":           {annotations: map[string]string{cpuAnnotation: "-1"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity of at least 0, such as 4 or 16Gi, found "-1"`},
+		"a bad CPU":      {annotations: map[string]string{cpuAnnotation: "-1"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity of at least 0, such as 4 or 16Gi, found "-1"`},
+		"an endless CPU": {annotations: map[string]string{cpuAnnotation: "1e2147483647"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity of at least 0, such as 4 or 16Gi, found "1e2147483647"`},
+		"an endless memory": {
+			change: func(o *unstructured.Unstructured) {
+				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "2", "memory": "1e-2147483648"}}
+			},
+			wantError: `status.capacity.memory: expected a quantity of at least 0, such as 4 or 16Gi, found "1e-2147483648"`,
+		},
 		"a bad GPU count":     {annotations: map[string]string{gpuCountAnnotation: "1.5"}, wantError: "gpu-count: expected a whole number"},
 		"a bad GPU type":      {annotations: map[string]string{gpuCountAnnotation: "1", gpuTypeAnnotation: "a b"}, wantError: "gpu-type: expected the name of a resource"},
 		"bad labels":          {annotations: map[string]string{labelsAnnotation: "a=b=c"}, wantError: "labels: expected labels in the form key=value"},
