@@ -14,6 +14,7 @@ package podevents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,15 @@ type Controller struct {
 	workload client.Client
 }
 
+// changes are the events that can have a new last event of a Pod.
+var changes = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !lastEvent(e.ObjectOld.(*corev1.Pod)).Equal(lastEvent(e.ObjectNew.(*corev1.Pod)))
+	},
+	// A Pod is terminating or has ended before it is deleted.
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
 // NewController returns the controller.
 func NewController(clock clock.Clock, workload client.Client, cloudProvider cloudprovider.CloudProvider) *Controller {
 	return &Controller{Controller: podevents.NewController(clock, workload, cloudProvider), workload: workload}
@@ -46,13 +56,7 @@ func NewController(clock clock.Clock, workload client.Client, cloudProvider clou
 // Register adds the controller to a manager.
 func (c *Controller) Register(_ context.Context, mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.Funcs{
-			UpdateFunc: func(e event.UpdateEvent) bool {
-				return !lastEvent(e.ObjectOld.(*corev1.Pod)).Equal(lastEvent(e.ObjectNew.(*corev1.Pod)))
-			},
-			// A Pod is terminating or has ended before it is deleted.
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		})).
+		For(&corev1.Pod{}, builder.WithPredicates(changes)).
 		Complete(reconcile.AsReconciler(c.workload, c))
 }
 
@@ -95,11 +99,19 @@ func lastEvent(pod *corev1.Pod) time.Time {
 	if pod.Spec.NodeName == "" {
 		return last
 	}
+	ended := podutils.IsTerminal(pod)
 	for _, condition := range pod.Status.Conditions {
 		bound := condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue
-		ended := condition.Type == corev1.PodReady && podutils.IsTerminal(pod)
 		if bound || ended {
 			note(condition.LastTransitionTime.Time)
+		}
+	}
+	if ended {
+		// No condition changes at the end of a Pod that was never ready.
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if terminated := container.State.Terminated; terminated != nil {
+				note(terminated.FinishedAt.Time)
+			}
 		}
 	}
 	if pod.DeletionTimestamp != nil {

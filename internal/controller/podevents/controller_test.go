@@ -17,6 +17,12 @@ func TestLastEvent(t *testing.T) {
 		return corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: at(seconds)}
 	}
 	bound := condition(corev1.PodScheduled, corev1.ConditionTrue, 1)
+	ended := func(seconds ...int) (containers []corev1.ContainerStatus) {
+		for _, second := range seconds {
+			containers = append(containers, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at(second)}}})
+		}
+		return containers
+	}
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
 		want time.Time
@@ -37,6 +43,40 @@ func TestLastEvent(t *testing.T) {
 				Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionFalse, 3)},
 			}},
 			want: noon.Add(3 * time.Second),
+		},
+		// The kubelet changes Ready only if its status changes, and such a Pod was never ready.
+		"that has ended without ever being ready": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionFalse, 1)},
+				InitContainerStatuses: ended(2), ContainerStatuses: ended(7200, 30),
+			}},
+			want: noon.Add(2 * time.Hour),
+		},
+		"that ends during its initialization": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{bound}, InitContainerStatuses: ended(3600),
+			}},
+			want: noon.Add(time.Hour),
+		},
+		"whose image never came, until its deadline": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase:             corev1.PodFailed,
+				Conditions:        []corev1.PodCondition{bound, condition(corev1.PodReady, corev1.ConditionFalse, 1), condition(corev1.PodReadyToStartContainers, corev1.ConditionFalse, 3600)},
+				ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}},
+			}},
+			want: noon.Add(time.Hour),
+		},
+		"whose Node was lost": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{bound, condition(corev1.DisruptionTarget, corev1.ConditionTrue, 3600)},
+			}},
+			want: noon.Add(time.Hour),
+		},
+		"with a container that runs again, which does not count": {
+			pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{bound}, InitContainerStatuses: ended(3600),
+			}},
+			want: noon.Add(time.Second),
 		},
 		"that terminates": {
 			pod: corev1.Pod{
