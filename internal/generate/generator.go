@@ -53,32 +53,22 @@ type Generator struct {
 	referred map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
 }
 
-// base is a base template with its copies, by the patch operations that were applied and the
-// arguments of the kubelet.
+// base is a base template with what was generated from it, by the patch operations that were applied
+// and the arguments of the kubelet.
 type base struct {
-	object *unstructured.Unstructured
-	spec   map[string]any
-	copies map[string]*unstructured.Unstructured
-	// joining are the specs with which Nodes join, by the arguments of the kubelet; nil if the
-	// operator does not change that.
-	joining map[string]map[string]any
+	object    *unstructured.Unstructured
+	spec      map[string]any
+	generated map[string]patched
+	// joins reports whether the operator adds to the spec how Nodes join.
+	joins bool
 }
 
-// specWith returns the spec with arguments of the kubelet.
-func (b *base) specWith(arguments []argument) (map[string]any, error) {
-	if b.joining == nil {
-		return b.spec, nil
-	}
-	key := fmt.Sprint(arguments)
-	if known, found := b.joining[key]; found {
-		return known, nil
-	}
-	spec := runtime.DeepCopyJSON(b.spec)
-	if err := joinTainted(b.object.GroupVersionKind().Version, spec, arguments); err != nil {
-		return nil, fmt.Errorf("%s %s/%s: %w", b.object.GetKind(), b.object.GetNamespace(), b.object.GetName(), err)
-	}
-	b.joining[key] = spec
-	return spec, nil
+// patched is what patches have made of a base for an offering.
+type patched struct {
+	// object is a copy, or the base itself if nothing changes it.
+	object *unstructured.Unstructured
+	// spec is that of the object without what the operator adds after the patches.
+	spec map[string]any
 }
 
 // GeneratorFor returns the generator for a template, with the bases that the cache of
@@ -92,8 +82,7 @@ func GeneratorFor(ctx context.Context, clusters *operator.Clusters, template *v1
 }
 
 // NewGenerator returns the generator for a template in the served Cluster. It returns an
-// error for problems of all offerings: a patch that can never be applied, or a bootstrap
-// template that does not match its kind.
+// error for problems of all offerings, such as a patch that can never be applied.
 func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, bases Bases) (*Generator, error) {
 	if err := bases.Allowed.Metadata(&template.Spec.Template); err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
@@ -118,12 +107,9 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		if err != nil {
 			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}
-		g.bases[target] = &base{object: object, spec: spec, copies: map[string]*unstructured.Unstructured{}}
-	}
-	if b := g.bases[v1alpha1.PatchTargetBootstrap]; b != nil && b.object.GroupVersionKind().GroupKind() == version.KubeadmTemplate {
-		b.joining = map[string]map[string]any{}
-		if _, err := b.specWith(kubeletArguments(template.Spec.Kubelet)); err != nil {
-			return nil, err
+		g.bases[target] = &base{
+			object: object, spec: spec, generated: map[string]patched{},
+			joins: target == v1alpha1.PatchTargetBootstrap && object.GroupVersionKind().GroupKind() == version.KubeadmTemplate,
 		}
 	}
 	return g, nil
@@ -144,22 +130,21 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	if err != nil {
 		return nil, err
 	}
-	var bootstrap *unstructured.Unstructured
+	bootstrap := patched{}
 	if g.bases[v1alpha1.PatchTargetBootstrap] != nil {
-		if bootstrap, err = g.templateOf(v1alpha1.PatchTargetBootstrap, variables, kubeletArguments(kubelet)...); err != nil {
+		if bootstrap, err = g.patchedFor(v1alpha1.PatchTargetBootstrap, variables, kubeletArguments(kubelet)...); err != nil {
 			return nil, err
 		}
 	}
-	var generated *Generated
-	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
-		generated, err = g.machinePool(key, offering, infrastructure, bootstrap)
-	} else {
-		generated = g.machineDeployment(key, offering, infrastructure, bootstrap)
-	}
+	hashes, err := g.hashesOf(offering, kubelet, infrastructure, bootstrap)
 	if err != nil {
 		return nil, err
 	}
-	generated.Hashes = g.hashesOf(offering, kubelet, infrastructure, bootstrap)
+	generated := &Generated{Hashes: hashes}
+	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
+		return generated, g.setMachinePool(generated, key, offering, infrastructure, bootstrap.object)
+	}
+	g.setMachineDeployment(generated, key, offering, infrastructure, bootstrap.object)
 	return generated, nil
 }
 
@@ -172,7 +157,8 @@ type UnreadError struct{ error }
 func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {
 	ref := offering.InfrastructureRef
 	if ref == nil {
-		return g.templateOf(v1alpha1.PatchTargetInfrastructure, variables)
+		template, err := g.patchedFor(v1alpha1.PatchTargetInfrastructure, variables)
+		return template.object, err
 	}
 	if known := g.referred[*ref]; known != nil {
 		return known, nil
@@ -207,40 +193,45 @@ func (g *Generator) machine() clusterv1.MachineSpec {
 	return machine
 }
 
-// templateOf returns a base, or a copy of it if patches change it for the offering. It always copies
-// the bases of a template that follows a MachineDeployment: Cluster API's topology deletes them when
-// that MachineDeployment no longer uses them (core/reconcilers/topology/machineset).
-func (g *Generator) templateOf(target v1alpha1.PatchTarget, variables patch.Variables, arguments ...argument) (*unstructured.Unstructured, error) {
+// patchedFor returns a base with the patches for an offering, and then with the arguments of the kubelet and
+// the taint with which Nodes must register. Patches come first, so that none of them can remove these.
+//
+// The bases of a template that follows a MachineDeployment are always copied: Cluster API's topology deletes
+// them when that MachineDeployment no longer uses them (core/reconcilers/topology/machineset).
+func (g *Generator) patchedFor(target v1alpha1.PatchTarget, variables patch.Variables, arguments ...argument) (patched, error) {
 	operations, err := g.patches.Render(target, variables)
 	if err != nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
+		return patched{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
 	}
 	b := g.bases[target]
 	key := operations.Key()
-	if b.joining != nil {
+	if b.joins {
 		key += fmt.Sprint(arguments)
 	}
-	if object, known := b.copies[key]; known {
-		return object, nil
+	if known, found := b.generated[key]; found {
+		return known, nil
 	}
-	object := b.object
-	spec, err := b.specWith(arguments)
-	if err != nil {
-		return nil, err
-	}
+	result := patched{object: b.object, spec: b.spec}
 	if !operations.Empty() {
-		if spec, err = operations.Apply(spec); err != nil {
-			return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w, %s %s", g.template.Name, err, b.object.GetKind(), b.object.GetName())
+		if result.spec, err = operations.Apply(b.spec); err != nil {
+			return patched{}, fmt.Errorf("KarpenterMachineTemplate %s: %w, %s %s", g.template.Name, err, b.object.GetKind(), b.object.GetName())
+		}
+	}
+	spec := result.spec
+	if b.joins {
+		spec = runtime.DeepCopyJSON(spec)
+		if err := joinTainted(b.object.GroupVersionKind().Version, spec, arguments); err != nil {
+			return patched{}, fmt.Errorf("KarpenterMachineTemplate %s: %s %s: %w", g.template.Name, b.object.GetKind(), b.object.GetName(), err)
 		}
 	}
 	if g.template.Spec.Template.From != nil || !reflect.DeepEqual(spec, b.object.Object["spec"]) {
-		object = g.copyOf(b.object, spec)
+		result.object = g.copyOf(b.object, spec)
 	}
-	if err := g.allowed.Generated(b.object, object); err != nil {
-		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
+	if err := g.allowed.Generated(b.object, result.object); err != nil {
+		return patched{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
 	}
-	b.copies[key] = object
-	return object, nil
+	b.generated[key] = result
+	return result, nil
 }
 
 // isCopy reports whether an object is a copy of a base, and not a base itself.

@@ -5,6 +5,7 @@ package generate
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -17,37 +18,60 @@ import (
 
 // HashVersion is the version of the way in which Hashes are computed. Change it together with that:
 // claims with hashes of another version get present ones, and do not drift.
-const HashVersion = "v2"
+const HashVersion = "v3"
 
 // Hashes are of what shapes the Machines of one offering, separately for each cause of drift. Prices,
 // names, labels, annotations, deletion timeouts and readiness gates are not part of them.
 type Hashes struct {
 	// Version is the Kubernetes version itself; empty if Machines get none.
 	Version string
-	// Kubelet is a hash of the kubelet's configuration for the instance type.
+	// Kubelet is a hash of what the template asks of the kubelets of the instance type.
 	Kubelet string
-	// Infrastructure and Bootstrap are hashes of the content of the templates, after patches. The
+	// Infrastructure and Bootstrap are hashes of the content of the templates, after patches and
+	// without what the operator adds, which the kubelet's hash has in an exact form. The
 	// API version of the template comes before a slash: hashes of two API versions cannot be
 	// compared, because the same content can look different.
 	Infrastructure, Bootstrap string
 }
 
-// hashesOf returns the hashes for an offering. The bootstrap template is nil if Machines use a Secret.
-func (g *Generator) hashesOf(offering *catalog.Offering, kubelet *v1alpha1.KubeletConfiguration, infrastructure, bootstrap *unstructured.Unstructured) Hashes {
-	content := func(object *unstructured.Unstructured, more ...any) string {
+// hashesOf returns the hashes for an offering. The bootstrap template is empty if Machines use a Secret.
+func (g *Generator) hashesOf(offering *catalog.Offering, kubelet *v1alpha1.KubeletConfiguration, infrastructure *unstructured.Unstructured, bootstrap patched) (Hashes, error) {
+	content := func(object *unstructured.Unstructured, spec any, more ...any) string {
 		kind := object.GroupVersionKind()
-		return kind.Version + "/" + HashOf(append(more, kind.GroupKind().String(), object.Object["spec"])...)
+		return kind.Version + "/" + HashOf(append(more, kind.GroupKind().String(), spec)...)
 	}
 	hashes := Hashes{
 		Version:        g.version.Name,
-		Kubelet:        HashOf(kubelet),
-		Infrastructure: content(infrastructure, g.kind.Name(), offering.FailureDomain),
+		Infrastructure: content(infrastructure, infrastructure.Object["spec"], g.kind.Name(), offering.FailureDomain),
 		Bootstrap:      HashOf(lo.FromPtr(g.template.Spec.Template.Spec.Bootstrap.DataSecretName)),
 	}
-	if bootstrap != nil {
-		hashes.Bootstrap = content(bootstrap)
+	if bootstrap.object != nil {
+		hashes.Bootstrap = content(bootstrap.object, bootstrap.spec)
 	}
-	return hashes
+	var err error
+	hashes.Kubelet, err = g.kubeletHash(kubelet, bootstrap)
+	return hashes, err
+}
+
+// kubeletHash returns a hash of what the template asks of kubelets, given their configuration for an
+// instance type. Without a value for maxPods, that is what the bootstrap template or else the kubelet
+// has. It contains the name of a formula and not the values that follow from it: otherwise, a
+// corrected capacity would replace all Nodes of its type, for a few MiB.
+func (g *Generator) kubeletHash(kubelet *v1alpha1.KubeletConfiguration, bootstrap patched) (string, error) {
+	maxPods := strconv.Itoa(int(catalog.MaxPods(kubelet)))
+	if b := g.bases[v1alpha1.PatchTargetBootstrap]; b != nil && b.joins && lo.FromPtr(kubelet).MaxPods == nil {
+		_, arguments, err := readRegistration(b.object.GroupVersionKind().Version, bootstrap.spec)
+		if err != nil {
+			return "", err
+		}
+		if given, _, found := lo.FindLastIndexOf(arguments, argument{name: maxPodsArgument}.sameName); found {
+			maxPods = given.value
+		}
+	}
+	asked := lo.FromPtr(g.template.Spec.Kubelet)
+	asked.MaxPods = nil
+	// No threshold at all has the same JSON as the kubelet's own thresholds.
+	return HashOf(maxPods, asked, asked.EvictionHard != nil), nil
 }
 
 // String returns the hashes in the form of an annotation, which ParseHashes reads.

@@ -17,23 +17,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// registerWithTaints is the kubelet's argument that takes precedence over kubeadm's own
-// taints (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
-const registerWithTaints = "register-with-taints"
+const (
+	// registerWithTaints is the kubelet's argument that takes precedence over kubeadm's own
+	// taints (kubernetes: cmd/kubeadm/app/phases/kubelet/flags.go).
+	registerWithTaints = "register-with-taints"
+	maxPodsArgument    = "max-pods"
+)
+
+// registrationPath is the path of nodeRegistration in the spec of a KubeadmConfigTemplate.
+var registrationPath = []string{"template", "spec", "joinConfiguration", "nodeRegistration"}
 
 // joinTainted modifies the spec of a KubeadmConfigTemplate. It adds the taint that keeps
 // Pods away until Karpenter has registered the Node, and the given arguments of the kubelet.
 // It replaces no other settings.
 func joinTainted(version string, spec map[string]any, added []argument) error {
-	path := []string{"template", "spec", "joinConfiguration", "nodeRegistration"}
-	registration, _, err := unstructured.NestedMap(spec, path...)
-	if err != nil {
-		return fmt.Errorf("spec.%s: %w", strings.Join(path, "."), err)
-	}
-	if registration == nil {
-		registration = map[string]any{}
-	}
-	given, err := readArguments(version, registration)
+	registration, given, err := readRegistration(version, spec)
 	if err != nil {
 		return err
 	}
@@ -44,7 +42,20 @@ func joinTainted(version string, spec map[string]any, added []argument) error {
 		return err
 	}
 	writeArguments(version, registration, append(arguments, added...))
-	return unstructured.SetNestedMap(spec, registration, path...)
+	return unstructured.SetNestedMap(spec, registration, registrationPath...)
+}
+
+// readRegistration returns a copy of nodeRegistration, and the arguments of the kubelet in it.
+func readRegistration(version string, spec map[string]any) (map[string]any, []argument, error) {
+	registration, _, err := unstructured.NestedMap(spec, registrationPath...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("spec.%s: %w", strings.Join(registrationPath, "."), err)
+	}
+	if registration == nil {
+		registration = map[string]any{}
+	}
+	arguments, err := readArguments(version, registration)
+	return registration, arguments, err
 }
 
 // argument is an argument of the kubelet. Some can be set more than once.
@@ -128,7 +139,7 @@ func kubeletArguments(kubelet *v1alpha1.KubeletConfiguration) []argument {
 	}
 	var arguments []argument
 	if kubelet.MaxPods != nil {
-		arguments = append(arguments, argument{"max-pods", strconv.Itoa(int(*kubelet.MaxPods))})
+		arguments = append(arguments, argument{maxPodsArgument, strconv.Itoa(int(*kubelet.MaxPods))})
 	}
 	quantity := func(quantity resource.Quantity) string { return quantity.String() }
 	if len(kubelet.SystemReserved) > 0 {

@@ -12,10 +12,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// machineDeployment returns the MachineDeployment for an offering, and the copies of templates
+// setMachineDeployment sets the MachineDeployment for an offering, and the copies of templates
 // that it refers to.
-func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) *Generated {
-	generated := &Generated{}
+func (g *Generator) setMachineDeployment(generated *Generated, key catalog.Key, offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) {
 	machine := g.machine()
 	machine.FailureDomain = offering.FailureDomain
 	machine.InfrastructureRef = referenceTo(infrastructure)
@@ -32,9 +31,8 @@ func (g *Generator) machineDeployment(key catalog.Key, offering *catalog.Offerin
 			asTheyAre = append(asTheyAre, object.Object["spec"])
 		}
 	}
-	hash := HashOf(g.template.Name, key, rolled(machine), g.template.Spec.Kubelet, asTheyAre)
+	hash := HashOf(g.template.Name, key, rolled(machine), generated.Hashes.Kubelet, asTheyAre)
 	generated.Resource = scalable.New(g.newMachineDeployment(hash, key, machine))
-	return generated
 }
 
 func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {

@@ -16,22 +16,21 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// machinePool returns the MachinePool for an offering, with its own machine pool and
+// setMachinePool sets the MachinePool for an offering, with its own machine pool and
 // bootstrap configuration, which are not templates and cannot be shared.
-func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) (*Generated, error) {
+func (g *Generator) setMachinePool(generated *Generated, key catalog.Key, offering *catalog.Offering, infrastructure, bootstrap *unstructured.Unstructured) error {
 	bases := lo.Compact([]*unstructured.Unstructured{infrastructure, bootstrap})
 	machine := g.machine()
 	specs := lo.Map(bases, func(base *unstructured.Unstructured, _ int) any {
 		return []any{base.GetAPIVersion(), base.GetKind(), base.Object["spec"]}
 	})
-	hash := HashOf(g.template.Name, "MachinePool", key, rolled(machine), offering.FailureDomain, g.template.Spec.Kubelet, specs)
+	hash := HashOf(g.template.Name, "MachinePool", key, rolled(machine), offering.FailureDomain, generated.Hashes.Kubelet, specs)
 	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
-	generated := &Generated{}
 	refs := []*clusterv1.ContractVersionedObjectReference{&machine.InfrastructureRef, &machine.Bootstrap.ConfigRef}
 	for i, base := range bases {
 		object, err := g.objectOf(base, name, labels)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		generated.Objects = append(generated.Objects, object)
 		*refs[i] = referenceTo(object)
@@ -53,7 +52,7 @@ func (g *Generator) machinePool(key catalog.Key, offering *catalog.Offering, inf
 			},
 		},
 	})
-	return generated, nil
+	return nil
 }
 
 // objectOf generates an object from its template, like Cluster API's topology controller

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// kubeadm is the path of nodeRegistration in a KubeadmConfigTemplate.
+const kubeadm = "/spec/template/spec/joinConfiguration/nodeRegistration"
+
+// kubeadmBase returns a KubeadmConfigTemplate with a spec in YAML.
+func kubeadmBase(t *testing.T, spec string) *unstructured.Unstructured {
+	t.Helper()
+	base := fixture.Bootstrap()
+	base.SetKind("KubeadmConfigTemplate")
+	base.Object["spec"] = map[string]any{"template": map[string]any{"spec": fixture.YAML(t, spec)}}
+	return base
+}
+
+// withKubeadm returns what a template with a KubeadmConfigTemplate generates for its spot offering.
+func withKubeadm(t *testing.T, base *unstructured.Unstructured, edit func(*v1alpha1.KarpenterMachineTemplate)) *Generated {
+	t.Helper()
+	template := fixture.Template()
+	template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = base.GetKind()
+	edit(template)
+	return generateFrom(t, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: base}, fixture.Spot)
+}
+
+func bootstrapPatch(op, path, value string) v1alpha1.Patch {
+	return v1alpha1.Patch{Target: v1alpha1.PatchTargetBootstrap, JSONPatches: []v1alpha1.JSONPatch{
+		{Op: op, Path: path, Value: &apiextensionsv1.JSON{Raw: []byte(value)}},
+	}}
+}
+
+// Patches apply to the base. The taint and the arguments for spec.kubelet come after them, so no patch
+// removes them.
+func TestPatchesKeepTaintAndArguments(t *testing.T) {
+	const taint = `taints: [{key: karpenter.sh/unregistered, effect: NoExecute}]`
+	for name, tc := range map[string]struct {
+		base  string
+		patch v1alpha1.Patch
+		want  string
+	}{
+		"nodeRegistration is replaced": {
+			base: `{joinConfiguration: {nodeRegistration: {name: x}}}`, patch: bootstrapPatch("add", kubeadm, `{"name":"node"}`),
+			want: `{name: node, ` + taint + `, kubeletExtraArgs: [{name: max-pods, value: "58"}]}`,
+		},
+		"the taints are replaced": {
+			base: `{joinConfiguration: {nodeRegistration: {}}}`, patch: bootstrapPatch("add", kubeadm+"/taints", `[{"key":"a","effect":"NoSchedule"}]`),
+			want: `{taints: [{key: a, effect: NoSchedule}, {key: karpenter.sh/unregistered, effect: NoExecute}], kubeletExtraArgs: [{name: max-pods, value: "58"}]}`,
+		},
+		"no taints": {
+			base: `{joinConfiguration: {nodeRegistration: {}}}`, patch: bootstrapPatch("add", kubeadm+"/taints", `[]`),
+			want: `{` + taint + `, kubeletExtraArgs: [{name: max-pods, value: "58"}]}`,
+		},
+		"the taints become an argument": {
+			base: `{joinConfiguration: {nodeRegistration: {}}}`, patch: bootstrapPatch("add", kubeadm+"/kubeletExtraArgs", `[{"name":"register-with-taints","value":"a=b:NoSchedule"}]`),
+			want: `{kubeletExtraArgs: [{name: register-with-taints, value: "a=b:NoSchedule,karpenter.sh/unregistered:NoExecute"}, {name: max-pods, value: "58"}]}`,
+		},
+		"an argument that spec.kubelet sets": {
+			base: `{joinConfiguration: {nodeRegistration: {}}}`, patch: bootstrapPatch("add", kubeadm+"/kubeletExtraArgs", `[{"name":"max-pods","value":"250"},{"name":"v","value":"4"}]`),
+			want: `{` + taint + `, kubeletExtraArgs: [{name: v, value: "4"}, {name: max-pods, value: "58"}]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			generated := withKubeadm(t, kubeadmBase(t, tc.base), func(template *v1alpha1.KarpenterMachineTemplate) {
+				template.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))}
+				template.Spec.Patches = []v1alpha1.Patch{tc.patch}
+			})
+			got, _, err := unstructured.NestedMap(generated.Objects[0].Object, strings.Split(strings.TrimPrefix(kubeadm, "/"), "/")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(fixture.YAML(t, tc.want), got); diff != "" {
+				t.Errorf("nodeRegistration (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func quantities(pairs ...string) map[corev1.ResourceName]resource.Quantity {
+	result := map[corev1.ResourceName]resource.Quantity{}
+	for i := 0; i < len(pairs); i += 2 {
+		result[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return result
+}
+
+// Only what changes what the kubelet does leads to drift.
+func TestHashesOfKubelet(t *testing.T) {
+	const none, args = `{}`, `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: "250"}]}}}`
+	type edit = func(*v1alpha1.KarpenterMachineTemplate)
+	kubelet := func(kubelet v1alpha1.KubeletConfiguration) edit {
+		return func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Kubelet = &kubelet }
+	}
+	both := func(edits ...edit) edit {
+		return func(t *v1alpha1.KarpenterMachineTemplate) {
+			for _, edit := range edits {
+				edit(t)
+			}
+		}
+	}
+	has := func(name, value string) edit {
+		return func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.InstanceTypes[0].Capacity[corev1.ResourceName(name)] = resource.MustParse(value)
+		}
+	}
+	nothing := func(*v1alpha1.KarpenterMachineTemplate) {}
+	formula := kubelet(v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedGKE})
+	for name, tc := range map[string]struct {
+		base          string
+		before, after edit
+		want          []string
+	}{
+		"an empty configuration":             {none, nothing, kubelet(v1alpha1.KubeletConfiguration{}), nil},
+		"empty reservations":                 {none, nothing, kubelet(v1alpha1.KubeletConfiguration{SystemReserved: quantities(), KubeReserved: quantities()}), nil},
+		"the default of Pods as capacity":    {none, nothing, has("pods", "110"), nil},
+		"the default of Pods in kubelet":     {none, nothing, kubelet(v1alpha1.KubeletConfiguration{MaxPods: new(int32(110))}), nil},
+		"other Pods":                         {none, nothing, has("pods", "58"), []string{"kubelet"}},
+		"the Pods that the base sets":        {args, nothing, has("pods", "250"), nil},
+		"the default instead of the base":    {args, nothing, has("pods", "110"), []string{"kubelet"}},
+		"another notation of a quantity":     {none, kubelet(v1alpha1.KubeletConfiguration{KubeReserved: quantities("cpu", "1")}), kubelet(v1alpha1.KubeletConfiguration{KubeReserved: quantities("cpu", "1000m")}), nil},
+		"no thresholds":                      {none, nothing, kubelet(v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{}}), []string{"kubelet"}},
+		"a formula":                          {none, nothing, formula, []string{"kubelet"}},
+		"a corrected memory with a formula":  {none, formula, both(formula, has("memory", "7680Mi")), nil},
+		"other Pods with a formula":          {none, formula, both(formula, has("pods", "58")), []string{"kubelet"}},
+		"a value in addition to the formula": {none, formula, kubelet(v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedGKE, KubeReserved: quantities("cpu", "2")}), []string{"kubelet"}},
+		"another formula":                    {none, formula, kubelet(v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedEKS}), []string{"kubelet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := withKubeadm(t, kubeadmBase(t, tc.base), tc.before), withKubeadm(t, kubeadmBase(t, tc.base), tc.after)
+			if diff := cmp.Diff(tc.want, parts(before.Hashes, after.Hashes)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
