@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,18 +51,12 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 	return allowed, readLabelled(ctx, clusters, allowed.Own)
 }
 
-// labelTimeout limits the wait for the first list of Secrets. The cache never has them while the operator lacks
-// the right to list them.
-const labelTimeout = 5 * time.Second
-
 // readLabelled reads the names of the Secrets that the rules allow by their label.
 func readLabelled(ctx context.Context, clusters *operator.Clusters, own tenancy.Own) error {
 	label := clusters.Allowed.SecretLabel
 	if label == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, labelTimeout)
-	defer cancel()
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(operator.SecretMetadata().GroupVersionKind())
 	if err := clusters.Management.GetClient().List(ctx, secrets, client.InNamespace(clusters.Cluster.Namespace),

@@ -9,9 +9,11 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -27,12 +29,14 @@ import (
 // namespace of the served one: the API server selects objects by the label that Cluster API and all
 // providers set.
 //
-// Objects of providers are read as unstructured objects. Those without the label are in a second cache,
-// because no label selector selects both: base templates, which all Clusters of a namespace can share, and
-// a control plane that Cluster API has not labelled yet.
+// Objects of providers, which are read as unstructured objects, and the metadata of Secrets are in caches of
+// their own: if one of these kinds cannot be listed, only the templates that need it notice. Objects of
+// providers without the label are in another cache than those with it, because no label selector selects
+// both: base templates, which all Clusters of a namespace can share, and a control plane that Cluster API has
+// not labelled yet.
 type managementCache struct {
 	cache.Cache
-	unlabelled cache.Cache
+	labelled, unlabelled *onDemand
 }
 
 // newManagementCache returns the function that creates the cache for the served Cluster.
@@ -43,22 +47,26 @@ func newManagementCache(served types.NamespacedName, allowed tenancy.Rules) cach
 
 		unlabelled := options
 		unlabelled.DefaultLabelSelector = withoutCluster()
-		shared, err := cache.New(config, unlabelled)
-		if err != nil {
-			return nil, err
-		}
 		options.DefaultLabelSelector = labels.SelectorFromSet(labels.Set{clusterv1.ClusterNameLabel: served.Name})
+		labelled := options
+		if label := allowed.SecretLabel; label != nil {
+			// Only the names of these Secrets are read, and nothing else of any Secret.
+			labelled.ByObject = map[client.Object]cache.ByObject{SecretMetadata(): {Label: label}}
+		}
 		options.ByObject = map[client.Object]cache.ByObject{
 			&clusterv1.Cluster{}:           {Label: labels.Everything(), Field: fields.OneTermEqualSelector("metadata.name", served.Name)},
 			&clusterv1.MachineDeployment{}: {Transform: stripMostManagedFields()},
 			reference.CRD():                {Label: labels.Everything()},
 		}
-		if label := allowed.SecretLabel; label != nil {
-			// Only the names of these Secrets are read, and nothing else of any Secret.
-			options.ByObject[SecretMetadata()] = cache.ByObject{Label: label}
+		var parts []cache.Cache
+		for _, of := range []cache.Options{options, labelled, unlabelled} {
+			part, err := cache.New(config, of)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
 		}
-		own, err := cache.New(config, options)
-		return managementCache{own, shared}, err
+		return managementCache{parts[0], newOnDemand(parts[1]), newOnDemand(parts[2])}, nil
 	}
 }
 
@@ -73,21 +81,24 @@ func withoutCluster() labels.Selector {
 
 // Get implements client.Reader.
 func (c managementCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	err := c.Cache.Get(ctx, key, object, options...)
-	if _, ofProvider := object.(*unstructured.Unstructured); ofProvider && apierrors.IsNotFound(err) {
-		return c.unlabelled.Get(ctx, key, object, options...)
+	if _, ofProvider := object.(*unstructured.Unstructured); ofProvider {
+		err := c.labelled.Get(ctx, key, object, options...)
+		if apierrors.IsNotFound(err) {
+			return c.unlabelled.Get(ctx, key, object, options...)
+		}
+		return err
 	}
-	return err
+	return c.partOf(object).Get(ctx, key, object, options...)
 }
 
 // List implements client.Reader.
 func (c managementCache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if err := c.Cache.List(ctx, list, options...); err != nil {
-		return err
-	}
 	objects, ofProvider := list.(*unstructured.UnstructuredList)
 	if !ofProvider {
-		return nil
+		return c.partOf(list).List(ctx, list, options...)
+	}
+	if err := c.labelled.List(ctx, list, options...); err != nil {
+		return err
 	}
 	others := &unstructured.UnstructuredList{}
 	others.SetGroupVersionKind(objects.GroupVersionKind())
@@ -98,23 +109,40 @@ func (c managementCache) List(ctx context.Context, list client.ObjectList, optio
 	return nil
 }
 
+// partOf returns the cache with a kind that is not of a provider.
+func (c managementCache) partOf(object runtime.Object) cache.Cache {
+	switch object.(type) {
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		if kind := object.GetObjectKind().GroupVersionKind(); kind.Group == "" {
+			return c.labelled // Secrets
+		}
+	}
+	return c.Cache
+}
+
 // GetInformer implements cache.Informers. If an object gets the label or loses it, the handlers see that it
 // is deleted and created, in any order.
 func (c managementCache) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
-	own, err := c.Cache.GetInformer(ctx, object, options...)
-	if _, ofProvider := object.(*unstructured.Unstructured); !ofProvider || err != nil {
-		return own, err
+	if _, ofProvider := object.(*unstructured.Unstructured); !ofProvider {
+		return c.partOf(object).GetInformer(ctx, object, options...)
 	}
-	shared, err := c.unlabelled.GetInformer(ctx, object, options...)
+	labelled, err := c.labelled.GetInformer(ctx, object, options...)
 	if err != nil {
 		return nil, err
 	}
-	return informers{own, shared}, nil
+	unlabelled, err := c.unlabelled.GetInformer(ctx, object, options...)
+	if err != nil {
+		return nil, err
+	}
+	return informers{labelled, unlabelled}, nil
 }
 
 // RemoveInformer implements cache.Informers.
 func (c managementCache) RemoveInformer(ctx context.Context, object client.Object) error {
-	return errors.Join(c.Cache.RemoveInformer(ctx, object), c.unlabelled.RemoveInformer(ctx, object))
+	if _, ofProvider := object.(*unstructured.Unstructured); !ofProvider {
+		return c.partOf(object).RemoveInformer(ctx, object)
+	}
+	return errors.Join(c.labelled.RemoveInformer(ctx, object), c.unlabelled.RemoveInformer(ctx, object))
 }
 
 // Start implements cache.Informers.
@@ -123,21 +151,21 @@ func (c managementCache) Start(ctx context.Context) error {
 	defer cancel()
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	ended := make(chan error, 2)
-	for _, part := range []cache.Cache{c.Cache, c.unlabelled} {
+	parts := []cache.Cache{c.Cache, c.labelled, c.unlabelled}
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
 		wait.Go(func() {
 			err := part.Start(ctx)
-			cancel() // one is of no use without the other
+			cancel() // one is of no use without the others
 			ended <- err
 		})
 	}
-	if err := errors.Join(<-ended, <-ended); err != nil {
+	var errs []error
+	for range parts {
+		errs = append(errs, <-ended)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cache of the management cluster: %w", err)
 	}
 	return nil
-}
-
-// WaitForCacheSync implements cache.Informers.
-func (c managementCache) WaitForCacheSync(ctx context.Context) bool {
-	return c.Cache.WaitForCacheSync(ctx) && c.unlabelled.WaitForCacheSync(ctx)
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,16 +69,17 @@ func contractVersion(kind schema.GroupKind, labels map[string]string) (schema.Gr
 	return schema.GroupVersionKind{}, false
 }
 
-// readTimeout limits a read from a cache. The first read of a kind starts a watch, which
-// never has the objects if the operator lacks the right to read them. The watch continues
-// after the timeout.
-const readTimeout = 5 * time.Second
+// Unlisted is the error for a kind of which the cache has no objects, because the API server has not listed them.
+type Unlisted struct{ Kind schema.GroupKind }
+
+// Error names the kind, and what can be wrong with it.
+func (u Unlisted) Error() string {
+	return fmt.Sprintf("objects of kind %s cannot be listed in the management cluster: check that the operator has the rights to list and watch them, and that the conversion webhook of the kind answers", u.Kind)
+}
 
 // Get returns the object that a reference names in a namespace, in the API version that Kind
 // returns.
 func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	return external.GetObjectFromContractVersionedRef(ctx, management, ref, namespace)
 }
 
