@@ -174,15 +174,9 @@ func (a annotations) count(key string) (*int32, error) {
 	return new(int32(count)), nil
 }
 
-// nodeLabels returns the labels that an instance type can give to its Nodes. The others
-// are set by Karpenter or by the offering, or follow from the capacity.
+// nodeLabels returns the labels that an instance type can give to its Nodes.
 func nodeLabels(given map[string]string) map[string]string {
-	return lo.OmitBy(given, func(key, _ string) bool {
-		domain := karpv1.GetLabelDomain(key)
-		return slices.Contains([]string{corev1.LabelHostname, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone}, key) ||
-			domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") ||
-			domain == v1alpha1.Group && !slices.Contains(v1alpha1.SettableLabels, key)
-	})
+	return lo.OmitBy(given, func(key, _ string) bool { return isSetElsewhere(key) })
 }
 
 // merged returns a map with the entries of all maps; the last value of a key wins.

@@ -3,6 +3,9 @@
 package catalog
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +14,7 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
@@ -120,6 +124,32 @@ func ownKeys(types []Type) sets.Set[string] {
 		}
 	}
 	return keys
+}
+
+// checkLabels returns an error for labels that no Node can have, or that an instance type must not set. With one
+// of them, core could not store what Create returns, and each NodeClaim of the type would be launched again.
+func checkLabels(labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[key]
+		switch {
+		case len(validation.IsQualifiedName(key)) > 0:
+			return fmt.Errorf("label %q is not a label key: use an optional domain in lower case and a slash, then at most 63 letters, digits, '-', '_' or '.'", key)
+		case len(validation.IsValidLabelValue(value)) > 0:
+			return fmt.Errorf("label %s: %q is not a label value: use at most 63 letters, digits, '-', '_' or '.'", key, value)
+		case isSetElsewhere(key):
+			return fmt.Errorf("label %s must not be set here: the operator, Karpenter or the Node sets it", key)
+		}
+	}
+	return nil
+}
+
+// isSetElsewhere reports whether Karpenter, the Node or the offering sets a label, or whether it follows from the
+// name or the capacity of an instance type. Karpenter refuses all other labels in its own domain.
+func isSetElsewhere(key string) bool {
+	domain := karpv1.GetLabelDomain(key)
+	return slices.Contains([]string{corev1.LabelHostname, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone}, key) ||
+		domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") ||
+		domain == v1alpha1.Group && !slices.Contains(v1alpha1.SettableLabels, key)
 }
 
 // NodeLabels returns the labels of a type's Nodes, without instance type, zone and

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,7 +53,7 @@ func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices 
 		Capacity: corev1.ResourceList(given.Capacity),
 		Labels:   lo.MapValues(given.Labels, func(value v1alpha1.LabelValue, _ string) string { return string(value) }),
 	}
-	if err := checkCapacity(found.Capacity); err != nil {
+	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels)); err != nil {
 		return Type{}, err
 	}
 	offerings := given.Offerings

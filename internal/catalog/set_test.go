@@ -100,3 +100,39 @@ func TestCheckCountsTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// The CustomResourceDefinition refuses most of these labels, but not those of an object that is older than its rules,
+// nor those of a file that the plugin checks.
+func TestLabelsThatNoNodeCanHave(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key   string
+		value v1alpha1.LabelValue
+		want  string
+	}{
+		"a space in the key":            {key: "my label", want: `label "my label" is not a label key: use an optional domain`},
+		"no key":                        {want: `label "" is not a label key`},
+		"a domain that is too long":     {key: strings.Repeat("a", 254) + "/a", want: "is not a label key"},
+		"a space in the value":          {key: "disk", value: "b c", want: `label disk: "b c" is not a label value`},
+		"a label of Karpenter":          {key: "karpenter.sh/initialized", value: "true", want: "label karpenter.sh/initialized must not be set here"},
+		"one that Karpenter knows":      {key: "karpenter.sh/capacity-type", value: "spot", want: "label karpenter.sh/capacity-type must not be set here"},
+		"one in a part of its domain":   {key: "x.karpenter.sh/a", want: "label x.karpenter.sh/a must not be set here"},
+		"one that the Node sets itself": {key: "kubernetes.io/hostname", value: "a", want: "label kubernetes.io/hostname must not be set here"},
+		"one that the operator sets":    {key: v1alpha1.TemplateLabel, value: "a", want: "must not be set here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			good := v1alpha1.InstanceType{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi"), Labels: map[string]v1alpha1.LabelValue{"disk": "", "example.com/disk": "ssd"}}
+			wrong := good
+			wrong.Name, wrong.Labels = "wrong", map[string]v1alpha1.LabelValue{tc.key: tc.value}
+			catalog := &v1alpha1.InstanceTypeCatalog{}
+			catalog.Name = "aws"
+			catalog.Spec.InstanceTypeSet = v1alpha1.InstanceTypeSet{Offerings: []v1alpha1.Offering{zonal("", "1")}, InstanceTypes: []v1alpha1.InstanceType{wrong, good}}
+			sources, problems := ofCatalog(template(), catalog)
+			if len(sources) != 1 || sources[0].Type.Name != "good" {
+				t.Errorf("got %d sources, want the good one", len(sources))
+			}
+			if len(problems) != 1 || problems[0].Reason != v1alpha1.ReasonInstanceTypesInvalid || !strings.Contains(problems[0].Message, "InstanceTypeCatalog aws (wrong): ") || !strings.Contains(problems[0].Message, tc.want) {
+				t.Errorf("got the problems %+v, want %q", problems, tc.want)
+			}
+		})
+	}
+}
