@@ -21,6 +21,7 @@ func TestParse(t *testing.T) {
 		"none":                     {setting: "none"},
 		"a taint":                  {setting: "taint:example.com/ends", signals: 1},
 		"a taint with all":         {setting: "taint:example.com/ends=spot:NoExecute", signals: 1},
+		"a taint to prefer others": {setting: "taint:ends:PreferNoSchedule", signals: 1},
 		"a taint of any domain":    {setting: "taint:ends:NoSchedule", signals: 1},
 		"a condition":              {setting: "condition:Ends=True", signals: 1},
 		"a condition of a domain":  {setting: "condition:example.com/Healthy=False", signals: 1},
@@ -39,6 +40,9 @@ func TestParse(t *testing.T) {
 		"an invalid status":        {setting: "condition:Ends=true", problem: `the status "true" is not True`},
 		"a kubelet's condition":    {setting: "condition:Ready=True", problem: "use Karpenter's feature gate NodeRepair"},
 		"a pressure":               {setting: "condition:MemoryPressure=False", problem: "so Nodes that run would be replaced"},
+		"a disk's pressure":        {setting: "condition:DiskPressure=True", problem: "so Nodes that run would be replaced"},
+		"a pressure of processes":  {setting: "condition:PIDPressure=True", problem: "so Nodes that run would be replaced"},
+		"no network":               {setting: "condition:NetworkUnavailable=True", problem: "so Nodes that run would be replaced"},
 		"not ready":                {setting: "taint:node.kubernetes.io/not-ready", problem: others},
 		"cordoned":                 {setting: "taint:node.kubernetes.io/unschedulable:NoSchedule", problem: others},
 		"new to the cloud":         {setting: "taint:node.cloudprovider.kubernetes.io/uninitialized", problem: others},
@@ -88,7 +92,10 @@ func TestOf(t *testing.T) {
 		"the empty value":        {setting: "taint:a=", node: taint("a", "c", corev1.TaintEffectNoSchedule)},
 		"its effect":             {setting: "taint:a:NoExecute", node: taint("a", "", corev1.TaintEffectNoExecute), want: "taint a:NoExecute"},
 		"another effect":         {setting: "taint:a:NoExecute", node: taint("a", "", corev1.TaintEffectNoSchedule)},
-		"the second signal":      {setting: "condition:A=True,taint:a", node: taint("a", "", corev1.TaintEffectNoSchedule), want: "taint a:NoSchedule"},
+		"no message": {setting: "condition:Ends=True", want: "condition Ends=True: Soon", node: &corev1.Node{Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: "Ends", Status: corev1.ConditionTrue, Reason: "Soon"}},
+		}}},
+		"the second signal": {setting: "condition:A=True,taint:a", node: taint("a", "", corev1.TaintEffectNoSchedule), want: "taint a:NoSchedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			signals, err := Parse(tc.setting)
@@ -99,5 +106,34 @@ func TestOf(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// These are the taints and conditions as the handlers' sources have them. A Node of which a handler announces
+// the end must not be missed because of a letter.
+func TestDefaultsAreTheHandlersWords(t *testing.T) {
+	var nodes []*corev1.Node
+	for _, key := range []string{
+		// aws/aws-node-termination-handler: pkg/node/node.go, SpotInterruptionTaint and the others.
+		"aws-node-termination-handler/spot-itn",
+		"aws-node-termination-handler/scheduled-maintenance",
+		"aws-node-termination-handler/asg-lifecycle-termination",
+		// GoogleCloudPlatform/k8s-node-termination-handler: deploy/k8s.yaml, --taint.
+		"cloud.google.com/impending-node-termination",
+		// maksim-paskal/aks-node-termination-handler: pkg/api/api.go, taintKeyPrefix and the event in lower case.
+		"aks-node-termination-handler/preempt",
+		"aks-node-termination-handler/terminate",
+	} {
+		nodes = append(nodes, &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key, Value: "event-1", Effect: corev1.TaintEffectNoSchedule}}}})
+	}
+	// Azure/karpenter-provider-azure: pkg/controllers/interruption, ConditionTypePreemptionScheduled.
+	nodes = append(nodes, &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "PreemptionScheduled", Status: corev1.ConditionTrue}}}})
+	for _, node := range nodes {
+		if defaults.Of(node) == "" {
+			t.Errorf("no default signal announces the end of a Node with taints %v and conditions %v", node.Spec.Taints, node.Status.Conditions)
+		}
+	}
+	if len(defaults) != len(nodes) {
+		t.Errorf("there are %d default signals, and %d are tested", len(defaults), len(nodes))
 	}
 }

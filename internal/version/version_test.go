@@ -81,6 +81,14 @@ func TestOf(t *testing.T) {
 			want: "v1.36.2", reason: v1alpha1.ReasonVersionSet},
 		"newer, of MachinePools": {given: "v1.37.0", bootstrap: other, controlPlane: at("v1.36.3", "v1.36.3"), pools: true,
 			want: "v1.37.0", reason: v1alpha1.ReasonVersionSkew, problem: "is newer than"},
+		"newer by a major version": {given: "v2.0.0", bootstrap: other, controlPlane: at("v1.36.3", "v1.36.3"),
+			want: "v2.0.0", reason: v1alpha1.ReasonVersionSkew, problem: "is newer than"},
+		"older by a major version": {given: "v1.37.0", bootstrap: other, controlPlane: at("v2.0.0", "v2.0.0"),
+			want: "v1.37.0", reason: v1alpha1.ReasonVersionSkew, problem: "more than 3 minor versions older"},
+		"another patch version, with a topology, and not checked": {given: "v1.36.2", bootstrap: other, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.36.3"), skip: "ControlPlaneVersionSkew",
+			want: "v1.36.2", reason: v1alpha1.ReasonVersionSet},
+		"another minor version, with kubeadm, and not checked": {given: "v1.35.9", bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.3"), skip: "KubeadmVersionSkew",
+			want: "v1.35.9", reason: v1alpha1.ReasonVersionSet},
 		"no version at all": {given: "latest", bootstrap: other, controlPlane: at("v1.36.3", "v1.36.3"),
 			want: "latest", reason: v1alpha1.ReasonVersionSkew, problem: "is not a version such as"},
 
@@ -88,6 +96,16 @@ func TestOf(t *testing.T) {
 			want: "v1.37.0", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "from v1.36.3 to v1.37.0"},
 		"during an upgrade, of which a part is done": {bootstrap: kubeadm, controlPlane: at("v1.37.0", "v1.37.0", "v1.36.3"),
 			want: "v1.37.0", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "from v1.36.3 to v1.37.0"},
+		"an upgrade between two builds": {bootstrap: other, controlPlane: at("v1.36.3+k3s2", "v1.36.3+k3s1"),
+			want: "v1.36.3+k3s2", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "from v1.36.3+k3s1 to v1.36.3+k3s2"},
+		"an upgrade to a tenth build": {bootstrap: other, controlPlane: at("v1.36.3+rke2r10", "v1.36.3+rke2r9"),
+			want: "v1.36.3+rke2r10", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "from v1.36.3+rke2r9 to v1.36.3+rke2r10"},
+		"a control plane of a build": {bootstrap: other, controlPlane: at("v1.36.3+k3s2", "v1.36.3+k3s2"),
+			want: "v1.36.3+k3s2", reason: v1alpha1.ReasonVersionOfControlPlane},
+		"a control plane that runs no version": {bootstrap: other, controlPlane: at("v1.36.3", "unknown"),
+			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfControlPlane},
+		"a control plane that should have no version": {bootstrap: other, controlPlane: at("latest", "v1.36.3"),
+			want: "latest", reason: v1alpha1.ReasonVersionSkew, problem: "is not a version such as"},
 		"before the control plane runs": {bootstrap: kubeadm, controlPlane: at("v1.37.0"),
 			want: "v1.37.0", reason: v1alpha1.ReasonVersionOfControlPlane, changing: "does not report a version yet"},
 		"before an upgrade of the topology": {bootstrap: kubeadm, controlPlane: withTopology(at("v1.36.3", "v1.36.3"), "v1.37.0"),
@@ -148,12 +166,45 @@ func TestSkipped(t *testing.T) {
 	bootstrap := &unstructured.Unstructured{}
 	bootstrap.SetAnnotations(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "All"})
 	template := templateWith("", "RKE2ConfigTemplate")
+	if got := Skipped(template, nil); got.Has(clusterv1.MachineSetPreflightCheckAll) {
+		t.Errorf("without a bootstrap template: got %v", got)
+	}
 	if got := Skipped(template, bootstrap); !got.Has(clusterv1.MachineSetPreflightCheckAll) {
 		t.Errorf("got %v, want that of the bootstrap template", got)
 	}
 	template.Spec.Template.ScalableResourceAnnotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "ControlPlaneIsStable"}
 	if got := Skipped(template, bootstrap); got.Has(clusterv1.MachineSetPreflightCheckAll) || !got.Has(clusterv1.MachineSetPreflightCheckControlPlaneIsStable) {
 		t.Errorf("got %v, want that of the template", got)
+	}
+}
+
+// A template needs a version for kubeadm if any Machines are generated from it. Existing MachineDeployments
+// have their own bootstrap templates.
+func TestKubeadmNeedsAVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplateSpec)
+		needed bool
+	}{
+		"instance types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = []v1alpha1.InstanceType{{Name: "a"}} }, true},
+		"catalogs": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.CatalogRefs = []v1alpha1.CatalogReference{{Name: "a"}}
+		}, true},
+		"infrastructure": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery = &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{}}
+		}, true},
+		"MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+		}, false},
+		"nothing": {func(*v1alpha1.KarpenterMachineTemplateSpec) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := templateWith("", KubeadmTemplate.Kind)
+			template.Spec.InstanceTypes = nil
+			tc.change(&template.Spec)
+			if got := Of(template, nil, ControlPlane{}); (got.Reason == v1alpha1.ReasonVersionMissing) != tc.needed {
+				t.Errorf("got reason %s, want %s: %t", got.Reason, v1alpha1.ReasonVersionMissing, tc.needed)
+			}
+		})
 	}
 }
 
