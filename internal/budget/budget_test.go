@@ -64,3 +64,24 @@ func TestStatusFits(t *testing.T) {
 		t.Errorf("the largest status has %d bytes, %d too many", Status, -left)
 	}
 }
+
+func TestNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		names []string
+		most  int
+		want  string
+	}{
+		"none":        {nil, 2, ""},
+		"one":         {[]string{"a"}, 2, "a"},
+		"in order":    {[]string{"b", "a"}, 2, "a, b"},
+		"one more":    {[]string{"c", "b", "a"}, 2, "a, b and 1 more"},
+		"several":     {[]string{"d", "c", "b", "a"}, 1, "a and 3 more"},
+		"two of them": {[]string{"a", "a", "b"}, 2, "a, a and 1 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Names(tc.names, tc.most); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -21,6 +21,7 @@ func TestCompare(t *testing.T) {
 	}{
 		"equal":           {func(*generate.Hashes) {}, ""},
 		"another version": {func(h *generate.Hashes) { h.Version = "v1.36.2" }, v1alpha1.DriftVersion},
+		"another build":   {func(h *generate.Hashes) { h.Version = "v1.36.3+k3s1" }, v1alpha1.DriftVersion},
 		"another kubelet": {func(h *generate.Hashes) { h.Kubelet = "k0" }, v1alpha1.DriftKubelet},
 		"another base":    {func(h *generate.Hashes) { h.Infrastructure = "v1beta2/i0" }, v1alpha1.DriftInfrastructure},
 		"other bootstrap": {func(h *generate.Hashes) { h.Bootstrap = "v1beta2/b0" }, v1alpha1.DriftBootstrap},
@@ -41,6 +42,22 @@ func TestCompare(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A bootstrap template that replaces a Secret is another bootstrap, although only one of both has an API version.
+func TestASecretIsReplaced(t *testing.T) {
+	of := func(bootstrap string) generate.Hashes {
+		return generate.Hashes{Version: "v1.36.3+k3s1", Kubelet: "k1", Infrastructure: "v1beta2/i1", Bootstrap: bootstrap}
+	}
+	for name, tc := range map[string]struct{ claim, present string }{
+		"by a template":           {claim: "b0", present: "v1beta2/b1"},
+		"a template, by a Secret": {claim: "v1beta2/b1", present: "b0"},
+		"by another Secret":       {claim: "b0", present: "b2"},
+	} {
+		if got := Compare(generate.ParseHashes(of(tc.claim).String()), of(tc.present)); got != v1alpha1.DriftBootstrap {
+			t.Errorf("%s: got %q, want %q", name, got, v1alpha1.DriftBootstrap)
+		}
 	}
 }
 
