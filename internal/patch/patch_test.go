@@ -157,6 +157,17 @@ func TestBadPatches(t *testing.T) {
 			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{{ .size }}")})},
 			[]string{"spec.patches[0].jsonPatches[0] (add /spec/x): valueFrom.template", `"size"`},
 		},
+		"an index from the end": {
+			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template/spec/tags/-1"})},
+			[]string{"(remove /spec/template/spec/tags/-1) cannot be applied"},
+		},
+		"a condition of the second patch that fails": {
+			[]v1alpha1.Patch{
+				infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", Value: raw("1")}),
+				infrastructure(`{{ fail "no" }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/x"}),
+			},
+			[]string{"spec.patches[1].enabledIf"},
+		},
 		"an expression that fails": {
 			[]v1alpha1.Patch{infrastructure(`{{ fail "no" }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template"})},
 			[]string{"spec.patches[0].enabledIf", "no"},

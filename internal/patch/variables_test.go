@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Each variable that the guide documents has the value of its field, and there are no others.
+func TestVariables(t *testing.T) {
+	values := Variables{
+		InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "reserved", FailureDomain: "1", ReservationID: "cr-1",
+		Region: "us-east-1", Architecture: "arm64", OperatingSystem: "windows", Labels: map[string]string{"x.y/size": "2"},
+		MaxPods: 58, KubeReserved: map[string]string{"cpu": "70m"}, ClusterName: "prod", KubernetesVersion: "v1.36.3", TemplateName: "general",
+	}
+	want := map[string]string{
+		"instanceType": "m5.large", "zone": "us-east-1a", "capacityType": "reserved", "failureDomain": "1", "reservationID": "cr-1",
+		"region": "us-east-1", "architecture": "arm64", "operatingSystem": "windows", "labels": "map[x.y/size:2]",
+		"maxPods": "58", "kubeReserved": "map[cpu:70m]", "clusterName": "prod", "kubernetesVersion": "v1.36.3", "templateName": "general",
+	}
+	got := map[string]string{}
+	for name := range want {
+		parsed, err := parse("{{ ." + name + " }}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[name], err = render(parsed, values.values()); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	guide, err := os.ReadFile("../../docs/guides/patches.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "| variable | value |\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	var documented []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for _, match := range regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(cells[1], -1) {
+			documented = append(documented, match[1])
+		}
+	}
+	slices.Sort(documented)
+	for name, names := range map[string][]string{"documented": documented, "of values": slices.Sorted(maps.Keys(values.values()))} {
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Templates cannot use functions whose result exceeds the memory before it is limited, nor include each other.
+func TestFunctionsThatExceedTheMemory(t *testing.T) {
+	for _, text := range []string{
+		`{{ repeat 1000000000 "x" }}`, `{{ until 1000000000 }}`, `{{ untilStep 0 1000000000 1 }}`, `{{ seq 1 1000000000 }}`,
+		`{{ indent 1000000000 "x" }}`, `{{ nindent 1000000000 "x" }}`,
+	} {
+		if _, err := parse(text); err == nil {
+			t.Errorf("%s can be used", text)
+		}
+	}
+}
+
+// A template renders to at most 256 KiB.
+func TestRenderedSize(t *testing.T) {
+	for size, fits := range map[int]bool{256 << 10: true, 256<<10 + 1: false} {
+		parsed, err := parse("x" + strings.Repeat("y", size-2) + `{{ "z" }}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := render(parsed, nil); (err == nil) != fits || fits && len(text) != size {
+			t.Errorf("%d bytes: got %d and %v", size, len(text), err)
+		}
+	}
+}
+
+// Operations have one key exactly if they do the same. A cache of copies depends on it.
+func TestKey(t *testing.T) {
+	key := func(variables Variables, patches ...v1alpha1.Patch) string {
+		t.Helper()
+		compiled, err := Compile(patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		operations, err := compiled.Render(v1alpha1.PatchTargetInfrastructure, variables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return operations.Key()
+	}
+	in := func(zone string) Variables { return Variables{Zone: zone, CapacityType: "spot"} }
+	byZone := infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/zone", ValueFrom: from("{{ .zone }}")})
+	onDemand := infrastructure(`{{ eq .capacityType "on-demand" }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/x"})
+	fixed := infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/zone", Value: raw(`"a"`)})
+	removed := infrastructure("", v1alpha1.JSONPatch{Op: "remove", Path: "/spec/zone"})
+	if key(in("a"), byZone, onDemand) != key(in("a"), fixed) {
+		t.Error("equal operations have different keys")
+	}
+	keys := map[string]string{"none": key(in("a"), onDemand), "a": key(in("a"), byZone), "b": key(in("b"), byZone), "removed": key(in("a"), removed),
+		"a, and removed": key(in("a"), byZone, removed), "removed, and a": key(in("a"), removed, byZone)}
+	seen := map[string]string{}
+	for name, key := range keys {
+		if other, twice := seen[key]; twice {
+			t.Errorf("%s and %s have the same key", name, other)
+		}
+		seen[key] = name
+	}
+}
