@@ -146,6 +146,9 @@ const (
 	ReasonNoInstanceTypes = "NoInstanceTypes"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered.
 	ReasonInstanceTypesInvalid = "InstanceTypesInvalid"
+	// ReasonDiscoveryIncomplete: objects that discovery needs cannot be read, so that it is
+	// unknown what else the template offers. What is known is offered.
+	ReasonDiscoveryIncomplete = "DiscoveryIncomplete"
 	// ReasonZonesUnknown: the Cluster has no failure domain for a zone.
 	ReasonZonesUnknown = "ZonesUnknown"
 	// ReasonSourcesConflict: two sources describe one instance type differently.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,10 +23,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// readTimeout limits a read that waits for the objects of a kind. The cache never has
-// them while the operator lacks the right to read them.
-const readTimeout = 30 * time.Second
-
 // Catalog keeps the instance types of each template. Several goroutines can use it at
 // once. Everything in it can be computed again from the caches, except for marks that
 // could not be written: see Mark.
@@ -34,6 +31,7 @@ type Catalog struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
+	reads   singleflight.Group
 }
 
 // New returns an empty Catalog for the served Cluster.
@@ -46,7 +44,8 @@ func New(clusters *operator.Clusters) *Catalog {
 // same values until something changes; callers must not modify them.
 //
 // Conditions of the template report the instance types that are invalid; this returns the
-// others. It returns an error if the caches could not be read.
+// others. While discovery is incomplete, it returns what is known. It returns an error if
+// the caches could not be read.
 func (c *Catalog) InstanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, now time.Time) ([]*cloudprovider.InstanceType, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -96,18 +95,35 @@ func (c *Catalog) InstanceTypesFor(ctx context.Context, template *v1alpha1.Karpe
 
 // NodeLabels returns the labels that a template's instance type gives to its Nodes, and
 // the keys of all labels that the types of this template give, without the well-known
-// ones. It returns false if the template has no such type.
+// ones. It returns false if the template has no such type, or if that is not known yet: it
+// does not wait for objects that discovery needs.
 func (c *Catalog) NodeLabels(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, instanceType string) (map[string]string, sets.Set[string], bool, error) {
-	e, err := c.entry(ctx, template)
+	types, err := c.typesNow(ctx, template)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	defer e.mu.Unlock()
-	at, known := e.index[instanceType]
-	if !known {
+	at := slices.IndexFunc(types, func(t Type) bool { return t.Name == instanceType })
+	if at < 0 {
 		return nil, nil, false, nil
 	}
-	return e.types[at].Labels, e.own, true, nil
+	return types[at].Labels, ownKeys(types), true, nil
+}
+
+// typesNow returns the instance types that are known without waiting for any object.
+func (c *Catalog) typesNow(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]Type, error) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	if e.isOf(template) {
+		return e.types, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel() // read does not wait then
+	in, err := read(ctx, c.clusters, template)
+	if err != nil {
+		return nil, err
+	}
+	types, _ := typesOf(template, in)
+	return types, nil
 }
 
 // Types returns the instance types that a template offers, and why it cannot offer others.
@@ -121,7 +137,8 @@ func (c *Catalog) Types(ctx context.Context, template *v1alpha1.KarpenterMachine
 }
 
 // Find returns one offering of a template. The error is NotOffered if the template does
-// not have the offering, and another one if the caches could not be read.
+// not have the offering, Undiscovered if discovery is incomplete and may find the offering
+// later, and another one if the caches could not be read.
 func (c *Catalog) Find(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key Key) (*Type, *Offering, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -132,6 +149,9 @@ func (c *Catalog) Find(ctx context.Context, template *v1alpha1.KarpenterMachineT
 		if offering := e.types[at].Find(key.Zone, key.CapacityType); offering != nil {
 			return &e.types[at], offering, nil
 		}
+	}
+	if e.inputs.Incomplete {
+		return nil, nil, Undiscovered{Template: template.Name, Key: key}
 	}
 	return nil, nil, NotOffered{Template: template.Name, Key: key}
 }
@@ -153,6 +173,24 @@ func IsNotOffered(err error) bool {
 	return errors.As(err, &notOffered)
 }
 
+// Undiscovered is the error for an offering of which it is unknown whether a template has it,
+// because objects that its discovery needs cannot be read.
+type Undiscovered struct {
+	Template string
+	Key      Key
+}
+
+// Error names the template and the offering.
+func (e Undiscovered) Error() string {
+	return fmt.Sprintf("the discovery of KarpenterMachineTemplate %s is incomplete, so that it is unknown whether it has offering %s: see its condition %s", e.Template, e.Key, v1alpha1.ConditionOfferingsValid)
+}
+
+// IsUndiscovered reports whether an error is Undiscovered.
+func IsUndiscovered(err error) bool {
+	undiscovered := Undiscovered{}
+	return errors.As(err, &undiscovered)
+}
+
 // Limits returns how many NodeClaims a template and its offerings can have.
 func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (Limits, error) {
 	e, err := c.entry(ctx, template)
@@ -167,8 +205,6 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 // from the caches. It returns the kinds of infrastructure templates whose changes require
 // another Refresh. If the caches cannot be read, the entry of the template stays.
 func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupVersionKind, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	// The entry is not locked while this reads, so that other goroutines can use it.
 	in, err := read(ctx, c.clusters, template)
 	if err != nil {
@@ -192,18 +228,23 @@ func (c *Catalog) Forget(name string) {
 
 // entry returns the entry of a template, locked. It reads the caches if the entry is not
 // of the current generation, so that all types in use are known directly after a start or
-// a change.
+// a change. It reads once for all callers that need the same entry, and the entry is not
+// locked meanwhile. What could not be read then is left to Refresh.
 func (c *Catalog) entry(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*entry, error) {
 	e := c.lock(template)
-	if !e.isOf(template) {
-		ctx, cancel := context.WithTimeout(ctx, readTimeout)
-		defer cancel()
-		in, err := read(ctx, c.clusters, template)
-		if err != nil {
-			e.mu.Unlock()
-			return nil, err
-		}
-		e.rebuild(template, in)
+	if e.isOf(template) {
+		return e, nil
+	}
+	e.mu.Unlock()
+	revision := fmt.Sprintf("%s/%d/%s", template.UID, template.Generation, template.FromHash())
+	in, err, _ := c.reads.Do(template.Name+"/"+revision, func() (any, error) {
+		return read(context.WithoutCancel(ctx), c.clusters, template)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if e = c.lock(template); !e.isOf(template) {
+		e.rebuild(template, in.(*reader))
 	}
 	return e, nil
 }
@@ -264,6 +305,17 @@ func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate) bool {
 // rebuild computes the whole entry again.
 func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader) {
 	e.built, e.uid, e.generation, e.from, e.inputs = true, template.UID, template.Generation, template.FromHash(), in.inputs
+	e.types, e.problems = typesOf(template, in)
+	e.index = make(map[string]int, len(e.types))
+	for i := range e.types {
+		e.index[e.types[i].Name] = i
+	}
+	e.limits, e.own = LimitsOf(template, e.types), ownKeys(e.types)
+	e.build(template)
+}
+
+// typesOf returns the instance types that a template offers, and why it cannot offer others.
+func typesOf(template *v1alpha1.KarpenterMachineTemplate, in *reader) ([]Type, []Problem) {
 	sources, problems := slices.Clone(in.Discovered), slices.Clone(in.Problems)
 	for _, catalog := range in.catalogs {
 		listed, wrong := ofCatalog(template, catalog)
@@ -271,13 +323,7 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader)
 	}
 	merged, conflicts := Merge(template, sources)
 	merged, unknown := inFailureDomains(merged, in.FailureDomains)
-	e.types, e.problems = merged, append(append(problems, conflicts...), unknown...)
-	e.index = make(map[string]int, len(merged))
-	for i := range merged {
-		e.index[merged[i].Name] = i
-	}
-	e.limits, e.own = LimitsOf(template, merged), ownKeys(merged)
-	e.build(template)
+	return merged, append(append(problems, conflicts...), unknown...)
 }
 
 // build builds the instance types from the types of the entry.

@@ -37,6 +37,8 @@ type inputs struct {
 	// others cannot be used.
 	Discovered []Source
 	Problems   []Problem
+	// Incomplete reports whether objects that discovery needs could not be read.
+	Incomplete bool
 	// Used are the offerings that NodeClaims of the template have.
 	Used []used
 }
@@ -60,7 +62,9 @@ type reader struct {
 }
 
 // read returns a template's inputs, and the kinds of objects that change them, in
-// addition to MachineDeployments, NodeClaims, InstanceTypeCatalogs and the Cluster.
+// addition to MachineDeployments, NodeClaims, InstanceTypeCatalogs and the Cluster. What
+// cannot be discovered now is a problem and not an error, so that the rest is offered. It
+// does not wait for objects if the context has ended.
 func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*reader, error) {
 	r := &reader{clusters: clusters, template: template, kinds: map[schema.GroupVersionKind]bool{}}
 	claims, err := Claims(ctx, clusters, template)
@@ -85,7 +89,9 @@ func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 	if r.prices, err = pricesOfDiscovered(template.Spec.Pricing); err != nil {
 		r.problem(v1alpha1.ReasonInstanceTypesInvalid, "spec", err)
 	}
-	return r, errors.Join(r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates), r.machineDeployments(ctx, discovery.MachineDeployments, cluster))
+	r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates)
+	r.machineDeployments(ctx, discovery.MachineDeployments, cluster)
+	return r, nil
 }
 
 // sortedKinds returns the kinds of the infrastructure templates that were read.
@@ -129,29 +135,31 @@ func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1
 
 // infrastructureTemplates reads the infrastructure templates that discovery selects. The
 // cache has none of other Clusters.
-func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) error {
+func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) {
 	if discovery == nil {
-		return nil
+		return
 	}
 	const field = "spec.discovery.infrastructureTemplates"
 	selector, ok := r.selector(field, &discovery.Selector)
 	if !ok {
-		return nil
+		return
 	}
 	management := r.clusters.Management.GetClient()
 	gvk, err := reference.Kind(ctx, management, schema.GroupKind{Group: discovery.APIGroup, Kind: discovery.Kind})
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
 		r.problem(v1alpha1.ReasonReferenceKindUnusable, field, unusable)
-		return nil
+		return
 	}
 	if err != nil {
-		return err
+		r.unread(field, err)
+		return
 	}
 	r.kinds[gvk] = true
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := management.List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing %s in namespace %s: %w", gvk.Kind, r.clusters.Cluster.Namespace, err)
+		r.unread(field, err)
+		return
 	}
 	inOrder(list.Items, func(o *unstructured.Unstructured) string { return o.GetName() }, func(object *unstructured.Unstructured) {
 		if generated(object) || r.foreign(object) || !object.GetDeletionTimestamp().IsZero() {
@@ -160,24 +168,24 @@ func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha
 		found, err := fromInfrastructure(object, r.prices)
 		r.add(nameOf(gvk.Kind, object), found, err)
 	})
-	return nil
 }
 
 // machineDeployments reads the MachineDeployments that discovery selects. The cache has
 // only those of the served Cluster.
-func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.MachineDeploymentDiscovery, cluster *clusterv1.Cluster) error {
+func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.MachineDeploymentDiscovery, cluster *clusterv1.Cluster) {
 	if discovery == nil {
-		return nil
+		return
 	}
-	selector, ok := r.selector("spec.discovery.machineDeployments", &discovery.Selector)
+	const field = "spec.discovery.machineDeployments"
+	selector, ok := r.selector(field, &discovery.Selector)
 	if !ok {
-		return nil
+		return
 	}
 	list := &clusterv1.MachineDeploymentList{}
 	if err := r.clusters.Management.GetClient().List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the MachineDeployments of Cluster %s: %w", r.clusters.Cluster, err)
+		r.unread(field, err)
+		return
 	}
-	var errs []error
 	inOrder(list.Items, func(o *clusterv1.MachineDeployment) string { return o.Name }, func(deployment *clusterv1.MachineDeployment) {
 		_, adopted := deployment.Annotations[v1alpha1.AdoptedAnnotation]
 		if generated(deployment) && !adopted || !deployment.DeletionTimestamp.IsZero() || pattern.Named(r.template, deployment) {
@@ -185,7 +193,7 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 		}
 		infrastructure, err := r.infrastructureOf(ctx, deployment)
 		if err != nil {
-			errs = append(errs, err)
+			r.unread(field, err)
 			return
 		}
 		name := nameOf("MachineDeployment", deployment)
@@ -200,7 +208,6 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 		}
 		r.add(name, found, err)
 	})
-	return errors.Join(errs...)
 }
 
 // infrastructureOf returns the infrastructure template of a MachineDeployment; nil if it
@@ -241,6 +248,15 @@ func (r *reader) add(name string, found Type, err error) {
 
 func (r *reader) problem(reason, name string, err error) {
 	r.Problems = append(r.Problems, Problem{reason, name + ": " + err.Error()})
+}
+
+// unread records that objects could not be read. Several objects of one kind are one problem.
+func (r *reader) unread(field string, err error) {
+	r.Incomplete = true
+	problem := Problem{v1alpha1.ReasonDiscoveryIncomplete, field + ": " + err.Error()}
+	if !slices.Contains(r.Problems, problem) {
+		r.Problems = append(r.Problems, problem)
+	}
 }
 
 func (r *reader) selector(field string, selector *metav1.LabelSelector) (labels.Selector, bool) {

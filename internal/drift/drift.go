@@ -64,7 +64,7 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 	switch {
 	case catalog.IsNotOffered(err):
 		return t.removed(ctx)
-	case errors.As(err, &generate.UnlaunchableError{}):
+	case errors.As(err, &generate.UnlaunchableError{}), catalog.IsUndiscovered(err):
 		return "", nil
 	case err != nil:
 		return "", err

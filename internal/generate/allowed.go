@@ -96,7 +96,8 @@ func addResource(cluster types.NamespacedName, object metav1.Object, machine clu
 }
 
 // readTemplates reads the Cluster's own base templates of one kind: those with its label, and those that its
-// MachineDeployments and MachinePools refer to. Conditions of the template report a kind that cannot be used.
+// MachineDeployments and MachinePools refer to. Conditions of the template report a kind that cannot be used or
+// listed; nothing of such a kind is allowed.
 func readTemplates(ctx context.Context, clusters *operator.Clusters, kind schema.GroupKind, own tenancy.Own) error {
 	management := clusters.Management.GetClient()
 	gvk, err := reference.Kind(ctx, management, kind)
@@ -110,6 +111,9 @@ func readTemplates(ctx context.Context, clusters *operator.Clusters, kind schema
 	labelled.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := management.List(ctx, labelled, client.InNamespace(clusters.Cluster.Namespace),
 		client.MatchingLabels{clusterv1.ClusterNameLabel: clusters.Cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		if errors.As(err, &reference.Unlisted{}) {
+			return nil
+		}
 		return fmt.Errorf("listing the %ss of Cluster %s: %w", kind.Kind, clusters.Cluster, err)
 	}
 	for i := range labelled.Items {

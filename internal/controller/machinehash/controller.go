@@ -161,7 +161,7 @@ func (r *Reconciler) presentOf(ctx context.Context, claim *karpv1.NodeClaim) (*g
 		return nil, err
 	}
 	launch, err := answers.LaunchOf(ctx, catalog.KeyOf(claim))
-	if errors.As(err, &generate.UnlaunchableError{}) {
+	if errors.As(err, &generate.UnlaunchableError{}) || catalog.IsUndiscovered(err) {
 		return nil, nil
 	}
 	if err != nil {

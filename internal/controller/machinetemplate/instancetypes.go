@@ -4,6 +4,7 @@ package machinetemplate
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
+
+// discoverAgain is after what time objects are read again that discovery needs and that could not be
+// read. No event shows that a kind can be listed again if no object of it exists.
+const discoverAgain = 10 * time.Second
 
 // setInstanceTypesReady refreshes the Catalog, counts the offerings, and examines the objects
 // that are generated for them. The condition is False if no offering is left. The condition
@@ -38,6 +44,9 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 	result, again, err := r.examiner.Examine(ctx, template, types)
 	if err != nil {
 		return 0, err
+	}
+	if slices.ContainsFunc(problems, func(p catalog.Problem) bool { return p.Reason == v1alpha1.ReasonDiscoveryIncomplete }) {
+		again = requeue.Soonest(again, discoverAgain)
 	}
 	template.Status.InstanceTypes = int32(len(types))
 	template.Status.Offerings = int32(lo.SumBy(types, func(t catalog.Type) int { return len(t.Offerings) }))

@@ -102,6 +102,9 @@ func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (
 		return false, nil
 	}
 	offers, err := r.offers(ctx, snap.Template, scalable.OfferingOf(snap.Resource), snap.Name)
+	if catalog.IsUndiscovered(err) {
+		return false, nil
+	}
 	if err != nil || offers && snap.Template.DeletionTimestamp.IsZero() {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -20,7 +21,7 @@ func (r *Reconciler) moveBlocked(ctx context.Context, snap *snapshot.Snapshot) e
 	}
 	// All claims of a resource have its offering.
 	launch, err := generate.LaunchOf(ctx, r.clusters, r.catalog, snap.Template, scalable.OfferingOf(snap.Resource))
-	if errors.As(err, &generate.UnlaunchableError{}) {
+	if errors.As(err, &generate.UnlaunchableError{}) || catalog.IsUndiscovered(err) {
 		return nil // they wait until Cluster API creates Machines, or the template offers something
 	}
 	if err != nil || launch.Resource == snap.Name {
