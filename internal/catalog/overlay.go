@@ -48,9 +48,21 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 	for _, o := range Unavailable(e.unavailable(template, now), now) {
 		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
 	}
+	paused := sets.New[string]()
 	for _, r := range template.Status.ScalableResources {
 		if r.Paused {
 			result.closed = append(result.closed, Key{r.InstanceType, r.Zone, r.CapacityType})
+		}
+		if r.Paused && r.Kind == v1alpha1.ScalableResourceKindMachineDeployment {
+			paused.Insert(r.Name)
+		}
+	}
+	// An adopted MachineDeployment that rolls out can already offer another zone than it was adopted for.
+	for i := range e.types {
+		for j := range e.types[i].Offerings {
+			if o := &e.types[i].Offerings[j]; paused.Has(o.MachineDeployment) {
+				result.closed = append(result.closed, e.types[i].KeyOf(o))
+			}
 		}
 	}
 	if accepted := e.acceptedOf(template); accepted != nil {

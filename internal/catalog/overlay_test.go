@@ -90,6 +90,40 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
+// While an adopted MachineDeployment rolls out because its failure domain has changed, its labels have the zone before.
+func TestOverlayOfAnotherZone(t *testing.T) {
+	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi", v1alpha1.AdoptedAnnotation: ""})
+	existing.Spec.Template.Spec.FailureDomain = "b"
+	other := machineDeployment("other", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
+	for name, tc := range map[string]struct {
+		resource      v1alpha1.ScalableResourceStatus
+		wantAvailable bool
+	}{
+		"rolling out":                 {resource: v1alpha1.ScalableResourceStatus{Kind: "MachineDeployment", Name: "md", Paused: true}},
+		"not rolling out":             {resource: v1alpha1.ScalableResourceStatus{Kind: "MachineDeployment", Name: "md"}, wantAvailable: true},
+		"a MachinePool with its name": {resource: v1alpha1.ScalableResourceStatus{Kind: "MachinePool", Name: "md", Paused: true}, wantAvailable: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newWorld(t, existing.DeepCopy(), other.DeepCopy())
+			input := template()
+			input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			tc.resource.InstanceType, tc.resource.Zone, tc.resource.CapacityType = "md", "a", "on-demand"
+			input.Status.ScalableResources = []v1alpha1.ScalableResourceStatus{tc.resource}
+			instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := byName(instanceTypes)
+			if got := found["md"].Offerings[0]; got.Zone() != "b" || got.Available != tc.wantAvailable {
+				t.Errorf("the offering in zone %q is available: %t, want zone b and %t", got.Zone(), got.Available, tc.wantAvailable)
+			}
+			if !found["other"].Offerings[0].Available {
+				t.Error("the offering of another MachineDeployment is not available")
+			}
+		})
+	}
+}
+
 func TestObservedCapacityIsUsed(t *testing.T) {
 	c, _ := newWorld(t)
 	input := template(m5large())
