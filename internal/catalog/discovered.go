@@ -18,6 +18,7 @@ import (
 	capilabels "sigs.k8s.io/cluster-api/util/labels"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 // fromInfrastructure returns the instance type that an infrastructure template describes.
@@ -53,8 +54,8 @@ func fromInfrastructure(object *unstructured.Unstructured, prices prices) (Type,
 // fromMachineDeployment returns the instance type of an existing MachineDeployment, with
 // its one offering. Capacity that its annotations do not set is that of its infrastructure
 // template, which is nil if that could not be found.
-func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructure *unstructured.Unstructured, template string, prices prices) (Type, error) {
-	if owner := deployment.Labels[v1alpha1.TemplateLabel]; owner != "" && owner != template {
+func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructure *unstructured.Unstructured, template *v1alpha1.KarpenterMachineTemplate, prices prices) (Type, error) {
+	if owner := deployment.Labels[v1alpha1.TemplateLabel]; owner != "" && owner != template.Name {
 		return Type{}, fmt.Errorf("it is adopted by KarpenterMachineTemplate %s: change the selectors so that only one template selects it", owner)
 	}
 	given := annotations(deployment.Annotations)
@@ -78,7 +79,12 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 	if limit != nil {
 		limit = new(max(0, *limit-own))
 	}
-	zone := lo.CoalesceOrEmpty(found.zone, machine.Spec.FailureDomain)
+	zone := found.zone
+	if zone == "" {
+		if zone, err = zoneOf(machine.Spec.FailureDomain, template.Spec.FailureDomains); err != nil {
+			return Type{}, err
+		}
+	}
 	if len(validation.IsValidLabelValue(zone)) > 0 {
 		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, because Nodes have it as a label, found %q", zone)
 	}
@@ -87,6 +93,18 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 		Paused: lo.FromPtr(deployment.Spec.Paused) || capiannotations.HasPaused(deployment),
 	}}
 	return found.Type, nil
+}
+
+// zoneOf returns the zone that Nodes in a failure domain report, which is the failure domain itself unless
+// spec.failureDomains of the template names it.
+func zoneOf(failureDomain string, names map[string]v1alpha1.FailureDomain) (string, error) {
+	zones := lo.Keys(lo.PickByValues(names, []v1alpha1.FailureDomain{v1alpha1.FailureDomain(failureDomain)}))
+	if len(zones) > 1 {
+		slices.Sort(zones)
+		return "", fmt.Errorf("spec.template.spec.failureDomain %s is that of the zones %s in spec.failureDomains: set the label %s in the annotation %s",
+			failureDomain, budget.Names(zones, maxZonesNamed), corev1.LabelTopologyZone, labelsAnnotation)
+	}
+	return lo.FirstOr(zones, failureDomain), nil
 }
 
 // description is a discovered type before its offerings are added.

@@ -185,6 +185,23 @@ func TestFromMachineDeployment(t *testing.T) {
 			annotations: map[string]string{cpuAnnotation: "4", v1alpha1.AdoptedAnnotation: "", v1alpha1.UnmanagedReplicasAnnotation: "x"},
 			wantError:   "unmanaged-replicas: expected a whole number",
 		},
+		"a failure domain with another name than the zone": {
+			annotations: capacity,
+			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "1" },
+			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
+				Offerings: []Offering{{Zone: "eastus-1", CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
+		},
+		"a zone among its labels": {
+			annotations: map[string]string{cpuAnnotation: "4", labelsAnnotation: "topology.kubernetes.io/zone=z"},
+			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "2" },
+			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
+				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
+		},
+		"a failure domain of two zones": {
+			annotations: capacity,
+			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "2" },
+			wantError:   "spec.template.spec.failureDomain 2 is that of the zones east, east-2 in spec.failureDomains: set the label topology.kubernetes.io/zone in the annotation capacity.cluster-autoscaler.kubernetes.io/labels",
+		},
 		"a failure domain that is no label value": {
 			annotations: capacity,
 			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "rack 1" },
@@ -196,11 +213,13 @@ func TestFromMachineDeployment(t *testing.T) {
 			if tc.change != nil {
 				tc.change(deployment)
 			}
-			got, err := fromMachineDeployment(deployment, infrastructureTemplate("large", nil), "general", estimated)
+			general := template()
+			general.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"eastus-1": "1", "east": "2", "east-2": "2"}
+			got, err := fromMachineDeployment(deployment, infrastructureTemplate("large", nil), general, estimated)
 			check(t, got, err, tc.want, tc.wantError)
 		})
 	}
-	if _, err := fromMachineDeployment(machineDeployment("md", capacity), nil, "general", estimated); err == nil || !strings.Contains(err.Error(), "expected memory in") {
+	if _, err := fromMachineDeployment(machineDeployment("md", capacity), nil, template(), estimated); err == nil || !strings.Contains(err.Error(), "expected memory in") {
 		t.Errorf("got %v without memory anywhere", err)
 	}
 }

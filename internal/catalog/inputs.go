@@ -197,7 +197,7 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 			return
 		}
 		name := nameOf("MachineDeployment", deployment)
-		found, err := fromMachineDeployment(deployment, infrastructure, r.template.Name, r.prices)
+		found, err := fromMachineDeployment(deployment, infrastructure, r.template, r.prices)
 		if contested := operator.ReplicasSetBy(deployment, cluster); contested != nil {
 			r.problem(v1alpha1.ReasonScalableResourceUnusable, name, contested)
 			if !adopted || err != nil {
