@@ -5,6 +5,7 @@ package failure
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -36,7 +37,7 @@ type Failure struct {
 // A Machine with a Node has not failed. Any other Machine has failed if its provider
 // reports the terminal failure of the v1beta1 contract, or if the Machine has no provider
 // ID and Classify knows the reason or message of its condition InfrastructureReady, which
-// mirrors Ready of the infrastructure's object.
+// mirrors Ready of the infrastructure's object, in its present or in its deprecated form.
 func Of(machine *clusterv1.Machine) *Failure {
 	if machine.Status.NodeRef.IsDefined() {
 		return nil
@@ -50,7 +51,24 @@ func Of(machine *clusterv1.Machine) *Failure {
 	if machine.Spec.ProviderID != "" || ready == nil || ready.Status != metav1.ConditionFalse {
 		return nil
 	}
-	return of(ready.Reason, ready.Message)
+	if failure := of(ready.Reason, ready.Message); failure != nil {
+		return failure
+	}
+	return of(ReportedV1Beta1(machine))
+}
+
+// ReportedV1Beta1 returns the reason and the message that the infrastructure object of a Machine reports in
+// its condition Ready of contract v1beta1; empty if that condition is not False or has no message. The newer
+// conditions of providers of that contract often have no message.
+//
+//nolint:staticcheck // The conditions are deprecated, and no other field has what such providers write.
+func ReportedV1Beta1(machine *clusterv1.Machine) (reason, message string) {
+	for _, condition := range machine.GetV1Beta1Conditions() {
+		if condition.Type == clusterv1.InfrastructureReadyV1Beta1Condition && condition.Status == corev1.ConditionFalse && condition.Message != "" {
+			return condition.Reason, condition.Message
+		}
+	}
+	return "", ""
 }
 
 // OfInfrastructure returns why the machine of an infrastructure provider's object, such

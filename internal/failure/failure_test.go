@@ -15,6 +15,8 @@ import (
 
 const noCapacity = "failed to create AWSMachine instance: failed to run instance: InsufficientInstanceCapacity: There is no Spot capacity available that matches your request."
 
+const noCPU = "The host does not have sufficient CPU resources to satisfy the reservation."
+
 func TestOf(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason, message string) clusterv1.Machine {
 		return clusterv1.Machine{Status: clusterv1.MachineStatus{Conditions: []metav1.Condition{
@@ -35,6 +37,14 @@ func TestOf(t *testing.T) {
 	}
 	and := func(machine clusterv1.Machine, change func(*clusterv1.Machine)) clusterv1.Machine {
 		change(&machine)
+		return machine
+	}
+	// These are the conditions of a Machine with a VSphereMachine (Cluster API Provider vSphere v1.14.0).
+	onVSphere := func(reason, message string) clusterv1.Machine {
+		machine := ready("False", "NotReady", "* VirtualMachineProvisioned: NotProvisioned")
+		machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{ //nolint:staticcheck // Providers of contract v1beta1 report there.
+			Conditions: clusterv1.Conditions{{Type: clusterv1.InfrastructureReadyV1Beta1Condition, Status: "False", Severity: "Info", Reason: reason, Message: message}}, //nolint:staticcheck // As above.
+		}}
 		return machine
 	}
 	hasProviderID := func(m *clusterv1.Machine) { m.Spec.ProviderID = "aws:///zone/i-1" }
@@ -89,6 +99,13 @@ func TestOf(t *testing.T) {
 			machine: and(terminal("CreateError", "timeout"), func(m *clusterv1.Machine) { m.Status.Conditions = ready("True", "Ready", "").Status.Conditions }),
 		},
 		"with no terminal failure in the deprecated status": {machine: terminal("", "")},
+		"on vSphere, without capacity": {
+			machine: onVSphere("TaskFailure", noCPU),
+			want:    &Failure{InsufficientCapacity, "TaskFailure: " + noCPU},
+		},
+		"on vSphere, without capacity, but launched":      {machine: and(onVSphere("TaskFailure", noCPU), hasProviderID)},
+		"on vSphere, with a failure that may be retried":  {machine: onVSphere("CloningFailed", `unable to find template by name "no-such-template"`)},
+		"on vSphere, without capacity in an earlier task": {machine: and(onVSphere("TaskFailure", noCPU), func(m *clusterv1.Machine) { m.Status.Conditions = ready("True", "Ready", "").Status.Conditions })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, Of(&test.machine)); diff != "" {
@@ -123,6 +140,21 @@ func TestOfInfrastructure(t *testing.T) {
 		"capacity and quota, whichever is first": {
 			object: object("", onAWS[1], condition("Disk", "False", "DiskFailed", "VolumeLimit: QuotaExceeded")),
 			want:   &Failure{QuotaExceeded, "DiskFailed: VolumeLimit: QuotaExceeded"},
+		},
+		// A VSphereMachine: the conditions of v1beta2 have no message.
+		"no capacity on vSphere": {
+			object: map[string]any{"spec": map[string]any{"numCPUs": int64(128), "template": "ubuntu"}, "status": map[string]any{
+				"ready": false,
+				"conditions": []any{
+					map[string]any{"type": "Ready", "status": "False", "severity": "Info", "reason": "TaskFailure", "message": noCPU, "lastTransitionTime": "2026-01-01T12:00:00Z"},
+					map[string]any{"type": "VMProvisioned", "status": "False", "severity": "Info", "reason": "TaskFailure", "message": noCPU, "lastTransitionTime": "2026-01-01T12:00:00Z"},
+				},
+				"v1beta2": map[string]any{"conditions": []any{
+					condition("Ready", "False", "NotReady", "* VirtualMachineProvisioned: TaskFailed"),
+					condition("VirtualMachineProvisioned", "False", "TaskFailed", ""),
+				}},
+			}},
+			want: &Failure{InsufficientCapacity, "TaskFailure: " + noCPU},
 		},
 		"conditions of v1beta2 on an object of v1beta1": {
 			object: map[string]any{"status": map[string]any{"v1beta2": map[string]any{"conditions": []any{

@@ -111,6 +111,22 @@ var patterns = map[string][]pattern{
 	"Proxmox": {
 		{InsufficientCapacity, "available memory left"},
 	},
+	// Messages of vCenter's faults InsufficientHostCpuCapacityFault and
+	// InsufficientHostMemoryCapacityFault, InsufficientPerCpuCapacity, InsufficientCpuResourcesFault
+	// and InsufficientMemoryResourcesFault, InsufficientFailoverResourcesFault, NoDiskSpace and
+	// NoCompatibleHost, in this order. The last one is what DRS answers if no host has room, and
+	// for hosts that differ from what the machine needs. Waiting helps in neither case.
+	// kubernetes-sigs/cluster-api-provider-vsphere: pkg/services/govmomi/util.go,
+	// checkAndRetryTask, copies them; issues 1920 and 1921 have examples.
+	"vSphere": {
+		{InsufficientCapacity, "host does not have sufficient CPU resources"},
+		{InsufficientCapacity, "host does not have sufficient memory resources"},
+		{InsufficientCapacity, "Insufficient capacity on each physical CPU"},
+		{InsufficientCapacity, "resources in the parent resource pool are insufficient"},
+		{InsufficientCapacity, "Insufficient resources to satisfy configured failover level"},
+		{InsufficientCapacity, "Insufficient disk space on datastore"},
+		{InsufficientCapacity, "No host is compatible with the virtual machine"},
+	},
 }
 
 // Classify returns which kind of failure a reason and message mean, if any.

@@ -65,6 +65,14 @@ func TestClassify(t *testing.T) {
 		"OpenStack error": {reason: "InstanceStateError", message: "Instance is in ERROR state", want: MachineFailed},
 		"Proxmox":         {reason: "VMProvisionFailed", message: "cannot reserve 20B of memory on node pve1: 10B available memory left", want: InsufficientCapacity},
 
+		"vSphere CPU":       {reason: "TaskFailure", message: noCPU, want: InsufficientCapacity},
+		"vSphere memory":    {reason: "TaskFailure", message: "The host does not have sufficient Memory resources to satisfy the reservation.", want: InsufficientCapacity},
+		"vSphere cores":     {reason: "TaskFailure", message: "Insufficient capacity on each physical CPU.", want: InsufficientCapacity},
+		"vSphere pool":      {reason: "TaskFailure", message: "The available Memory resources in the parent resource pool are insufficient for the operation.", want: InsufficientCapacity},
+		"vSphere HA":        {reason: "TaskFailure", message: "Insufficient resources to satisfy configured failover level for vSphere HA.", want: InsufficientCapacity},
+		"vSphere datastore": {reason: "TaskFailure", message: "Insufficient disk space on datastore 'vm-store'.", want: InsufficientCapacity},
+		"vSphere DRS":       {reason: "TaskFailure", message: "No host is compatible with the virtual machine.", want: InsufficientCapacity},
+
 		"quota before capacity": {message: "AllocationFailed: QuotaExceeded", want: QuotaExceeded},
 		"capacity before other": {reason: "InstanceErrored", message: "Out of host capacity", want: InsufficientCapacity},
 		"in any case":           {message: "OUT OF HOST CAPACITY", want: InsufficientCapacity},
@@ -83,6 +91,8 @@ func TestClassify(t *testing.T) {
 		"Hetzner throttling":          {message: "rate limit exceeded (rate_limit_exceeded)"},
 		"Azure, not allowed":          {message: `Code="OperationNotAllowed" Message="The operation is not allowed while the disk is being attached."`},
 		"a part of a longer word":     {message: "NoAllocationFailedYet"},
+		"vSphere, a task that failed": {reason: "TaskFailure", message: "Invalid configuration for device '0'."},
+		"vSphere, no template":        {reason: "CloningFailed", message: `unable to find template by name "no-such-template"`},
 		"KubeVirt waits for the node": {reason: "Unschedulable", message: "0/3 nodes are available: 3 Insufficient memory."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -143,14 +144,21 @@ func (s *Snapshot) whyNone(claim *karpv1.NodeClaim) string {
 	}
 }
 
-// launchProblem returns what a Machine waits for.
+// launchProblem returns what a Machine waits for. Providers of contract v1beta1 give the reason only in a
+// deprecated condition.
 func launchProblem(machine *clusterv1.Machine) string {
-	for _, kind := range []string{clusterv1.MachineBootstrapConfigReadyCondition, clusterv1.MachineInfrastructureReadyCondition} {
-		if text := problem(conditions.Get(machine, kind)); text != "" {
-			return text
-		}
+	if text := problem(conditions.Get(machine, clusterv1.MachineBootstrapConfigReadyCondition)); text != "" {
+		return text
 	}
-	return ""
+	text := problem(conditions.Get(machine, clusterv1.MachineInfrastructureReadyCondition))
+	switch reason, message := failure.ReportedV1Beta1(machine); {
+	case message == "" || strings.Contains(text, message):
+		return text
+	case text == "":
+		return fmt.Sprintf(": %s: %s", reason, message)
+	default:
+		return fmt.Sprintf("%s (%s: %s)", text, reason, message)
+	}
 }
 
 // problem returns the reason and message of a condition, to be appended to a sentence.

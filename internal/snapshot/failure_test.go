@@ -30,6 +30,13 @@ func TestFailure(t *testing.T) {
 	booting := func(age time.Duration) *clusterv1.Machine {
 		return fixture.WithCondition(fixture.Machine(age), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "still creating", fixture.Noon)
 	}
+	onVSphere := func(reason, message string) *clusterv1.Machine {
+		machine := fixture.WithCondition(fixture.Machine(10*time.Minute), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "* VirtualMachineProvisioned: NotProvisioned", fixture.Noon)
+		machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{ //nolint:staticcheck // Providers of contract v1beta1 report there.
+			Conditions: clusterv1.Conditions{{Type: clusterv1.InfrastructureReadyV1Beta1Condition, Status: "False", Severity: "Warning", Reason: reason, Message: message}}, //nolint:staticcheck // As above.
+		}}
+		return machine
+	}
 	withID := fixture.Machine(time.Hour)
 	withID.Spec.ProviderID = "real://m"
 	leaving := fixture.Machine(time.Hour)
@@ -56,8 +63,17 @@ func TestFailure(t *testing.T) {
 		failed   *failure.Failure // of the Machine
 		want     string           // a part of the message; empty for no failure
 	}{
-		"a Machine in time":                           {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
-		"a Machine after launchTimeout":               {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
+		"a Machine in time":             {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
+		"a Machine after launchTimeout": {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
+		// The conditions of a Machine on vSphere: only the deprecated one has the reason.
+		"a Machine after launchTimeout whose provider has contract v1beta1": {
+			claim: fixture.Claim(time.Minute), machine: onVSphere("CloningFailed", `unable to find template by name "no-such-template"`),
+			want: `for 10m0s: NotReady: * VirtualMachineProvisioned: NotProvisioned (CloningFailed: unable to find template by name "no-such-template")`,
+		},
+		"a Machine after launchTimeout whose provider reports the same twice": {
+			claim: fixture.Claim(time.Minute), machine: onVSphere("Failed", "VirtualMachineProvisioned: NotProvisioned"),
+			want: "for 10m0s: NotReady: * VirtualMachineProvisioned: NotProvisioned\n",
+		},
 		"a Machine with a provider ID":                {claim: fixture.Claim(time.Hour), machine: withID},
 		"a Machine that has failed":                   {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
 		"a Machine that was paused":                   {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
@@ -85,7 +101,7 @@ func TestFailure(t *testing.T) {
 				s.failed["m"] = tc.failed
 			}
 			got := s.Failure(tc.claim)
-			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message, tc.want) {
+			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message+"\n", tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})

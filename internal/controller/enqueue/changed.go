@@ -16,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 )
 
 // Changed reports whether an update of an object can change a decision: whether it changes what package
@@ -62,7 +63,7 @@ func conditionOf(object conditions.Getter, kind string) condition {
 
 type machineFacts struct {
 	owner                             types.UID
-	providerID, node, failure         string
+	providerID, node, failure, launch string
 	deleting, seen                    bool
 	bootstrap, infrastructure, paused condition
 	nodeReason, nodeReadyReason       string
@@ -82,6 +83,9 @@ func factsOfMachine(machine *clusterv1.Machine) machineFacts {
 	}
 	if owner := metav1.GetControllerOfNoCopy(machine); owner != nil {
 		facts.owner = owner.UID
+	}
+	if failed := failure.Of(machine); failed != nil {
+		facts.launch = failed.Message
 	}
 	if deprecated := machine.Status.Deprecated; deprecated != nil && deprecated.V1Beta1 != nil { //nolint:staticcheck // Providers set it as long as it exists.
 		facts.failure = string(lo.FromPtr(deprecated.V1Beta1.FailureReason)) + lo.FromPtr(deprecated.V1Beta1.FailureMessage) //nolint:staticcheck // As above.

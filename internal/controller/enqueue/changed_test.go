@@ -29,10 +29,18 @@ func set(object conditions.Setter, kind string, status metav1.ConditionStatus, r
 	conditions.Set(object, metav1.Condition{Type: kind, Status: status, Reason: reason})
 }
 
+// reportV1Beta1 adds what Cluster API copies from an infrastructure object of contract v1beta1.
+func reportV1Beta1(machine *clusterv1.Machine, message string) {
+	machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{ //nolint:staticcheck // Providers set it.
+		Conditions: clusterv1.Conditions{{Type: clusterv1.InfrastructureReadyV1Beta1Condition, Status: "False", Reason: "TaskFailure", Message: message}}, //nolint:staticcheck // As above.
+	}}
+}
+
 func TestMachineChanged(t *testing.T) {
 	machine := &clusterv1.Machine{}
 	set(machine, clusterv1.MachineReadyCondition, metav1.ConditionFalse, "No")
 	set(machine, clusterv1.MachineNodeHealthyCondition, metav1.ConditionUnknown, "Waiting")
+	set(machine, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady")
 	for name, tc := range map[string]struct {
 		change func(*clusterv1.Machine)
 		want   bool
@@ -65,8 +73,12 @@ func TestMachineChanged(t *testing.T) {
 		"a failed bootstrap": {want: true, change: func(m *clusterv1.Machine) {
 			set(m, clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionFalse, "No")
 		}},
-		"its end of a pause":  {want: true, change: func(m *clusterv1.Machine) { set(m, clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused") }},
-		"its first condition": {want: true, change: func(m *clusterv1.Machine) { m.Status.Conditions = nil }},
+		"its end of a pause": {want: true, change: func(m *clusterv1.Machine) { set(m, clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused") }},
+		"a failure of a provider of contract v1beta1": {want: true, change: func(m *clusterv1.Machine) {
+			reportV1Beta1(m, "Insufficient disk space on datastore 'vm-store'.")
+		}},
+		"a report of such a provider that is no failure": {change: func(m *clusterv1.Machine) { reportV1Beta1(m, "0 of 2 completed") }},
+		"its first condition":                            {want: true, change: func(m *clusterv1.Machine) { m.Status.Conditions = nil }},
 		"a terminal failure": {want: true, change: func(m *clusterv1.Machine) {
 			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("no")}} //nolint:staticcheck // Providers set it.
 		}},
