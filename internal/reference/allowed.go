@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Listable reports whether the client has the right to list a kind in a namespace. An installation
+// Listable reports whether the client has the right to list a namespaced kind in a namespace. An installation
 // can be limited to the kinds in use, so that this is not an error.
 func Listable(ctx context.Context, management client.Client, mapper meta.RESTMapper, kind schema.GroupVersionKind, namespace string) (bool, error) {
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -18,8 +18,10 @@ import (
 // groups are the API groups of providers in Cluster API's contract, which the operator has rights for.
 var groups = []string{"infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io"}
 
-// Kinds returns all kinds of infrastructure and bootstrap providers in the management cluster, in the
-// API version that Kind returns. If a kind cannot be determined, it returns the others with an error.
+// Kinds returns all namespaced kinds of infrastructure and bootstrap providers in the management cluster, in
+// the API version that Kind returns. If a kind cannot be determined, it returns the others with an error.
+// A kind without a namespace, such as VSphereClusterIdentity, has no templates and no copies of them, and the
+// rights of the operator are those in a namespace.
 func Kinds(ctx context.Context, management client.Reader, mapper meta.RESTMapper) ([]schema.GroupVersionKind, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(CRD().GroupVersionKind())
@@ -35,13 +37,26 @@ func Kinds(ctx context.Context, management client.Reader, mapper meta.RESTMapper
 		if !usable || !slices.Contains(groups, group) {
 			continue
 		}
-		kind, err := mapper.KindFor(version.GroupVersion().WithResource(resource))
+		kind, namespaced, err := kindFor(mapper, version.GroupVersion().WithResource(resource))
 		if err != nil && !meta.IsNoMatchError(err) { // its CustomResourceDefinition has been deleted since
 			errs = append(errs, fmt.Errorf("kind of CustomResourceDefinition %s: %w", definition.Name, err))
 		}
-		if err == nil {
+		if err == nil && namespaced {
 			kinds = append(kinds, kind)
 		}
 	}
 	return kinds, errors.Join(errs...)
+}
+
+// kindFor returns the kind of a resource, and whether its objects are in a namespace.
+func kindFor(mapper meta.RESTMapper, resource schema.GroupVersionResource) (schema.GroupVersionKind, bool, error) {
+	kind, err := mapper.KindFor(resource)
+	if err != nil {
+		return schema.GroupVersionKind{}, false, err
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return schema.GroupVersionKind{}, false, err
+	}
+	return kind, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }

@@ -13,9 +13,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,11 +36,12 @@ func TestFindLeftovers(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	generated := scalable.GeneratedLabels(served, "deleted")
 	mapper := meta.NewDefaultRESTMapper(nil)
-	kind := func(group, name string) schema.GroupVersionKind {
+	scoped := func(group, name string, scope meta.RESTScope) schema.GroupVersionKind {
 		kind := schema.GroupVersionKind{Group: group, Version: "v1beta2", Kind: name}
-		mapper.Add(kind, meta.RESTScopeNamespace)
+		mapper.Add(kind, scope)
 		return kind
 	}
+	kind := func(group, name string) schema.GroupVersionKind { return scoped(group, name, meta.RESTScopeNamespace) }
 	var objects []client.Object
 	crd := func(name string, labels map[string]string) {
 		object := reference.CRD()
@@ -71,8 +72,14 @@ func TestFindLeftovers(t *testing.T) {
 	crd("removedtemplates."+infrastructure, map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}) // it is no longer served
 
 	add(kind(infrastructure, "ForbiddenTemplate"), served.Namespace, generated)
+	// Cluster API Provider vSphere has this kind. It has no namespace, so the operator has no right to list it.
+	add(scoped(infrastructure, "VSphereClusterIdentity", meta.RESTScopeRoot), "", nil)
 
-	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	known := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		// Of the kinds in use, the installation does not have ForbiddenTemplate.
 		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 			review := object.(*authorizationv1.SelfSubjectAccessReview)
@@ -81,8 +88,8 @@ func TestFindLeftovers(t *testing.T) {
 			return nil
 		},
 		List: func(ctx context.Context, all client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if list.GetObjectKind().GroupVersionKind().Kind == "ForbiddenTemplateList" {
-				return errors.New("forbidden")
+			if kind := list.GetObjectKind().GroupVersionKind().Kind; kind == "ForbiddenTemplate" || kind == "VSphereClusterIdentity" {
+				return errors.New("forbidden: " + kind)
 			}
 			return all.List(ctx, list, options...)
 		},

@@ -37,21 +37,22 @@ func TestCRDs(t *testing.T) {
 		if got := crd.Labels["cluster.x-k8s.io/v1beta2"]; got != "v1alpha1" {
 			t.Errorf("%s: contract label = %q", file, got)
 		}
-		if crd.Spec.Scope != apiextensionsv1.NamespaceScoped {
+		identity := crd.Spec.Names.Kind == "SimulatedClusterIdentity"
+		if (crd.Spec.Scope == apiextensionsv1.NamespaceScoped) == identity {
 			t.Errorf("%s: scope = %s", file, crd.Spec.Scope)
 		}
 		if len(crd.Spec.Versions) != 1 {
 			t.Errorf("%s: %d versions, want one", file, len(crd.Spec.Versions))
 			continue
 		}
-		// Of the templates, only that of machines has a status.
+		// Of the templates, only that of machines has a status. An identity has none.
 		hasStatus := crd.Spec.Versions[0].Subresources != nil && crd.Spec.Versions[0].Subresources.Status != nil
-		if kind := crd.Spec.Names.Kind; hasStatus != (kind == "SimulatedMachineTemplate" || !strings.HasSuffix(kind, "Template")) {
+		if kind := crd.Spec.Names.Kind; hasStatus != (kind == "SimulatedMachineTemplate" || !strings.HasSuffix(kind, "Template") && !identity) {
 			t.Errorf("%s: status subresource = %t", file, hasStatus)
 		}
 	}
 	want := map[string]bool{
-		"SimulatedCluster": true, "SimulatedClusterTemplate": true,
+		"SimulatedCluster": true, "SimulatedClusterTemplate": true, "SimulatedClusterIdentity": true,
 		"SimulatedControlPlane": true, "SimulatedControlPlaneTemplate": true,
 		"SimulatedConfig": true, "SimulatedConfigTemplate": true,
 		"SimulatedMachine": true, "SimulatedMachineTemplate": true,

@@ -29,6 +29,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&SimulatedCluster{}, &SimulatedClusterList{},
 		&SimulatedClusterTemplate{}, &SimulatedClusterTemplateList{},
+		&SimulatedClusterIdentity{}, &SimulatedClusterIdentityList{},
 		&SimulatedMachine{}, &SimulatedMachineList{},
 		&SimulatedMachineTemplate{}, &SimulatedMachineTemplateList{},
 		&SimulatedMachinePool{}, &SimulatedMachinePoolList{},
