@@ -51,9 +51,8 @@ type Connection struct {
 	// ahead is by how much the wall clock was ahead of the monotonic one.
 	ahead time.Duration
 	// known has the watches that were open at some time.
-	known map[string]bool
-	// disturbed is the time of the last disturbance.
-	disturbed time.Time
+	known        map[string]bool
+	disturbances disturbances
 	// interrupted is since when the connection is interrupted; zero while it is not.
 	interrupted time.Time
 	// outage is the time at which the last outage ended, or the wall clock jumped; zero if neither happened.
@@ -66,6 +65,11 @@ type failure struct {
 	cause string
 	// tolerated is for how long it does not count.
 	tolerated time.Duration
+}
+
+// counts reports whether a failure is no longer tolerated.
+func (f failure) counts(now time.Time) bool {
+	return f.tolerated == 0 || now.Sub(f.at) > f.tolerated
 }
 
 // Error is the error of what needs a cluster that cannot be reached, or a cache that is up to date.
@@ -101,7 +105,7 @@ const (
 // disturbance. clock must be monotonic. wall is the clock whose times are in objects.
 func New(cluster, host string, clock, wall clock.PassiveClock) *Connection {
 	now := clock.Now()
-	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbed: now, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan struct{}, 1)}
+	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbances: disturbances{last: now, cause: started, noted: now}, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan struct{}, 1)}
 	c.ahead = c.aheadNow()
 	c.report()
 	return c
@@ -137,20 +141,6 @@ func (c *Connection) Err() error {
 	return err
 }
 
-// Undisturbed returns for how long there was no disturbance; zero while the connection is interrupted.
-func (c *Connection) Undisturbed() time.Duration {
-	if c == nil {
-		return forever
-	}
-	undisturbed := time.Duration(0)
-	c.update(func() {
-		if c.interrupted.IsZero() && (c.elected == nil || c.leads) {
-			undisturbed = c.clock.Since(c.disturbed)
-		}
-	})
-	return undisturbed
-}
-
 // Up returns the time since the last outage; zero during an outage. It is very long if this process has
 // seen none: the start of a process is none, so that a restart does not start timers again.
 func (c *Connection) Up() time.Duration {
@@ -174,25 +164,14 @@ const forever = 10 * 365 * 24 * time.Hour
 
 // answered records that the API server has answered a request.
 func (c *Connection) answered() {
-	c.update(func() {
-		if c.failed != (failure{}) {
-			c.failed, c.disturbed = failure{}, c.clock.Now()
-		}
-	})
+	c.update(func() { c.failed = failure{} })
 }
 
-// disturb records what shows that something is wrong, but not that nothing is answered: a refused request,
-// or a broken watch of a kind whose absence decides nothing.
-func (c *Connection) disturb() {
-	c.update(func() { c.disturbed = c.clock.Now() })
-}
-
-// failedWith records a request that was not answered, or with an error of the server.
+// failedWith records a request that was not answered, or with an error that concerns the whole server.
 func (c *Connection) failedWith(cause string) {
 	c.update(func() {
-		c.disturbed = c.clock.Now()
 		if c.failed == (failure{}) {
-			c.failed = failure{at: c.disturbed, cause: cause}
+			c.failed = failure{at: c.clock.Now(), cause: cause}
 		}
 	})
 }
@@ -201,23 +180,25 @@ func (c *Connection) failedWith(cause string) {
 func (c *Connection) opened(watch string) {
 	c.update(func() {
 		c.known[watch] = true
-		if ended, found := c.ended[watch]; found {
-			delete(c.ended, watch)
-			if ended.tolerated == 0 || c.clock.Since(ended.at) > ended.tolerated {
-				c.disturbed = c.clock.Now()
-			}
-		}
+		delete(c.ended, watch)
 	})
 }
 
 // broken records that a watch failed, or could not be opened.
 func (c *Connection) broken(watch, cause string) {
 	c.update(func() {
-		c.disturbed = c.clock.Now()
 		if before, found := c.ended[watch]; !found || before.tolerated > 0 {
-			c.ended[watch] = failure{at: c.disturbed, cause: cause}
+			c.ended[watch] = failure{at: c.clock.Now(), cause: cause}
 		}
 	})
+}
+
+// refused records that the API server has no capacity to open a watch. Other clients get the same answer.
+func (c *Connection) refused(watch, cause string) {
+	c.closed(watch, cause)
+	if ofMachines(watch) {
+		c.update(func() { c.disturb(cause) })
+	}
 }
 
 // closed records that a watch has ended without a failure, and should be opened again within reopen.
@@ -249,10 +230,16 @@ func (c *Connection) gone(watch string) {
 func (c *Connection) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.noteState()
 	c.noteJump()
 	c.noteLease()
-	c.noteInterruption()
 	change()
+	c.noteState()
+}
+
+// noteState stores what follows from the failures that are known.
+func (c *Connection) noteState() {
+	c.noteDisturbance()
 	c.noteInterruption()
 }
 
@@ -265,7 +252,8 @@ func (c *Connection) aheadNow() time.Duration {
 func (c *Connection) noteJump() {
 	ahead := c.aheadNow()
 	if moved := ahead - c.ahead; moved.Abs() > jump {
-		c.ahead, c.disturbed, c.outage = ahead, c.clock.Now(), c.clock.Now()
+		c.ahead, c.outage = ahead, c.clock.Now()
+		c.disturb("the clock of the machine was set")
 	}
 }
 
@@ -275,23 +263,23 @@ func (c *Connection) noteLease() {
 	}
 	select {
 	case <-c.elected:
-		c.leads, c.disturbed = true, c.clock.Now()
+		c.leads, c.disturbances.waited = true, 0
+		c.disturb("this process has gained the lease")
 	default:
 	}
 }
 
-// noteInterruption stores the begin or the end of an interruption. The end is a disturbance: the watches of
-// other clients are opened again only after that.
+// noteInterruption stores the begin or the end of an interruption.
 func (c *Connection) noteInterruption() {
 	now := c.clock.Now()
 	switch _, interrupted := c.cause(); {
 	case interrupted && c.interrupted.IsZero():
-		c.interrupted, c.disturbed = now, now
+		c.interrupted = now
 	case !interrupted && !c.interrupted.IsZero():
 		if !c.starting && now.Sub(c.interrupted) > brief {
 			c.outage = now
 		}
-		c.interrupted, c.disturbed, c.starting = time.Time{}, now, false
+		c.interrupted, c.starting = time.Time{}, false
 	default:
 		return
 	}
@@ -317,7 +305,7 @@ func (c *Connection) cause() (string, bool) {
 	}
 	watches := make([]string, 0, len(c.ended))
 	for watch, ended := range c.ended {
-		if ended.tolerated == 0 || c.clock.Since(ended.at) > ended.tolerated {
+		if ended.counts(c.clock.Now()) {
 			watches = append(watches, watch)
 		}
 	}

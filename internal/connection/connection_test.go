@@ -75,6 +75,7 @@ func (w *world) do(ctx context.Context, path string, status int, body io.Reader)
 const (
 	machines  = "/apis/cluster.x-k8s.io/v1beta2/machines"
 	instances = "/apis/infrastructure.cluster.x-k8s.io/v1beta1/awsmachines"
+	clusters  = "/apis/cluster.x-k8s.io/v1beta2/clusters"
 	watch     = "?watch=true"
 )
 
@@ -96,7 +97,7 @@ func TestConnection(t *testing.T) {
 		"requests are answered":           {do: func(w *world) { w.do(w.t.Context(), machines, 200, nil) }},
 		"what is not found is answered":   {do: func(w *world) { w.do(w.t.Context(), machines+"/m", 404, nil) }},
 		"a forbidden request is answered": {do: func(w *world) { w.do(w.t.Context(), machines, 403, nil) }},
-		"a refused request disturbs":      {do: func(w *world) { w.do(w.t.Context(), machines, 429, nil) }, disturbed: true},
+		"a request is refused":            {do: func(w *world) { w.do(w.t.Context(), machines, 429, nil) }},
 		"a request has no answer":         {do: func(w *world) { w.do(w.t.Context(), machines, 0, nil) }, interrupted: true, disturbed: true},
 		"the server has an error":         {do: func(w *world) { w.do(w.t.Context(), machines, 503, nil) }, interrupted: true, disturbed: true},
 		"the token is refused":            {do: func(w *world) { w.do(w.t.Context(), machines, 401, nil) }, interrupted: true, disturbed: true},
@@ -137,7 +138,18 @@ func TestConnection(t *testing.T) {
 		}, interrupted: true, disturbed: true},
 		"the watch of a provider's kind breaks": {do: func(w *world) {
 			drain(w.do(w.t.Context(), instances+watch, 200, broken{}))
-		}, disturbed: true},
+		}},
+		"the watch of another kind breaks": {do: func(w *world) {
+			drain(w.do(w.t.Context(), clusters+watch, 200, broken{}))
+		}, interrupted: true},
+		"the watch of another kind is opened again": {do: func(w *world) {
+			drain(w.do(w.t.Context(), clusters+watch, 200, broken{}))
+			w.do(w.t.Context(), clusters+watch, 200, nil)
+		}},
+		"the server has an error with another kind": {do: func(w *world) { w.do(w.t.Context(), clusters, 500, nil) }},
+		"the webhook of a provider does not answer": {do: func(w *world) {
+			w.do(w.t.Context(), instances, 500, strings.NewReader(status(500, "InternalError", `failed calling webhook "w"`)))
+		}},
 		"the wall clock jumps":      {do: func(w *world) { w.wall.Step(time.Hour) }, disturbed: true, up: time.Nanosecond},
 		"the wall clock jumps back": {do: func(w *world) { w.wall.Step(-time.Minute) }, disturbed: true, up: time.Nanosecond},
 		"an outage has ended": {do: func(w *world) {
@@ -169,7 +181,7 @@ func (w *world) expect(t *testing.T, interrupted, disturbed bool) {
 	if err := w.connection.Err(); (err != nil) != interrupted {
 		t.Errorf("got error %v, want one: %t", err, interrupted)
 	}
-	if got := w.connection.Undisturbed() < time.Minute; got != disturbed {
+	if got := w.connection.SettlesIn(time.Minute, time.Hour) > 0; got != disturbed {
 		t.Errorf("got disturbed %t, want %t", got, disturbed)
 	}
 }
@@ -193,16 +205,16 @@ func TestStart(t *testing.T) {
 		t.Error(err)
 	}
 	clock.Step(time.Hour)
-	if got := c.Undisturbed(); got != 0 {
-		t.Errorf("got undisturbed for %s before this process leads, want 0", got)
+	if got := c.SettlesIn(2*time.Minute, time.Hour); got != 2*time.Minute {
+		t.Errorf("settles in %s before this process leads, want 2m", got)
 	}
 	close(elected)
-	if got := c.Undisturbed(); got != 0 {
-		t.Errorf("got undisturbed for %s when this process begins to lead, want 0", got)
+	if got := c.SettlesIn(2*time.Minute, time.Hour); got != 2*time.Minute {
+		t.Errorf("settles in %s when this process begins to lead, want 2m", got)
 	}
 	clock.Step(time.Minute)
-	if got := c.Undisturbed(); got != time.Minute {
-		t.Errorf("got undisturbed for %s, want 1m", got)
+	if got := c.SettlesIn(2*time.Minute, time.Hour); got != time.Minute {
+		t.Errorf("settles in %s, want 1m", got)
 	}
 }
 

@@ -12,8 +12,9 @@
 //
 //   - interrupted: the last request failed and none was answered since, a watch has ended and was not opened
 //     again, or the cache was not filled yet. Then nothing is decided from what the cache lacks.
-//   - disturbed: a request failed, a watch was broken or was opened again after that, the process started,
-//     or it gained the lease. A refused request (429) disturbs, but interrupts nothing.
+//   - disturbed: something could hide a write or an event of Machines or MachinePools from a client: a request
+//     failed, a watch of these kinds was broken or was opened again after that, the process started, or it
+//     gained the lease. A webhook that does not answer, and the watch of another kind, can hide neither.
 //   - an outage: an interruption that lasted longer than brief. Timers that run over it start again.
 //
 // All times are durations of an injected clock that no one sets: in production that of the process, which

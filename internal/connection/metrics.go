@@ -12,4 +12,9 @@ var reachable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "1 while the API server of the cluster answers, and the caches of the cluster follow it. 0 while launches and deletions wait for that.",
 }, []string{"cluster"})
 
-func init() { metrics.Registry.MustRegister(reachable) }
+var disturbed = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "karpenter_capi_cluster_disturbances_total",
+	Help: "How often something could hide a write or an event of Machines and MachinePools from a client of the cluster: failed requests, broken watches, a start, a clock that was set. MachinePools of the management cluster shrink only some time after that.",
+}, []string{"cluster"})
+
+func init() { metrics.Registry.MustRegister(reachable, disturbed) }

@@ -75,8 +75,8 @@ func TestChanges(t *testing.T) {
 func TestJumps(t *testing.T) {
 	w := newWorld(t)
 	w.wall.Step(jump)
-	if got := w.connection.Undisturbed(); got != time.Hour {
-		t.Errorf("undisturbed for %s after a slew, want 1h", got)
+	if got := w.connection.SettlesIn(2*time.Hour, forever); got != time.Hour {
+		t.Errorf("settles in %s after a slew, want 1h", got)
 	}
 	for range 2 {
 		w.wall.Step(-time.Hour)
@@ -84,8 +84,8 @@ func TestJumps(t *testing.T) {
 			t.Errorf("up for %s after a jump, want 0", got)
 		}
 		w.pass(time.Minute)
-		if got := w.connection.Undisturbed(); got != time.Minute {
-			t.Errorf("undisturbed for %s, want 1m after the jump", got)
+		if got := w.connection.SettlesIn(2*time.Hour, forever); got != 2*time.Hour-time.Minute {
+			t.Errorf("settles in %s, want 2h from the jump on", got)
 		}
 	}
 	if err := w.connection.Err(); err != nil {
@@ -96,8 +96,9 @@ func TestJumps(t *testing.T) {
 // A connection that was never disturbed needs no value.
 func TestNil(t *testing.T) {
 	var c *Connection
-	if c.Err() != nil || c.Undisturbed() != forever || c.Up() != forever {
-		t.Errorf("got error %v, undisturbed for %s and up for %s", c.Err(), c.Undisturbed(), c.Up())
+	waited, _ := c.Unsettled()
+	if c.Err() != nil || c.SettlesIn(time.Hour, time.Hour) > 0 || c.Up() != forever || waited != 0 {
+		t.Errorf("got error %v, settles in %s, waited for %s and up for %s", c.Err(), c.SettlesIn(time.Hour, time.Hour), waited, c.Up())
 	}
 }
 

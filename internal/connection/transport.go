@@ -3,11 +3,13 @@
 package connection
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -37,21 +39,17 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.failed(watch, fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, err))
 		return response, err
 	}
-	switch cause := fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, response.Status); judge(response.StatusCode) {
+	switch cause := fmt.Sprintf("%s %s: %s", request.Method, request.URL.Path, response.Status); judge(request, response) {
 	case failing:
 		t.failed(watch, cause)
 	case busy:
-		t.connection.disturb()
 		if watch != "" {
-			t.connection.closed(watch, cause)
+			t.connection.refused(watch, cause)
 		}
 	case answering:
 		t.connection.answered()
-		switch {
-		case watch != "":
+		if watch != "" {
 			t.watch(request.Context(), watch, response, cause)
-		case isWatch(request):
-			response.Body = &stream{ReadCloser: response.Body, connection: t.connection, ctx: request.Context()}
 		}
 	}
 	return response, nil
@@ -91,16 +89,60 @@ const (
 	failing
 )
 
-// judge returns what a status code says about the API server. A refused token shows that no request of this
+// judge returns what an answer says about the API server. A refused token shows that no request of this
 // process is answered, whatever it asks for.
-func judge(code int) verdict {
-	switch {
+//
+// An error of the server concerns all requests if a gateway reports it, or the API server as a whole: 502, 503
+// and 504. Other errors concern the kind of the request, so they only count if that is Machines or
+// MachinePools. A webhook that does not answer says nothing about the API server, and neither does an error
+// that the API server has with the kind of a provider, such as because of its conversion webhook.
+func judge(request *http.Request, response *http.Response) verdict {
+	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests:
 		return busy
-	case code == http.StatusUnauthorized || code >= http.StatusInternalServerError:
+	case code == http.StatusUnauthorized:
+		return failing
+	case code < http.StatusInternalServerError:
+		return answering
+	}
+	body := peek(response)
+	switch {
+	case namesWebhook(body), isStatus(body) && ofProvider(request.URL.Path):
+		return answering
+	case response.StatusCode == http.StatusBadGateway, response.StatusCode == http.StatusServiceUnavailable, response.StatusCode == http.StatusGatewayTimeout, ofMachines(request.URL.Path):
 		return failing
 	}
 	return answering
+}
+
+// peek returns the first bytes of a body, which can still be read.
+func peek(response *http.Response) []byte {
+	const enough = 16 << 10
+	first, _ := io.ReadAll(io.LimitReader(response.Body, enough)) // an error follows when the rest is read
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first), response.Body), response.Body}
+	return first
+}
+
+// namesWebhook reports whether an error is one of a webhook: that of an admission webhook that does not answer
+// or denies the request (k8s.io/apiserver: pkg/util/webhook/error.go and
+// pkg/admission/plugin/webhook/errors/statuserror.go), or of a conversion webhook
+// (k8s.io/apiextensions-apiserver: pkg/apiserver/conversion/webhook_converter.go). The code of a denial is that
+// of the webhook.
+func namesWebhook(body []byte) bool {
+	for _, words := range []string{"failed calling webhook", "admission webhook", "conversion webhook for"} {
+		if bytes.Contains(body, []byte(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isStatus reports whether the API server itself has answered with an error, as JSON or protobuf.
+func isStatus(body []byte) bool {
+	return bytes.Contains(body, []byte(`"kind":"Status"`)) || bytes.HasPrefix(body, []byte("k8s\x00"))
 }
 
 func isWatch(request *http.Request) bool {
@@ -112,13 +154,8 @@ func isWatch(request *http.Request) bool {
 // empty for other requests, and for the watches of providers' kinds: one of these can fail alone, such as
 // with its conversion webhook, and what their caches lack is read from the API server.
 func watchOf(request *http.Request) string {
-	if !isWatch(request) {
+	if !isWatch(request) || ofProvider(request.URL.Path) {
 		return ""
-	}
-	for _, group := range providers {
-		if strings.Contains(request.URL.Path, "/apis/"+group+".cluster.x-k8s.io/") {
-			return ""
-		}
 	}
 	parts := []string{request.URL.Path}
 	query := request.URL.Query()
@@ -137,7 +174,14 @@ func watchOf(request *http.Request) string {
 // providers are the first parts of the groups of providers' kinds.
 var providers = []string{"infrastructure", "bootstrap", "controlplane"}
 
-// stream is the body of a watch. The watch is empty if its end only disturbs.
+// ofProvider reports whether a path is one of a provider's kind.
+func ofProvider(path string) bool {
+	return slices.ContainsFunc(providers, func(group string) bool {
+		return strings.Contains(path, "/apis/"+group+".cluster.x-k8s.io/")
+	})
+}
+
+// stream is the body of a watch.
 type stream struct {
 	io.ReadCloser
 	connection *Connection
@@ -153,15 +197,10 @@ func (s *stream) Read(into []byte) (int, error) {
 		return n, nil
 	}
 	s.end.Do(func() {
-		failed := !errors.Is(err, io.EOF)
 		switch {
-		case s.watch == "":
-			if failed && s.ctx.Err() == nil {
-				s.connection.disturb()
-			}
 		case s.ctx.Err() != nil: // the client has stopped it
 			s.connection.gone(s.watch)
-		case !failed:
+		case errors.Is(err, io.EOF):
 			s.connection.closed(s.watch, "it has ended")
 		default:
 			s.connection.broken(s.watch, "it has ended: "+err.Error())
@@ -174,7 +213,7 @@ func (s *stream) Read(into []byte) (int, error) {
 // again at once.
 func (s *stream) Close() error {
 	s.end.Do(func() {
-		if s.ctx.Err() != nil || s.watch == "" {
+		if s.ctx.Err() != nil {
 			s.connection.gone(s.watch)
 			return
 		}

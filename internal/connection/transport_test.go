@@ -4,6 +4,7 @@ package connection
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,14 +12,73 @@ import (
 	"time"
 )
 
+// status returns the body of an error as the API server sends it.
+func status(code int, reason, message string) string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, code)
+}
+
 func TestJudge(t *testing.T) {
-	for code, want := range map[int]verdict{
-		200: answering, 201: answering, 403: answering, 404: answering, 409: answering, 410: answering, 422: answering,
-		401: failing, 429: busy, 500: failing, 502: failing, 503: failing, 504: failing,
+	const (
+		clusters = "/apis/cluster.x-k8s.io/v1beta2/clusters/c"
+		pool     = "/k8s/clusters/c-1/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machinepools/p"
+		similar  = "/apis/cluster.x-k8s.io/v1beta2/machinesets"
+	)
+	for name, tc := range map[string]struct {
+		code       int
+		path, body string
+		want       verdict
+	}{
+		"an object":               {code: 200, path: machines, want: answering},
+		"a created object":        {code: 201, path: machines, want: answering},
+		"no right":                {code: 403, path: machines, want: answering},
+		"no object":               {code: 404, path: machines, want: answering},
+		"a conflict":              {code: 409, path: machines, want: answering},
+		"too old":                 {code: 410, path: machines, want: answering},
+		"an invalid object":       {code: 422, path: machines, want: answering},
+		"a refused token":         {code: 401, path: machines, want: failing},
+		"too many requests":       {code: 429, path: machines, want: busy},
+		"a gateway without route": {code: 502, path: clusters, body: "<html>bad gateway</html>", want: failing},
+		"a gateway, for an instance": {
+			code: 503, path: instances, body: "upstream connect error", want: failing,
+		},
+		"a timeout":            {code: 504, path: clusters, body: status(504, "Timeout", "request did not complete within the allotted timeout"), want: failing},
+		"a server that ends":   {code: 503, path: clusters, body: status(503, "ServiceUnavailable", "apiserver is shutting down"), want: failing},
+		"etcd, for Machines":   {code: 500, path: machines, body: status(500, "", "etcdserver: request timed out"), want: failing},
+		"etcd, for a pool":     {code: 500, path: pool, body: status(500, "", "etcdserver: request timed out"), want: failing},
+		"etcd, for a Cluster":  {code: 500, path: clusters, body: status(500, "", "etcdserver: request timed out"), want: answering},
+		"a kind that is alike": {code: 500, path: similar, body: status(500, "", "etcdserver: request timed out"), want: answering},
+		"an admission webhook that does not answer": {
+			code: 500, path: instances, want: answering,
+			body: status(500, "InternalError", `Internal error occurred: failed calling webhook "validation.awsmachine.infrastructure.x-k8s.io": failed to call webhook: Post "https://capa-webhook-service.capa-system.svc:443/validate": no endpoints available for service "capa-webhook-service"`),
+		},
+		"an admission webhook of Machines that does not answer": {
+			code: 500, path: machines, want: answering,
+			body: status(500, "InternalError", `Internal error occurred: failed calling webhook "validation.machine.cluster.x-k8s.io": failed to call webhook: context deadline exceeded`),
+		},
+		"an admission webhook that denies with a code of its own": {
+			code: 503, path: machines, want: answering,
+			body: status(503, "", `admission webhook "policy.example.com" denied the request: try again later`),
+		},
+		"the same in protobuf": {code: 503, path: machines, body: "k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12\x4f\x1a\x4dadmission webhook \"policy.example.com\" denied the request", want: answering},
+		"a conversion webhook that does not answer": {
+			code: 500, path: machines, want: answering,
+			body: status(500, "", "conversion webhook for cluster.x-k8s.io/v1beta1, Kind=Machine failed: Post ..."),
+		},
+		"a provider's kind whose cache is not filled": {code: 503, path: instances, body: status(503, "ServiceUnavailable", "the server is currently unable to handle the request"), want: answering},
 	} {
-		if got := judge(code); got != want {
-			t.Errorf("%d %s: got %d, want %d", code, http.StatusText(code), got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://management"+tc.path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response := &http.Response{StatusCode: tc.code, Body: io.NopCloser(strings.NewReader(tc.body))}
+			if got := judge(request, response); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+			if rest, err := io.ReadAll(response.Body); err != nil || string(rest) != tc.body {
+				t.Errorf("the body is %q afterwards, with error %v, want %q", rest, err, tc.body)
+			}
+		})
 	}
 }
 

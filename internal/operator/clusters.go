@@ -68,7 +68,8 @@ func (c *Clusters) Up() time.Duration {
 // SettlesIn returns for how long a controller of the management cluster may still have caches that recover
 // at different times; zero or less if none has.
 func (c *Clusters) SettlesIn() time.Duration {
-	return cmp.Or(c.Timings, ProductionTimings()).Recovery - c.ToManagement.Undisturbed()
+	timings := cmp.Or(c.Timings, ProductionTimings())
+	return c.ToManagement.SettlesIn(timings.Recovery, timings.RecoveryLimit)
 }
 
 // newManagement returns the management cluster with a cache that has no objects of other Clusters.

@@ -166,7 +166,7 @@ func TestSettlesIn(t *testing.T) {
 		t.Error("clusters without connections are interrupted")
 	}
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
-	clusters := &Clusters{ToManagement: connection.New(connection.Management, "https://m", clock, clock), Timings: Timings{Recovery: time.Second}}
+	clusters := &Clusters{ToManagement: connection.New(connection.Management, "https://m", clock, clock), Timings: Timings{Recovery: time.Second, RecoveryLimit: time.Minute}}
 	clusters.ToManagement.Filled()
 	clock.Step(400 * time.Millisecond)
 	if got := clusters.SettlesIn(); got != 600*time.Millisecond {

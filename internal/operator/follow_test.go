@@ -33,7 +33,7 @@ func TestInterruptionEndsWithoutOtherRequests(t *testing.T) {
 		to := connection.New(connection.Management, "test", clock.RealClock{}, clock.RealClock{})
 		client := &http.Client{Transport: to.Transport(handled{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if failing.Load() {
-				w.WriteHeader(http.StatusInternalServerError)
+				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		})})}
 		ask := func(ctx context.Context) error {

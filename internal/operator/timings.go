@@ -2,7 +2,11 @@
 
 package operator
 
-import "time"
+import (
+	"time"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+)
 
 // Timings are how long the operator waits if no event shows what it waits for.
 type Timings struct {
@@ -22,10 +26,11 @@ type Timings struct {
 	// acts on. Controllers act within seconds, and no event shows that one does not.
 	NoProgress time.Duration
 	// Recovery is the time after the last disturbance of the management cluster in which the caches of
-	// other controllers have recovered. The watches of a client come back one by one, each after a
-	// backoff of up to 60 seconds (client-go: tools/cache/reflector.go, 30 seconds and as much jitter).
-	// The rest is for the request and for what it transfers.
+	// other controllers have recovered.
 	Recovery time.Duration
+	// RecoveryLimit is for how long MachinePools wait at most while disturbances follow each other, not
+	// counting the time in which the management cluster cannot be reached.
+	RecoveryLimit time.Duration
 }
 
 // ProductionTimings returns the timings of the operator. Only tests use others.
@@ -35,6 +40,8 @@ func ProductionTimings() Timings {
 		ReadyPoll:  5 * time.Second,
 		Probe:      15 * time.Second,
 		NoProgress: 30 * time.Second,
-		Recovery:   90 * time.Second,
+		Recovery:   connection.Recovery,
+
+		RecoveryLimit: 15 * time.Minute,
 	}
 }

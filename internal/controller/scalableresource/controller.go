@@ -96,6 +96,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	}
 	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))
 	r.logReasons(ctx, snap)
+	r.reportUnsettled(snap)
 	if snap.Suspended && !snap.ClusterDeleting {
 		return reconcile.Result{}, r.deleteSuspended(ctx, snap)
 	}

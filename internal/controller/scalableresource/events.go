@@ -4,6 +4,7 @@ package scalableresource
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -46,5 +47,18 @@ func surplusMachine(resource *scalable.Resource, machine *clusterv1.Machine) eve
 		Message: fmt.Sprintf("The operator deletes Machine %s, because it serves no NodeClaim and this %s has more than its %s unmanaged replicas. To keep more Machines, raise the annotation %s.",
 			machine.Name, resource.Kind().Name(), resource.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation], v1alpha1.UnmanagedReplicasAnnotation),
 		DedupeValues: []string{string(machine.UID)},
+	}
+}
+
+// poolNotSettled reports on a MachinePool that it does not shrink, because disturbances of the management
+// cluster follow each other.
+func poolNotSettled(pool *scalable.Resource, cause string, limit time.Duration) events.Event {
+	return events.Event{
+		InvolvedObject: pool.API(),
+		Type:           corev1.EventTypeWarning,
+		Reason:         "ReplicasNotLowered",
+		Message: fmt.Sprintf("Instances that nothing needs stay, because requests to the management cluster or its watches fail repeatedly, so the infrastructure provider may not have seen which Machines to remove: %s. Check the API server and what is in front of it; after %s of this the operator no longer waits.",
+			cause, limit),
+		DedupeValues: []string{string(pool.GetUID())},
 	}
 }

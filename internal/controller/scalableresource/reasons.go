@@ -3,12 +3,15 @@
 package scalableresource
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -32,4 +35,14 @@ func (r *Reconciler) logReasons(ctx context.Context, snap *snapshot.Snapshot) {
 			log.FromContext(ctx).V(1).Info("waiting", "resource", snap.Name, "what", subject, "because", string(why))
 		}
 	}
+}
+
+// reportUnsettled reports on a MachinePool that should shrink that it waits, if disturbances of the management
+// cluster follow each other. One alone, such as a start of the operator, is nothing to report.
+func (r *Reconciler) reportUnsettled(snap *snapshot.Snapshot) {
+	waited, cause := r.clusters.ToManagement.Unsettled()
+	if snap.Resource == nil || waited < connection.Recovery || !slices.Contains(slices.Collect(maps.Values(snap.Plan.Reasons)), planner.NotSettled) {
+		return
+	}
+	r.recorder.Publish(poolNotSettled(snap.Resource, cause, cmp.Or(r.clusters.Timings, operator.ProductionTimings()).RecoveryLimit))
 }

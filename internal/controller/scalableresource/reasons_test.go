@@ -3,14 +3,22 @@
 package scalableresource
 
 import (
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // A reason is logged once, until it changes.
@@ -33,5 +41,59 @@ func TestLogReasons(t *testing.T) {
 	want := []string{line("replicas", planner.RequestedNotCreated), line("NodeClaim c", snapshot.LimitIsReached), line("replicas", planner.RequestedNotCreated)}
 	if diff := cmp.Diff(want, logged); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// roundTripper answers each request with the same status.
+type roundTripper struct{ status int }
+
+// RoundTrip implements http.RoundTripper.
+func (r *roundTripper) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: r.status, Status: http.StatusText(r.status), Body: http.NoBody}, nil
+}
+
+// A MachinePool that should shrink reports disturbances that follow each other, but not a single one.
+func TestReportUnsettled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		disturbances int
+		reason       planner.Reason
+		want         bool
+	}{
+		"one disturbance":                     {disturbances: 1, reason: planner.NotSettled},
+		"several":                             {disturbances: 3, reason: planner.NotSettled, want: true},
+		"several, and nothing waits":          {disturbances: 3},
+		"several, and another reason":         {disturbances: 3, reason: planner.RequestedNotCreated},
+		"none since the start an hour before": {reason: planner.NotSettled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(fixture.Noon)
+			to := connection.New(connection.Management, "https://m", clock, clock)
+			to.Filled()
+			clock.Step(time.Hour)
+			server := &roundTripper{}
+			for range tc.disturbances {
+				for _, server.status = range []int{http.StatusBadGateway, http.StatusOK} {
+					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://m/version", http.NoBody)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := to.Transport(server).RoundTrip(request); err != nil { //nolint:bodyclose // It has none.
+						t.Fatal(err)
+					}
+				}
+				clock.Step(time.Minute)
+			}
+			recorder := &published{}
+			r := &Reconciler{clusters: &operator.Clusters{ToManagement: to}, recorder: recorder}
+			r.reportUnsettled(&snapshot.Snapshot{Resource: scalable.New(fixture.MachinePool(nil)), Plan: planner.Plan{Reasons: map[string]planner.Reason{"replicas": tc.reason}}})
+			if got := len(*recorder) > 0; got != tc.want {
+				t.Errorf("got an event: %t, want %t", got, tc.want)
+			}
+			for _, e := range *recorder {
+				if !strings.Contains(e.Message, ": GET /version: Bad Gateway. Check the API server and what is in front of it; after 15m0s of this") {
+					t.Errorf("got message %q, want the cause and the limit", e.Message)
+				}
+			}
+		})
 	}
 }
