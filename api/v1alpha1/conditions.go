@@ -100,11 +100,17 @@ const (
 
 // ConditionMachinesProgressing is False while NodeClaims of a template wait for Machines
 // that Cluster API does not create or does not act on, with the reason Blocked or
-// NoProgress and what Cluster API reports. Ready does not depend on it.
+// NoProgress and what Cluster API reports. It is Unknown, with the reason ObjectsNotReadable,
+// while infrastructure or bootstrap objects of its Machines cannot be read. Ready does not
+// depend on it.
 const ConditionMachinesProgressing = "MachinesProgressing"
 
 // Reasons of the conditions above while they are not True.
 const (
+	// ReasonObjectsNotReadable: objects of a kind cannot be listed in the management cluster,
+	// because the operator lacks the right, or the conversion webhook of the kind does not
+	// answer.
+	ReasonObjectsNotReadable = "ObjectsNotReadable"
 	// ReasonClusterNotFound: the served Cluster does not exist, and no deletion was recorded.
 	ReasonClusterNotFound = "ClusterNotFound"
 	// ReasonClusterDeleting: the Cluster is being deleted. Events of NodeClaims that are

@@ -4,6 +4,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -120,6 +121,9 @@ func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clust
 // count it.
 func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
 	instance, err := readInstance(ctx, clusters, machine)
+	if unlisted := (reference.Unlisted{}); errors.As(err, &unlisted) {
+		return false, nil // its hook keeps it, for all that is known
+	}
 	if err != nil || instance == nil {
 		return err == nil, err
 	}

@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -153,6 +156,36 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 			}
 			if got := snap.DueIn(); got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
+			}
+		})
+	}
+}
+
+// A pool whose instances cannot be listed is reconciled like others: what is not known of an instance is not
+// that it no longer exists.
+func TestLoadPoolWithoutRightToInstances(t *testing.T) {
+	for name, deleted := range map[string]bool{"a booting Machine": false, "a Machine that a user has deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfPool(fixture.Machine(time.Minute))
+			if deleted {
+				machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
+			clusters := fixture.Clusters(fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))
+			kind := fixture.Instance().GroupVersionKind()
+			clusters.Management = fixture.Cluster{Client: interceptor.NewClient(clusters.Management.(fixture.Cluster).Client.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					if object.GetObjectKind().GroupVersionKind().Kind == kind.Kind {
+						return reference.Unlisted{Kind: kind.GroupKind()}
+					}
+					return c.Get(ctx, key, object, options...)
+				},
+			})}
+			snap := &Snapshot{Now: fixture.Noon, Resource: scalable.New(fixture.MachinePool(nil)), Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
+			if err := snap.loadPool(t.Context(), clusters); err != nil {
+				t.Fatal(err)
+			}
+			if snap.instanceGone["m"] {
+				t.Error("an instance that cannot be read counts as one that no longer exists")
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func all(values Values) Values {
 		}),
 		"rbac": Values{"infrastructureKinds": list(
 			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates"}},
-			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachines"}, "readOnly": true},
+			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"azuremachinepoolmachines"}, "readOnly": true},
 			Values{"apiGroup": "bootstrap.cluster.x-k8s.io", "resources": []string{"kubeadmconfigtemplates"}},
 		)},
 		"serviceMonitor": Values{

@@ -59,13 +59,18 @@ func TestRights(t *testing.T) {
 		},
 		"kinds in use": {
 			values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "clusters"}, "rbac": Values{"infrastructureKinds": []Values{
-				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates"}},
-				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachines"}, "readOnly": true},
+				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates", "awsmachinepools"}},
+				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsfargateprofiles"}, "readOnly": true},
+				{"apiGroup": "bootstrap.cluster.x-k8s.io", "resources": []string{"kubeadmconfigtemplates"}},
 			}}},
 			want: map[string][]string{"": cluster, "clusters": union(
 				only(management, func(right string) bool { return !providers(right) }),
 				rightsOf("infrastructure.cluster.x-k8s.io", "awsmachinetemplates", "create", "delete", "get", "list", "patch", "watch"),
+				rightsOf("infrastructure.cluster.x-k8s.io", "awsmachinepools", "create", "delete", "get", "list", "patch", "watch"),
 				rightsOf("infrastructure.cluster.x-k8s.io", "awsmachines", "get", "list", "watch"),
+				rightsOf("infrastructure.cluster.x-k8s.io", "awsfargateprofiles", "get", "list", "watch"),
+				rightsOf("bootstrap.cluster.x-k8s.io", "kubeadmconfigtemplates", "create", "delete", "get", "list", "patch", "watch"),
+				rightsOf("bootstrap.cluster.x-k8s.io", "kubeadmconfigs", "get", "list", "watch"),
 			)},
 		},
 		"Secrets with a label": {

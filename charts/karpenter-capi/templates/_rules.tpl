@@ -2,7 +2,8 @@
 
 {{- /*
 The rules of some of the files in files/rules, which 'make charts' writes. Call it with a dict of root and files. With
-rbac.infrastructureKinds, the rules for all kinds of infrastructure and bootstrap providers are narrowed to these.
+rbac.infrastructureKinds, the rules for all kinds of infrastructure and bootstrap providers are narrowed to these, and to reading
+what Cluster API creates from a template: the kind of awsmachinetemplates is that of awsmachines, too.
 */}}
 {{- define "karpenter-capi.rules" -}}
 {{- $kinds := .root.Values.rbac.infrastructureKinds }}
@@ -14,6 +15,15 @@ rbac.infrastructureKinds, the rules for all kinds of infrastructure and bootstra
 {{- range $kinds }}
 {{- $verbs := ternary (list "get" "list" "watch") $rule.verbs (default false .readOnly) }}
 {{- $rules = append $rules (dict "apiGroups" (list .apiGroup) "resources" .resources "verbs" $verbs) }}
+{{- $created := list }}
+{{- range .resources }}
+{{- if hasSuffix "templates" . }}
+{{- $created = append $created (printf "%ss" (trimSuffix "templates" .)) }}
+{{- end }}
+{{- end }}
+{{- if $created }}
+{{- $rules = append $rules (dict "apiGroups" (list .apiGroup) "resources" $created "verbs" (list "get" "list" "watch")) }}
+{{- end }}
 {{- end }}
 {{- else }}
 {{- $rules = append $rules . }}

@@ -174,6 +174,9 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	} {
 		errs = append(errs, set(ctx, template))
 	}
+	if template.StatusConditions().Get(v1alpha1.ConditionMachinesProgressing).IsUnknown() {
+		examineAgain = requeue.Soonest(examineAgain, readAgain)
+	}
 	// Messages contain texts of other controllers and users, of any length.
 	for i := range template.Status.Conditions {
 		condition := &template.Status.Conditions[i]

@@ -28,7 +28,6 @@ func TestRightsToKindsInUse(t *testing.T) {
 	values := local()
 	values["rbac"] = charts.Values{"infrastructureKinds": []charts.Values{
 		{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"simulatedmachinetemplates"}},
-		{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"simulatedmachines"}, "readOnly": true},
 	}}
 	for chart, values := range map[string]charts.Values{charts.CRDs: nil, charts.Operator: values} {
 		_, err := helm.Run(ctx, values, "install", chart, charts.Chart(chart), "--namespace="+install.Namespace, "--create-namespace")
