@@ -123,7 +123,7 @@ type Offering struct {
 	// price of one machine for one hour: a decimal number that is not negative, in the
 	// currency of all offerings of the cluster. Karpenter takes the cheapest offering
 	// that fits. Default: the price of the instance type, multiplied by pricing.factors
-	// for the capacity type. Example: "0.096".
+	// for the capacity type, so next to nothing for reserved. Example: "0.096".
 	// +optional
 	Price Decimal `json:"price,omitempty"`
 

@@ -47,7 +47,9 @@ type Pricing struct {
 
 	// factors are multiplied with the price of an instance type, set or computed, by
 	// capacity type. They do not apply to an offering that sets its own price. Default: 1
-	// for each. Example: {spot: "0.35", reserved: "0"}.
+	// for on-demand and spot, and 0.0000001 for reserved: a reservation is paid for
+	// already, so Karpenter moves Nodes to it and not away from it, and of two
+	// reservations it prefers the one for the smaller machine. Example: {spot: "0.35"}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=3
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['on-demand', 'spot', 'reserved'])",message="factors must contain only on-demand, spot and reserved"

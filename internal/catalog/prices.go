@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -73,9 +74,16 @@ func (p prices) of(instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offer
 	}
 }
 
+// reservedFactor makes a reservation, which is paid for already, cheaper than anything else, and keeps the order of
+// instance types: Karpenter replaces a Node only if that lowers the price (karpenter: pkg/controllers/disruption/consolidation.go).
+const reservedFactor = 1e-7
+
 func (p prices) factor(capacityType string) float64 {
 	if factor, given := p.factors[capacityType]; given {
 		return factor
+	}
+	if capacityType == karpv1.CapacityTypeReserved {
+		return reservedFactor
 	}
 	return 1
 }

@@ -38,6 +38,12 @@ func TestOfferingsOfSet(t *testing.T) {
 		"a computed price": {
 			pricing: &v1alpha1.Pricing{CPU: "0.1", Memory: "0.01", GPU: "2", Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}},
 			own:     []v1alpha1.Offering{zonal("on-demand", ""), zonal("spot", "")}, want: "x/on-demand 2.28, x/spot 1.14"},
+		"a reservation for next to nothing": {price: "0.5", own: []v1alpha1.Offering{zonal("reserved", ""), zonal("on-demand", "")}, want: "x/reserved 5e-08, x/on-demand 0.5"},
+		"the computed price of a reservation": {
+			pricing: &v1alpha1.Pricing{CPU: "0.1", Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 2e-08"},
+		"a reservation with a price": {price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "0.4")}, want: "x/reserved 0.4"},
+		"a factor for reservations": {
+			pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"reserved": "0.2"}}, price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0.1"},
 		"free": {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
 
 		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the list"},
