@@ -30,15 +30,22 @@ type awsType struct {
 	MemoryInfo          struct{ SizeInMiB int64 }
 	InstanceStorageInfo struct{ TotalSizeInGB int64 }
 	NetworkInfo         struct {
-		MaximumNetworkInterfaces  int64
+		MaximumNetworkInterfaces  int64 // of all cards together
 		Ipv4AddressesPerInterface int64
-		NetworkCards              []struct{ BaselineBandwidthInGbps float64 }
+		DefaultNetworkCardIndex   int64
+		NetworkCards              []awsNetworkCard
 	}
 	GpuInfo    struct{ Gpus []awsAccelerator }
 	NeuronInfo struct {
 		NeuronDevices []struct{ Count int64 }
 	}
 	InferenceAcceleratorInfo struct{ Accelerators []awsAccelerator }
+}
+
+type awsNetworkCard struct {
+	NetworkCardIndex         int64
+	MaximumNetworkInterfaces int64
+	BaselineBandwidthInGbps  float64
 }
 
 type awsAccelerator struct {
@@ -60,13 +67,13 @@ func (in *awsInput) machine(t *awsType, options *Options) (*machine, error) {
 	}
 	m.cpu = *resource.NewQuantity(t.VCpuInfo.DefaultVCpus, resource.DecimalSI)
 	m.memory = times(t.MemoryInfo.SizeInMiB, mebibyte)
-	network := t.NetworkInfo
-	if network.Ipv4AddressesPerInterface < 1 || network.MaximumNetworkInterfaces < 1 {
-		return nil, fmt.Errorf("%s: expected NetworkInfo with MaximumNetworkInterfaces and Ipv4AddressesPerInterface, found %d and %d",
-			m.where, network.MaximumNetworkInterfaces, network.Ipv4AddressesPerInterface)
+	network, interfaces := t.NetworkInfo, t.interfaces()
+	if network.Ipv4AddressesPerInterface < 1 || interfaces < 1 {
+		return nil, fmt.Errorf("%s: expected NetworkInfo with Ipv4AddressesPerInterface and, for the default network card, MaximumNetworkInterfaces, found %d and %d",
+			m.where, network.Ipv4AddressesPerInterface, interfaces)
 	}
 	// As many as the VPC CNI has addresses for, and two on the host's network.
-	m.count(corev1.ResourcePods, network.MaximumNetworkInterfaces*(network.Ipv4AddressesPerInterface-1)+2)
+	m.count(corev1.ResourcePods, interfaces*(network.Ipv4AddressesPerInterface-1)+2)
 	var bandwidth float64
 	for _, card := range network.NetworkCards {
 		bandwidth += card.BaselineBandwidthInGbps * 1000
@@ -80,6 +87,18 @@ func (in *awsInput) machine(t *awsType, options *Options) (*machine, error) {
 	t.accelerators(&m)
 	in.addOffers(&m, t, options)
 	return &m, nil
+}
+
+// interfaces returns how many network interfaces the VPC CNI can use: those of the default network card
+// (amazon-vpc-cni-k8s: misc/eni-max-pods.txt).
+func (t *awsType) interfaces() int64 {
+	if len(t.NetworkInfo.NetworkCards) == 0 { // older versions of the command line
+		return t.NetworkInfo.MaximumNetworkInterfaces
+	}
+	card, _ := lo.Find(t.NetworkInfo.NetworkCards, func(c awsNetworkCard) bool {
+		return c.NetworkCardIndex == t.NetworkInfo.DefaultNetworkCardIndex
+	})
+	return card.MaximumNetworkInterfaces
 }
 
 // awsFamily is the family of a type: letters, and the generation.
