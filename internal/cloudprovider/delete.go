@@ -27,8 +27,8 @@ import (
 // returns NodeClaimNotFoundError when the claim has no Machine. Core calls it when the
 // Node is drained, or if there never was one, and then again every 5 seconds.
 //
-// A Machine that can still become a Node is not marked but unlinked: it is spare for
-// spareTTL and can serve the next claim that Karpenter creates for the same Pods. So is
+// A Machine that can still become a Node, and was not given up, is not marked but unlinked: it is spare
+// for spareTTL and can serve the next claim that Karpenter creates for the same Pods. So is
 // a Machine that is not created yet. While the Cluster or the resource is paused, nothing
 // is changed and the claim waits. If it has no Machine then, or the Cluster does not exist, Delete
 // returns another error: see checkAbsence. A Machine that this process has marked is removed wherever
@@ -129,7 +129,7 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		return false, nil
 	}
 	management, now := c.clusters.Management.GetClient(), c.clock.Now()
-	spare, err := c.canBeSpare(ctx, machine)
+	spare, err := c.canBeSpare(ctx, claim, machine)
 	if err != nil {
 		return false, err
 	}
@@ -166,21 +166,13 @@ func (c *CloudProvider) endsWithCluster(ctx context.Context, machine *clusterv1.
 	return !cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// canBeSpare reports whether the Machine of a claim that is deleted can serve another
-// claim: it has no Node, and can still become one.
-func (c *CloudProvider) canBeSpare(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
-	if lifecycle.HasNode(machine) || lifecycle.IsLeaving(machine) || snapshot.FailureOf(ctx, c.clusters, machine) != nil {
-		return false, nil
-	}
+// canBeSpare reports whether the Machine of a claim that is deleted can serve another claim.
+func (c *CloudProvider) canBeSpare(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (bool, error) {
 	template, err := c.clusters.Template(ctx, machine.Labels[v1alpha1.TemplateLabel])
 	if err != nil {
 		return false, err
 	}
-	durations, age := settings.Of(template), min(c.clock.Since(machine.CreationTimestamp.Time), c.clusters.Up())
-	if durations.SpareTTL == 0 {
-		return false, nil
-	}
-	return age < durations.LaunchTimeout || snapshot.MachineStall(ctx, c.clusters, machine) != nil, nil
+	return snapshot.CanServeNext(ctx, c.clusters, settings.Of(template), claim, machine, c.clock.Now()), nil
 }
 
 // resetProviderID sets the claim's provider ID to its provisional one, because Karpenter

@@ -71,12 +71,6 @@ func (s *Snapshot) failureOf(claim *karpv1.NodeClaim, machine *clusterv1.Machine
 	return &failure.Failure{Kind: LaunchTimeout, Message: fmt.Sprintf("Machine %s has had no provider ID for %s%s", machine.Name, s.Settings.LaunchTimeout, launchProblem(machine))}
 }
 
-// unfit reports whether a Machine that serves no claim cannot serve one either.
-func (s *Snapshot) unfit(machine *clusterv1.Machine) bool {
-	return s.failed[machine.Name] != nil ||
-		!s.mayHavePods(machine) && s.machineStalls[machine.Name] == nil && !s.Now.Before(s.startedAt(machine).Add(s.Settings.LaunchTimeout))
-}
-
 // FailureOf returns why a Machine has failed for good; nil if it has not failed. It also reads the
 // infrastructure object from the cache, because the Machine's conditions often show only that it is
 // not ready.
@@ -99,7 +93,7 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 
 // startedAt returns the time from which Cluster API could act on a Machine.
 func (s *Snapshot) startedAt(machine *clusterv1.Machine) time.Time {
-	return lo.Latest(machine.CreationTimestamp.Time, unpausedAt(machine), s.UpSince)
+	return startedAt(machine, s.UpSince)
 }
 
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// CloudProvider.Delete and the plan have the same opinion of a Machine: what Delete keeps for the next
+// claim is not deleted by the plan, and the reverse.
+func TestCanServe(t *testing.T) {
+	condition := func(machine *clusterv1.Machine, kind string, status metav1.ConditionStatus, reason, message string, ago time.Duration) *clusterv1.Machine {
+		return fixture.WithCondition(machine, kind, status, reason, message, fixture.Noon.Add(-ago))
+	}
+	acted := func(machine *clusterv1.Machine) *clusterv1.Machine {
+		return condition(machine, clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionTrue, "Ready", "", 0)
+	}
+	unpaused := func(machine *clusterv1.Machine, ago time.Duration) *clusterv1.Machine {
+		return condition(machine, clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", ago)
+	}
+	for name, tc := range map[string]struct {
+		machine *clusterv1.Machine
+		want    bool
+	}{
+		"it is younger than launchTimeout":      {machine: acted(fixture.Machine(durations.LaunchTimeout - time.Second)), want: true},
+		"it is older":                           {machine: acted(fixture.Machine(durations.LaunchTimeout))},
+		"it is older, and was paused":           {machine: acted(unpaused(fixture.Machine(time.Hour), durations.LaunchTimeout-time.Second)), want: true},
+		"it was paused for longer than that":    {machine: acted(unpaused(fixture.Machine(time.Hour), durations.LaunchTimeout))},
+		"it is older, and nothing acts on it":   {machine: fixture.Machine(time.Hour), want: true},
+		"it has failed":                         {machine: acted(condition(fixture.Machine(time.Minute), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "InsufficientInstanceCapacity", "no capacity", 0))},
+		"it is not ready, which is not failure": {machine: acted(condition(fixture.Machine(time.Minute), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "", 0)), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters, machine := fixture.Clusters(), fixture.OfMachineDeployment(tc.machine)
+			if got := CanServeNext(t.Context(), clusters, durations, fixture.Claim(time.Hour), machine, fixture.Noon); got != tc.want {
+				t.Errorf("Delete keeps it: %t, want %t", got, tc.want)
+			}
+			s := &Snapshot{Now: fixture.Noon, Settings: durations, failed: map[string]*failure.Failure{}, machineStalls: map[string]*Stall{}}
+			if failed := FailureOf(t.Context(), clusters, machine); failed != nil {
+				s.failed[machine.Name] = failed
+			}
+			if stall := MachineStall(t.Context(), clusters, machine); stall != nil {
+				s.machineStalls[machine.Name] = stall
+			}
+			if got := s.unfit(machine); got == tc.want {
+				t.Errorf("the plan deletes it: %t, want %t", got, !tc.want)
+			}
+		})
+	}
+}
+
+// A Machine that has a Node, is leaving, or is not kept by the settings serves no other claim.
+func TestCanServeNext(t *testing.T) {
+	withNode, leaving := fixture.Machine(time.Minute), fixture.Machine(time.Minute)
+	withNode.Status.NodeRef.Name = "n"
+	leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+	notKept := durations
+	notKept.SpareTTL = 0
+	for name, tc := range map[string]struct {
+		machine *clusterv1.Machine
+		spares  bool
+		want    bool
+	}{
+		"it boots":              {machine: fixture.Machine(time.Minute), spares: true, want: true},
+		"it has a Node":         {machine: withNode, spares: true},
+		"it is being deleted":   {machine: leaving, spares: true},
+		"spares are not wanted": {machine: fixture.Machine(time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := lo.Ternary(tc.spares, durations, notKept)
+			if got := CanServeNext(t.Context(), fixture.Clusters(), settings, fixture.Claim(time.Hour), tc.machine, fixture.Noon); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
