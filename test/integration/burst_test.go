@@ -61,14 +61,13 @@ var _ = forEachKind("Many claims at once", func(k kind) {
 	})
 })
 
-// raises returns the maximum number of writes of replicas for claims: the operator raises them
-// after one, two, four and four more seconds (scalableresource: minPace, maxPace), as long as
-// claims are launched.
+// raises returns the maximum number of writes of replicas for claims: the operator raises them once a second
+// (scalableresource: minPace), as long as claims are launched.
 func raises(claims []karpv1.NodeClaim) int {
 	launched := lo.Map(claims, func(claim karpv1.NodeClaim, _ int) time.Time {
 		return claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).LastTransitionTime.Time
 	})
-	return 5 + int(lo.Latest(launched...).Sub(lo.Earliest(launched...))/(4*time.Second))
+	return 3 + int(lo.Latest(launched...).Sub(lo.Earliest(launched...))/time.Second)
 }
 
 // expectOrder expects that no claim got a younger Machine than a younger claim, if both were

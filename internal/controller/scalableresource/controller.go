@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,15 +26,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-const (
-	// Replicas of one resource are raised at most once in minPace, because Cluster API
-	// reconciles a MachineDeployment once a second (util/controller/controller.go). While they
-	// are raised repeatedly, the pace slows down to once in maxPace, so that a large burst of
-	// claims needs few writes however long it takes.
-	minPace = time.Second
-	maxPace = 4 * time.Second
-)
-
 // Reconciler reconciles the scalable resources of the served Cluster.
 type Reconciler struct {
 	clusters *operator.Clusters
@@ -43,25 +33,18 @@ type Reconciler struct {
 	recorder events.Recorder
 	clock    clock.PassiveClock
 	spacing  *enqueue.Spacing
+	pace     *pace
 
 	// stalledAt is when this process last saw that a resource was stalled. loweringTimeLeft counts
 	// from then on.
 	stalledAt sync.Map
-	// raised is when the replicas of a resource were last raised. It decides only the pace.
-	raised sync.Map
 	// reasons are those that were last logged for a resource.
 	reasons sync.Map
 }
 
-// raise is one write that raised replicas, and the pace that it set.
-type raise struct {
-	at   time.Time
-	pace time.Duration
-}
-
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, spacing: enqueue.NewSpacing(clock)}
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, spacing: enqueue.NewSpacing(clock), pace: newPace(clock)}
 }
 
 // Register adds the reconciler to a manager.
@@ -117,7 +100,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
 	switch resource := snap.Resource; {
 	case resource == nil:
-		r.raised.Delete(snap.Name)
+		r.pace.forget(snap.Name)
 		again, err := r.ensureResource(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
@@ -161,7 +144,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 	}
 	// Lowering is never delayed: a Machine that disappears earlier would be replaced.
 	raises := after > before
-	if wait := r.untilNextRaise(snap.Name); wait > 0 && raises {
+	if wait := r.pace.wait(snap.Name); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {
@@ -175,7 +158,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 		return r.notPatched(ctx, snap, raises, fmt.Errorf("patching %s: %w", resource, err))
 	}
 	if raises {
-		r.noteRaise(snap.Name)
+		r.pace.note(snap.Name, after-before)
 	}
 	if before != after {
 		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)
@@ -203,27 +186,4 @@ func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, ra
 func equal(a, b *scalable.Resource) bool {
 	return a.HasReplicas() && a.Replicas() == b.Replicas() &&
 		a.GetAnnotations()[v1alpha1.EmptySinceAnnotation] == b.GetAnnotations()[v1alpha1.EmptySinceAnnotation]
-}
-
-// untilNextRaise returns for how long the replicas of a resource may not be raised.
-func (r *Reconciler) untilNextRaise(name string) time.Duration {
-	last, ok := r.raised.Load(name)
-	if !ok {
-		return 0
-	}
-	elapsed := r.clock.Since(last.(raise).at)
-	if elapsed < 0 {
-		return 0 // the clock was set back
-	}
-	return last.(raise).pace - elapsed
-}
-
-// noteRaise stores that replicas were raised. The pace doubles if they were raised within the last
-// 2*maxPace, else it starts with minPace.
-func (r *Reconciler) noteRaise(name string) {
-	pace := minPace
-	if last, ok := r.raised.Load(name); ok && r.clock.Since(last.(raise).at) < 2*maxPace {
-		pace = min(2*last.(raise).pace, maxPace)
-	}
-	r.raised.Store(name, raise{at: r.clock.Now(), pace: pace})
 }

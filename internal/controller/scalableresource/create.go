@@ -113,7 +113,7 @@ func (r *Reconciler) createResource(ctx context.Context, generated *generate.Gen
 	if created, err := scalable.Create(ctx, r.clusters, resource.API()); err != nil || !created {
 		return err
 	}
-	r.noteRaise(resource.GetName())
+	r.pace.note(resource.GetName(), resource.Replicas())
 	log.FromContext(ctx).Info("created scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key(),
 		"offering", scalable.OfferingOf(resource).String(), "replicas", resource.Replicas())
 	return nil

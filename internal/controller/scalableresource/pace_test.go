@@ -9,43 +9,74 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// However long a burst of claims lasts, few writes raise replicas.
+// The pace keeps the writes of a burst few, and delays no trickle: a claim waits for its raise longer than
+// a second only if many others come at the same time.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
-		burst time.Duration
-		want  int
+		claims   int
+		every    time.Duration // between two claims
+		writes   int           // that raise replicas
+		maxDelay time.Duration // of a claim until the write for it
 	}{
-		"at once":         {burst: 0, want: 1},
-		"two seconds":     {burst: 2 * time.Second, want: 2},
-		"ten seconds":     {burst: 10 * time.Second, want: 4},
-		"fifteen seconds": {burst: 15 * time.Second, want: 6},
+		"one claim":                          {claims: 1, writes: 1},
+		"a trickle":                          {claims: 300, every: 2 * time.Second, writes: 300},
+		"a trickle that lasts twice as long": {claims: 600, every: 2 * time.Second, writes: 600},
+		"twice a second":                     {claims: 120, every: 500 * time.Millisecond, writes: 61, maxDelay: minPace},
+		"100 at once":                        {claims: 100, writes: 1},
+		"100 in ten seconds":                 {claims: 100, every: 100 * time.Millisecond, writes: 11, maxDelay: minPace},
+		"1,000 in ten seconds":               {claims: 1000, every: 10 * time.Millisecond, writes: 8, maxDelay: maxPace},
+		"5,000 in a minute":                  {claims: 5000, every: 12 * time.Millisecond, writes: 33, maxDelay: maxPace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-			r := &Reconciler{clock: clock}
-			writes, end := 0, clock.Now().Add(tc.burst)
-			for !clock.Now().After(end) {
-				if r.untilNextRaise("x") <= 0 {
-					r.noteRaise("x")
-					writes++
+			start, p := clock.Now(), newPace(clock)
+			writes, covered, maxDelay := 0, 0, time.Duration(0)
+			cameAt := func(claim int) time.Time { return start.Add(time.Duration(claim) * tc.every) }
+			for covered < tc.claims {
+				came := covered
+				for came < tc.claims && !cameAt(came).After(clock.Now()) {
+					came++
 				}
-				clock.Step(100 * time.Millisecond)
+				if came > covered && p.wait("x") <= 0 {
+					maxDelay = max(maxDelay, clock.Since(cameAt(covered)))
+					p.note("x", int32(came-covered))
+					writes, covered = writes+1, came
+				}
+				clock.Step(2 * time.Millisecond)
 			}
-			if writes != tc.want {
-				t.Errorf("got %d writes, want %d", writes, tc.want)
+			if writes != tc.writes || maxDelay > tc.maxDelay {
+				t.Errorf("got %d writes for %d claims (%.3f for each) and a delay of up to %s, want %d and at most %s",
+					writes, tc.claims, float64(writes)/float64(tc.claims), maxDelay, tc.writes, tc.maxDelay)
 			}
-			// A minute after a burst, replicas are raised at once, and again after minPace.
-			clock.Step(time.Minute)
-			if wait := r.untilNextRaise("x"); wait > 0 {
-				t.Errorf("a claim a minute after the burst waits %s", wait)
-			}
-			r.noteRaise("x")
-			if wait := r.untilNextRaise("x"); wait != minPace {
-				t.Errorf("the next write is due in %s, want %s", wait, minPace)
-			}
-			if wait := r.untilNextRaise("y"); wait > 0 {
+			if wait := p.wait("y"); wait > 0 {
 				t.Errorf("one resource delays another for %s", wait)
 			}
+			clock.Step(burstWindow)
+			if wait := p.wait("x"); wait > 0 {
+				t.Errorf("a claim %s after the burst waits %s", burstWindow, wait)
+			}
 		})
+	}
+}
+
+// What the clock was when replicas were raised does not matter for longer than the pace.
+func TestPaceAfterClockWasSet(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	p := newPace(clock)
+	p.note("x", 500)
+	if got, want := p.wait("x"), 2*time.Second; got != want {
+		t.Errorf("the next raise is due in %s, want %s", got, want)
+	}
+	clock.Step(-time.Hour)
+	if wait := p.wait("x"); wait > 0 {
+		t.Errorf("after the clock was set back, a raise waits %s", wait)
+	}
+	p.note("x", 1)
+	if wait := p.wait("x"); wait != minPace {
+		t.Errorf("the raise after that is due in %s, want %s", wait, minPace)
+	}
+	p.forget("x")
+	if wait := p.wait("x"); wait > 0 {
+		t.Errorf("a raise of a resource that is created again waits %s", wait)
 	}
 }
