@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// Which of the selected MachineDeployments are offered depends on who created them and who sets their replicas.
+func TestSelectedMachineDeployments(t *testing.T) {
+	generated := func(d *clusterv1.MachineDeployment) { d.Labels = map[string]string{v1alpha1.TemplateLabel: "general"} }
+	adopted := func(d *clusterv1.MachineDeployment) {
+		generated(d)
+		d.Annotations[v1alpha1.AdoptedAnnotation] = "2026-01-01T00:00:00Z"
+	}
+	inTopology := func(d *clusterv1.MachineDeployment) {
+		metav1.SetMetaDataLabel(&d.ObjectMeta, clusterv1.ClusterTopologyOwnedLabel, "")
+		metav1.SetMetaDataLabel(&d.ObjectMeta, clusterv1.ClusterTopologyMachineDeploymentNameLabel, "md-0")
+	}
+	const contested = "MachineDeployment fleet/md: spec.topology of Cluster fleet/served sets its replicas"
+	for name, tc := range map[string]struct {
+		change  []func(*clusterv1.MachineDeployment)
+		offered bool
+		paused  bool
+		problem string // a part of it
+	}{
+		"a user's":  {offered: true},
+		"generated": {change: []func(*clusterv1.MachineDeployment){generated}},
+		"adopted":   {change: []func(*clusterv1.MachineDeployment){adopted}, offered: true},
+		"being deleted": {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) {
+			d.Finalizers, d.DeletionTimestamp = []string{"x/y"}, new(metav1.Now())
+		}}},
+		"of another namespace":                         {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Namespace = "other" }}},
+		"paused":                                       {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Spec.Paused = new(true) }}, offered: true, paused: true},
+		"paused by its annotation":                     {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.PausedAnnotation] = "" }}, offered: true, paused: true},
+		"a topology sets its replicas":                 {change: []func(*clusterv1.MachineDeployment){inTopology}, problem: contested},
+		"adopted before a topology did":                {change: []func(*clusterv1.MachineDeployment){adopted, inTopology}, offered: true, paused: true, problem: contested},
+		"without capacity":                             {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { delete(d.Annotations, cpuAnnotation) }}, problem: "MachineDeployment fleet/md: expected cpu in the status.capacity"},
+		"less memory than the kubelet keeps":           {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Annotations[memoryAnnotation] = "64Mi" }}, problem: "MachineDeployment fleet/md: kubelet reserves more memory"},
+		"adopted, in a topology, and without capacity": {change: []func(*clusterv1.MachineDeployment){adopted, inTopology, func(d *clusterv1.MachineDeployment) { delete(d.Annotations, cpuAnnotation) }}, problem: contested},
+	} {
+		t.Run(name, func(t *testing.T) {
+			md := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
+			for _, change := range tc.change {
+				change(md)
+			}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
+			cluster.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "md-0", Replicas: new(int32(2))}}
+			c, _ := newWorld(t, cluster, md)
+			input := known(template(), 1)
+			input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			types, problems, err := c.Types(t.Context(), input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if offered := len(types) == 1; offered != tc.offered || offered && types[0].Offerings[0].Paused != tc.paused {
+				t.Errorf("got %+v, want that it is offered: %t, paused: %t", types, tc.offered, tc.paused)
+			}
+			if len(problems) > 1 || (len(problems) == 1) != (tc.problem != "") || tc.problem != "" && !strings.HasPrefix(problems[0].Message, tc.problem) {
+				t.Errorf("got problems %v, want %q", problems, tc.problem)
+			}
+		})
+	}
+}
+
+// What is wrong with the discovery itself is a problem, and costs the other sources nothing.
+func TestWrongDiscovery(t *testing.T) {
+	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.KarpenterMachineTemplateSpec)
+		want   []string
+	}{
+		"selectors": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: bad},
+				InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{Selector: bad}}
+		}, []string{"spec.discovery.infrastructureTemplates.selector: ", "spec.discovery.machineDeployments.selector: "}},
+		"prices": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery, s.Pricing = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}, &v1alpha1.Pricing{CPU: "cheap"}
+		}, []string{"spec: pricing.cpu: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newWorld(t)
+			input := known(template(), 1)
+			tc.change(&input.Spec)
+			_, problems, err := c.Types(t.Context(), input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !slices.ContainsFunc(problems, func(p Problem) bool {
+					return p.Reason == v1alpha1.ReasonInstanceTypesInvalid && strings.HasPrefix(p.Message, want)
+				}) {
+					t.Errorf("got %v, want %s", problems, want)
+				}
+			}
+		})
+	}
+}
+
+// A reserved offering that only NodeClaims still have counts with the other offerings of its reservation, and
+// has none left of its own.
+func TestReservationInUse(t *testing.T) {
+	types := []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "reserved", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 8}}}}}
+	for name, tc := range map[string]struct {
+		id   string
+		want *v1alpha1.Reservation
+	}{
+		"none":                    {"", nil},
+		"one that still exists":   {"cr-1", &v1alpha1.Reservation{ID: "cr-1", Count: 8}},
+		"one that is gone":        {"cr-2", &v1alpha1.Reservation{ID: "cr-2"}},
+		"one with a similar name": {"cr-", &v1alpha1.Reservation{ID: "cr-"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := nodeClaim("a", Key{"gone", "b", "reserved"})
+			if tc.id != "" {
+				claim.Labels[v1alpha1.ReservationIDLabel] = tc.id
+			}
+			listed := withUsed(types, usedBy(claimsOf(claim)))
+			if len(listed) != 2 || !listed[1].Offerings[0].Retired {
+				t.Fatalf("got %+v", listed)
+			}
+			if diff := cmp.Diff(tc.want, listed[1].Offerings[0].Reservation); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of several NodeClaims of an offering that no source has any more, the oldest decides. Without a recorded price, the
+// price follows from the capacity.
+func TestPriceOfAnOfferingInUse(t *testing.T) {
+	key := Key{"gone", "b", "spot"}
+	oldest, younger := nodeClaim("z", key), nodeClaim("a", key)
+	younger.CreationTimestamp = metav1.Unix(100, 0)
+	oldest.CreationTimestamp = metav1.Unix(50, 0)
+	younger.Annotations[v1alpha1.PriceAnnotation] = "0.9"
+	if got := usedBy(claimsOf(younger, oldest)); len(got) != 1 || got[0].Price != 0.7 {
+		t.Errorf("got %+v, want the price 0.7 of the oldest", got)
+	}
+	delete(oldest.Annotations, v1alpha1.PriceAnnotation)
+	if got := usedBy(claimsOf(younger, oldest)); len(got) != 1 || got[0].Price != 4*0.03+16*0.004 {
+		t.Errorf("got %+v, want the price of 4 CPUs and 16 GiB", got)
+	}
+	waiting := nodeClaim("w", Key{"waiting", "b", "spot"})
+	delete(waiting.Annotations, v1alpha1.ScalableResourceAnnotation)
+	if got := usedBy(claimsOf(waiting)); len(got) != 0 {
+		t.Errorf("got %+v of a NodeClaim that was not launched", got)
+	}
+}
+
+func claimsOf(claims ...*karpv1.NodeClaim) []karpv1.NodeClaim {
+	return lo.Map(claims, func(claim *karpv1.NodeClaim, _ int) karpv1.NodeClaim { return *claim })
+}
