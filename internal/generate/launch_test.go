@@ -16,6 +16,7 @@ func TestLaunchAnnotates(t *testing.T) {
 	before := map[string]string{
 		"user": "own", v1alpha1.ScalableResourceAnnotation: "old", v1alpha1.TemplateHashAnnotation: "old",
 		v1alpha1.TemplateRevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
+		v1alpha1.MachineHashesAnnotation: "version=old", v1alpha1.MachineHashVersionAnnotation: "old",
 	}
 	// An adopted resource has no template hash.
 	launch := &Launch{annotations: map[string]string{
