@@ -98,6 +98,15 @@ const (
 	ReasonRejected = "Rejected"
 )
 
+// ConditionProviderIDUnchanged is, on a NodeClaim, False while its Machine has another provider ID
+// than the one with which its Node was registered. The NodeClaim keeps that ID, because Karpenter
+// finds the Node by it. It becomes True when both are the same again. A NodeClaim without this
+// condition has had no such contradiction.
+const ConditionProviderIDUnchanged = "ProviderIDUnchanged"
+
+// ReasonProviderIDChanged is the reason of ProviderIDUnchanged while it is False, and of the event.
+const ReasonProviderIDChanged = "ProviderIDChanged"
+
 // ConditionMachinesProgressing is False while NodeClaims of a template wait for Machines
 // that Cluster API does not create or does not act on, with the reason Blocked or
 // NoProgress and what Cluster API reports. It is Unknown, with the reason ObjectsNotReadable,

@@ -18,6 +18,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/patrickmn/go-cache"
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,7 +142,7 @@ func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.Ka
 	return instanceTypes, nil
 }
 
-// Get returns the claim with a provider ID, which is that of a Machine or a provisional one. A Machine
+// Get returns the claim with a provider ID, which is that of a Machine or of a claim. A Machine
 // whose instance no longer exists counts as not found: core then does not drain its Node. Instead of
 // NodeClaimNotFoundError it returns another error while the Cluster is paused or moved.
 func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
@@ -151,12 +152,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if err := c.clusters.Guard(ctx); err != nil {
 		return nil, err
 	}
-	field := client.MatchingFields{operator.MachineProviderIDField: providerID}
-	uid, provisional := planner.ParseProvisionalID(providerID)
-	if provisional {
-		field = client.MatchingFields{operator.MachineClaimField: string(uid)}
-	}
-	machines, err := c.machines(ctx, c.clusters.Management.GetClient(), field)
+	machines, err := c.machinesWith(ctx, providerID)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +163,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 		stays, found := lo.Find(exist, func(machine clusterv1.Machine) bool { return !lifecycle.IsLeaving(&machine) })
 		return fromMachine(lo.Ternary(found, &stays, &exist[0])), nil
 	}
-	if provisional {
+	if _, provisional := planner.ParseProvisionalID(providerID); provisional {
 		// The claim has no Machine yet, so the claim itself has all that is known.
 		claims := &karpv1.NodeClaimList{}
 		if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: providerID}); err != nil {
@@ -187,7 +183,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 
 // List returns a claim for each Machine that serves one. It returns an error while the Cluster is paused
 // or moved, because Karpenter core deletes claims that List does not return. It checks that after it
-// has listed the Machines, so that they were complete.
+// has listed the Machines, so that they were complete. A claim has the ID with which core knows it.
 func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	if err := c.clusters.Guard(ctx); err != nil {
 		return nil, err
@@ -199,7 +195,18 @@ func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	if err := c.checkAbsence(ctx); err != nil {
 		return nil, err
 	}
-	return lo.Map(machines, func(_ clusterv1.Machine, i int) *karpv1.NodeClaim { return fromMachine(&machines[i]) }), nil
+	claims := &karpv1.NodeClaimList{}
+	if err := c.clusters.Workload.GetClient().List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	byUID := lo.KeyBy(lo.ToSlicePtr(claims.Items), func(claim *karpv1.NodeClaim) types.UID { return claim.UID })
+	return lo.Map(machines, func(_ clusterv1.Machine, i int) *karpv1.NodeClaim {
+		served := fromMachine(&machines[i])
+		if claim := byUID[served.UID]; claim != nil && hasKeptID(claim, &machines[i]) {
+			served.Status.ProviderID = claim.Status.ProviderID
+		}
+		return served
+	}), nil
 }
 
 // GetInstanceTypes returns the instance types of the NodePool's template. The values

@@ -128,7 +128,6 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		logger.Info("the NodeClaim waits because its Machine is paused")
 		return false, nil
 	}
-	management, now := c.clusters.Management.GetClient(), c.clock.Now()
 	spare, err := c.canBeSpare(ctx, claim, machine)
 	if err != nil {
 		return false, err
@@ -137,20 +136,37 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		if ends, err := c.endsWithCluster(ctx, machine); err != nil || ends {
 			return false, err
 		}
-		err := lifecycle.Mark(ctx, management, machine, now, true)
-		if err == nil {
-			c.marked.SetDefault(string(claim.UID), struct{}{})
-		}
-		return false, err
+		return false, c.mark(ctx, claim, machine)
 	}
 	if err := c.resetProviderID(ctx, claim); err != nil {
 		return false, err
 	}
-	if err := lifecycle.Unlink(ctx, management, machine, now); err != nil {
+	if err := lifecycle.Unlink(ctx, c.clusters.Management.GetClient(), machine, c.clock.Now()); err != nil {
 		return false, err
 	}
 	logger.Info("unlinked Machine, which can serve another NodeClaim")
 	return true, nil
+}
+
+// mark marks a Machine for deletion. If its Node is not drained, Cluster API drains it, until the
+// terminationGracePeriod of the claim is over.
+func (c *CloudProvider) mark(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) error {
+	management := c.clusters.Management.GetClient()
+	if !lifecycle.IsMarked(machine) {
+		drained, err := c.isDrained(ctx, claim, machine)
+		if err != nil {
+			return err
+		}
+		if err := lifecycle.Mark(ctx, management, machine, c.clock.Now(), drained); err != nil {
+			return err
+		}
+	} else if c.isTerminated(claim) {
+		if err := lifecycle.SkipDrain(ctx, management, machine); err != nil {
+			return err
+		}
+	}
+	c.marked.SetDefault(string(claim.UID), struct{}{})
+	return nil
 }
 
 // endsWithCluster reports whether Cluster API deletes a Machine with its Cluster. Such a Machine is not

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -110,7 +111,8 @@ func TestDeleteKeepsMachines(t *testing.T) {
 			c := fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithStatusSubresource(claim).
 				WithObjects(claim, machine, template, crd, instance, &unstructured.Unstructured{Object: fixture.YAML(t, destroyedVM)},
 					&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}).
-				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).Build())
+				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
+				WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).Build())
 			both := fixture.Cluster{Client: c}
 			provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clocktesting.NewFakeClock(fixture.Noon))
 

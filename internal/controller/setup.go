@@ -91,7 +91,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 		clusterdeletion.NewReconciler(op.Clusters, op.NodeName),
 		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		machinehash.NewReconciler(op.Clusters, catalog),
-		providerid.NewReconciler(op.Clusters),
+		providerid.NewReconciler(op.Clusters, op.EventRecorder),
 		registration.NewTaintReconciler(op.GetClient()),
 		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
 		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),

@@ -57,8 +57,8 @@ func LeavingSince(machine *clusterv1.Machine, now time.Time) time.Time {
 // providers do with marked Machines of a MachinePool is in docs/design/machinepools.md.
 //
 // The pre-drain hook is removed in the same write, unless the Machine is being deleted already: then
-// it would disappear before replicas are lowered. With drained, Cluster API neither drains the Node nor waits for its volumes, because Karpenter
-// has drained it or there is nothing to drain. If the Machine was linked, unlinked, marked or deleted
+// it would disappear before replicas are lowered. With drained, Cluster API neither drains the Node nor
+// waits for its volumes, because Karpenter has drained it or there is nothing to drain. If the Machine was linked, unlinked, marked or deleted
 // since it was read, or has got a Node that is not drained, nothing is written and a conflict is
 // returned.
 func Mark(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time, drained bool) error {
@@ -71,8 +71,7 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 		clusterv1.DeleteMachineAnnotation:      "",
 	})
 	if drained {
-		marked.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = ""
-		marked.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation] = ""
+		excludeDrain(marked)
 	}
 	holdIfPooled(marked)
 	if machine.DeletionTimestamp.IsZero() {
@@ -88,6 +87,26 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 		return fmt.Errorf("marking Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
+}
+
+// SkipDrain ends the drain of a marked Machine by Cluster API, because the time of its claim is over. If
+// its mark has changed since it was read, nothing is written and a conflict is returned.
+func SkipDrain(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
+	skips := machine.DeepCopy()
+	excludeDrain(skips)
+	if len(skips.Annotations) == len(machine.Annotations) {
+		return nil
+	}
+	if err := patch(ctx, management, machine, skips, sameMark(machine)); err != nil {
+		return fmt.Errorf("ending the drain of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+func excludeDrain(machine *clusterv1.Machine) {
+	for _, annotation := range DrainAnnotations {
+		machine.Annotations[annotation] = ""
+	}
 }
 
 // Delete deletes a Machine, unless it is being deleted, and then removes the hooks that it has.

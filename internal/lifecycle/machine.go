@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -14,4 +15,10 @@ var Timestamps = []string{v1alpha1.MarkedForDeletionAtAnnotation, v1alpha1.Spare
 // HasNode reports whether a Machine has a Node.
 func HasNode(machine *clusterv1.Machine) bool {
 	return machine.Status.NodeRef.IsDefined()
+}
+
+// HasNodeOf reports whether a Machine has the Node that core has registered for a claim. That Node stays
+// the same if a provider changes the provider ID of the Machine.
+func HasNodeOf(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
+	return HasNode(machine) && machine.Status.NodeRef.Name == claim.Status.NodeName
 }

@@ -64,6 +64,21 @@ func (p *process) resourcesOrFailed(c *change) []string {
 	return p.resources(c)
 }
 
+// resourcesOrLost includes the resources of the claims of a Node that was deleted.
+func (p *process) resourcesOrLost(c *change) []string {
+	node, isNode := c.before.(*corev1.Node)
+	if !isNode || c.after != nil {
+		return p.resourcesOrFailed(c)
+	}
+	var names []string
+	for _, name := range sortedNames(p.cache.view["NodeClaim"]) {
+		if claim := p.cache.view["NodeClaim"][name].(*karpv1.NodeClaim); claim.Status.ProviderID == node.Spec.ProviderID {
+			names = append(names, claim.Annotations[v1alpha1.ScalableResourceAnnotation])
+		}
+	}
+	return names
+}
+
 // known returns the resources that exist or that a claim names.
 func (p *process) known() []string {
 	names := slices.Concat(sortedNames(p.cache.view["MachineDeployment"]), sortedNames(p.cache.view["MachinePool"]))

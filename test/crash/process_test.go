@@ -62,8 +62,8 @@ func newProcess(w *simulation) *process {
 	p.cloudProvider = cloudprovider.New(clusters, catalog, clock)
 	p.controllers = append(p.coreControllers(),
 		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, clock))},
-		&controller{name: "nodeclaim", keys: p.resourcesOrFailed, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, clock, noPods))},
-		&controller{name: "providerid", keys: p.claimsWithMachine, reconcile: byName(providerid.NewReconciler(clusters))},
+		&controller{name: "nodeclaim", keys: p.resourcesOrLost, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, clock, noPods))},
+		&controller{name: "providerid", keys: p.claimsWithMachine, reconcile: byName(providerid.NewReconciler(clusters, silent{}))},
 	)
 	for _, c := range p.controllers {
 		c.due = map[string]time.Time{}

@@ -59,7 +59,7 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, err := providerid.NewReconciler(r.clusters).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "alone"}}); err != nil {
+				if _, err := providerid.NewReconciler(r.clusters, silent{}).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "alone"}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,12 +7,20 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
@@ -27,10 +35,12 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
-		if reason := lost(claim, snap); reason != "" {
+		reason, err := r.lost(ctx, claim, snap)
+		if reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))
-			errs = append(errs, r.deleteClaim(ctx, claim, reason))
+			err = r.deleteClaim(ctx, claim, reason)
 		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -43,31 +53,69 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) er
 // deleted, the claim may have got a second Machine with another provider ID: core writes that a claim
 // is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
 // Core registers only one Node for a claim, so such a claim must end, too.
-func lost(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) string {
+func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (string, error) {
 	if !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
-		return ""
+		return "", nil
 	}
 	for _, machine := range snap.LinkedTo(claim.UID) {
-		node := machine.Status.NodeRef.Name
-		registered := node != "" && node == claim.Status.NodeName
+		node, registered := machine.Status.NodeRef.Name, lifecycle.HasNodeOf(machine, claim)
 		// clusterctl deletes the copy of a Machine that it has moved, and the Node stays.
 		if machine.Spec.ProviderID != claim.Status.ProviderID && !registered || lifecycle.IsMoved(machine) {
 			continue
 		}
 		if !machine.DeletionTimestamp.IsZero() {
-			return fmt.Sprintf("Machine %s is being deleted", machine.Name)
+			return fmt.Sprintf("Machine %s is being deleted", machine.Name), nil
 		}
 		if node != "" && claim.Status.NodeName != "" && !registered {
-			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node)
+			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node), nil
 		}
 		if healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition); healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason {
-			return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name)
+			if exists, err := r.nodeExists(ctx, claim); err != nil {
+				return "", err
+			} else if !exists {
+				return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), nil
+			}
 		}
 		if gone := failure.InstanceGone(machine); gone != "" {
-			return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone)
+			return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone), nil
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// nodeExists reports whether the Node of a registered claim exists, as core finds it. Cluster API looks
+// for the Node by the provider ID of the Machine, and reports that it has been removed when a provider
+// changes this ID.
+func (r *Reconciler) nodeExists(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	nodes, err := nodeclaimutils.AllNodesForNodeClaim(ctx, r.clusters.Workload.GetClient(), claim)
+	return len(nodes) > 0, err
+}
+
+// resourcesOfNode returns the scalable resource of the claim whose Node was deleted. The caches of Cluster
+// API and of this operator see that in any order.
+func (r *Reconciler) resourcesOfNode(ctx context.Context, object client.Object) []reconcile.Request {
+	node, isNode := object.(*corev1.Node)
+	if !isNode || node.Spec.ProviderID == "" {
+		return nil
+	}
+	claims := &karpv1.NodeClaimList{}
+	if err := r.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "listing NodeClaims", "Node", node.Name)
+		return nil
+	}
+	return lo.FilterMap(claims.Items, func(claim karpv1.NodeClaim, _ int) (reconcile.Request, bool) {
+		resource := claim.Annotations[v1alpha1.ScalableResourceAnnotation]
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}}, resource != ""
+	})
+}
+
+// deleted passes only the events of objects that no longer exist.
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // deleteClaim deletes a claim, and never another one of the same name.

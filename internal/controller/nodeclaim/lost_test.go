@@ -6,10 +6,12 @@ import (
 	"cmp"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -26,29 +28,37 @@ func TestLostClaims(t *testing.T) {
 	}
 	infrastructureDeleted := set(clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, clusterv1.MachineInfrastructureDeletedReason)
 	silent := set(clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
+	nodeRemoved := set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)
+	node := func(id string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: id}}
+	}
 	for name, tc := range map[string]struct {
 		machine      []func(*clusterv1.Machine)
 		unregistered bool
 		// nodeName and providerID are those of the claim; those of the Machine if empty.
 		nodeName, providerID string
-		lost                 bool
+		// node is a Node in the workload cluster.
+		node *corev1.Node
+		lost bool
 	}{
 		"a healthy Machine":            {},
 		"its Machine is being deleted": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
 		"clusterctl has moved its Machine": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) {
 			m.DeletionTimestamp, m.Annotations = &metav1.Time{Time: now}, map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 		}}},
-		"its Node was removed":                                              {machine: []func(*clusterv1.Machine){set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)}, lost: true},
-		"its instance no longer exists":                                     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
-		"its Node does not report":                                          {machine: []func(*clusterv1.Machine){silent}},
-		"its instance, and its Node runs":                                   {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
-		"a failed health check, remediated":                                 {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
-		"a deferred remediation":                                            {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
-		"its first Machine is being deleted, and its ID was reset":          {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
-		"its ID was reset":                                                  {providerID: planner.ProvisionalID("c")},
-		"the Node of its first Machine":                                     {nodeName: "first", lost: true},
-		"the Node of its first Machine, and the second one has no Node yet": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
-		"before its Node has registered":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
+		"its Node was removed": {machine: []func(*clusterv1.Machine){nodeRemoved}, lost: true},
+		"its Node was removed, and the next Machine has a Node of that name": {machine: []func(*clusterv1.Machine){nodeRemoved}, node: node("sim://next"), lost: true},
+		"its Node exists, and Cluster API does not find it":                  {machine: []func(*clusterv1.Machine){nodeRemoved, withID("sim://other")}, providerID: "sim://m", node: node("sim://m")},
+		"its instance no longer exists":                                      {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
+		"its Node does not report":                                           {machine: []func(*clusterv1.Machine){silent}},
+		"its instance, and its Node runs":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
+		"a failed health check, remediated":                                  {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
+		"a deferred remediation":                                             {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
+		"its first Machine is being deleted, and its ID was reset":           {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
+		"its ID was reset":                                                   {providerID: planner.ProvisionalID("c")},
+		"the Node of its first Machine":                                      {nodeName: "first", lost: true},
+		"the Node of its first Machine, and the second one has no Node yet":  {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
+		"before its Node has registered":                                     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registered := launched("c", func(c *karpv1.NodeClaim) {
@@ -58,7 +68,11 @@ func TestLostClaims(t *testing.T) {
 				}
 			})
 			its := append([]func(*clusterv1.Machine){linkedTo("c"), withID("sim://m"), func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }}, tc.machine...)
-			w := newWorld(registered, machine("m", its...))
+			objects := []client.Object{registered, machine("m", its...)}
+			if tc.node != nil {
+				objects = append(objects, tc.node)
+			}
+			w := newWorld(objects...)
 			r := w.newProcess()
 			for range 2 { // the second reconcile must change nothing
 				if err := reconcileOnce(t, r); err != nil {

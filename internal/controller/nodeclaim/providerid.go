@@ -27,10 +27,11 @@ func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapsh
 }
 
 // needsProvisionalID reports whether a claim waits, perhaps for its second Machine, and has another ID
-// than its provisional one. A registered claim keeps the ID of a Machine that is being deleted or no
-// longer exists, which core detects by this ID.
+// than its provisional one. A registered claim keeps its ID, whatever happens to its Machine: core finds
+// the Node by this ID, and drains it.
 func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
-	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() {
+	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() ||
+		operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		return false
 	}
 	if name, served := snap.Plan.Served[claim.UID]; served {
@@ -42,7 +43,7 @@ func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
 			return false
 		}
 	}
-	return !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+	return true
 }
 
 func (r *Reconciler) resetProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {

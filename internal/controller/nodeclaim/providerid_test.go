@@ -35,6 +35,7 @@ func TestNeedsProvisionalID(t *testing.T) {
 		"its Machine is leaving before its Node joined":   {has: "real://m", states: []func(*karpv1.NodeClaim){launched}, machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}}, want: true},
 		"its Machine has lost its instance, and is there": {has: "real://m", states: []func(*karpv1.NodeClaim){launched}, machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ProviderID: "real://m"}}},
 		"its Machine was deleted with its Node":           {has: "real://m", states: []func(*karpv1.NodeClaim){launched, registered}},
+		"registered, and its Machine has lost its ID":     {has: "real://m", states: []func(*karpv1.NodeClaim){launched, registered}, machine: &clusterv1.Machine{}, served: true},
 		"it is being deleted":                             {has: "real://m", states: []func(*karpv1.NodeClaim){launched, deleted}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,9 +3,13 @@
 package providerid
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -31,10 +36,13 @@ const concurrency = 20
 // Reconciler gives NodeClaims the provider IDs of their Machines.
 type Reconciler struct {
 	clusters *operator.Clusters
+	recorder events.Recorder
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters) *Reconciler { return &Reconciler{clusters: clusters} }
+func NewReconciler(clusters *operator.Clusters, recorder events.Recorder) *Reconciler {
+	return &Reconciler{clusters: clusters, recorder: recorder}
+}
 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
@@ -48,12 +56,14 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
+// +kubebuilder:rbac:roleName=workload-role,groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims/status,verbs=patch
 // +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch
 
 // Reconcile gives the claim of the given name the provider ID of its Machine, if the claim is
-// launched and not being deleted, and has a Machine with a provider ID.
+// launched and not being deleted, and has a Machine with a provider ID. A registered claim keeps the
+// ID of its Node, whatever ID its Machine has.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, claim); err != nil {
@@ -75,10 +85,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	served, found := planner.ServedBy(claim.Status.ProviderID, machinesOf(own))
-	if !found || served.ProviderID == "" || served.ProviderID == claim.Status.ProviderID {
+	if !found || served.ProviderID == "" {
 		return reconcile.Result{}, nil
 	}
-	return requeue.AfterConflict(reconcile.Result{}, r.setProviderID(ctx, claim, served.ProviderID))
+	if registered(claim) && hasRealID(claim) {
+		machine, _ := lo.Find(own, func(m clusterv1.Machine) bool { return m.Name == served.Name })
+		return requeue.AfterConflict(reconcile.Result{}, r.report(ctx, claim, &machine))
+	}
+	want, err := r.wanted(ctx, claim, served)
+	if err != nil || want == claim.Status.ProviderID {
+		return reconcile.Result{}, err
+	}
+	return requeue.AfterConflict(reconcile.Result{}, r.setProviderID(ctx, claim, want))
+}
+
+// wanted returns the provider ID of a claim whose ID is not final. It is that of its Machine, but a
+// registered claim to which something has written its provisional ID again gets that of its Node.
+func (r *Reconciler) wanted(ctx context.Context, claim *karpv1.NodeClaim, served planner.Machine) (string, error) {
+	if !registered(claim) {
+		return served.ProviderID, nil
+	}
+	node := &corev1.Node{}
+	if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("getting Node %s: %w", claim.Status.NodeName, err)
+	}
+	return cmp.Or(node.Spec.ProviderID, served.ProviderID), nil
+}
+
+// registered reports whether core has registered the Node of a claim.
+func registered(claim *karpv1.NodeClaim) bool {
+	return operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+}
+
+// hasRealID reports whether a claim has the provider ID of a Machine.
+func hasRealID(claim *karpv1.NodeClaim) bool {
+	_, provisional := planner.ParseProvisionalID(claim.Status.ProviderID)
+	return claim.Status.ProviderID != "" && !provisional
 }
 
 // machinesOf returns what the planner needs to know of Machines that are linked to a claim.

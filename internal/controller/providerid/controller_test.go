@@ -4,9 +4,11 @@ package providerid
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -56,6 +59,11 @@ func with(id string) func(*karpv1.NodeClaim) {
 	return func(c *karpv1.NodeClaim) { c.Status.ProviderID = id }
 }
 
+func register(c *karpv1.NodeClaim) {
+	c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+	c.Status.NodeName = "node"
+}
+
 func deleting(o metav1.Object) { o.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon))) }
 
 func newClient(objects ...client.Object) client.WithWatch {
@@ -67,7 +75,7 @@ func newClient(objects ...client.Object) client.WithWatch {
 
 func reconcilerOf(c client.Client) *Reconciler {
 	both := fixture.Cluster{Client: c}
-	return NewReconciler(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both})
+	return NewReconciler(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, &published{})
 }
 
 // stored returns the claim c as the API server has it.
@@ -87,24 +95,32 @@ func TestReconcile(t *testing.T) {
 	leaving := func(m *clusterv1.Machine) { deleting(m) }
 	unlinked := func(m *clusterv1.Machine) { delete(m.Labels, v1alpha1.NodeClaimUIDLabel) }
 	unlaunched := func(c *karpv1.NodeClaim) { c.Status.Conditions = nil; c.Status.ProviderID = "" }
+	node := func(id string) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: id}}
+	}
 	for name, tc := range map[string]struct {
 		claim     *karpv1.NodeClaim
 		objects   []client.Object
 		want      string
 		wantError bool
 	}{
-		"no Machine":                                     {claim: claim("c"), want: provisional("c")},
-		"its Machine has no ID yet":                      {claim: claim("c"), objects: []client.Object{machine("m", "")}, want: provisional("c")},
-		"its Machine has one":                            {claim: claim("c"), objects: []client.Object{machine("m", "real://m")}, want: "real://m"},
-		"before core has stored the launch":              {claim: claim("c", unlaunched), objects: []client.Object{machine("m", "real://m")}},
-		"it is being deleted":                            {claim: claim("c", func(c *karpv1.NodeClaim) { deleting(c) }), objects: []client.Object{machine("m", "real://m")}, want: provisional("c")},
-		"its Machine is leaving":                         {claim: claim("c"), objects: []client.Object{machine("m", "real://m", leaving)}, want: provisional("c")},
-		"its first Machine is leaving":                   {claim: claim("c", with("real://m")), objects: []client.Object{machine("m", "real://m", leaving), machine("n", "real://n")}, want: "real://n"},
-		"two Machines: it keeps the one that it has":     {claim: claim("c", with("real://n")), objects: []client.Object{machine("m", "real://m", older), machine("n", "real://n")}, want: "real://n"},
-		"two Machines: it gets the older one":            {claim: claim("c"), objects: []client.Object{machine("m", "real://m", older), machine("a", "real://a")}, want: "real://m"},
-		"the Machine serves another claim":               {claim: claim("c"), objects: []client.Object{machine("m", "real://m", unlinked)}, want: provisional("c")},
-		"another claim has the ID":                       {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"))}, want: provisional("c"), wantError: true},
-		"another claim that is being deleted has the ID": {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"), func(c *karpv1.NodeClaim) { deleting(c) })}, want: provisional("c")},
+		"no Machine":                                                      {claim: claim("c"), want: provisional("c")},
+		"its Machine has no ID yet":                                       {claim: claim("c"), objects: []client.Object{machine("m", "")}, want: provisional("c")},
+		"its Machine has one":                                             {claim: claim("c"), objects: []client.Object{machine("m", "real://m")}, want: "real://m"},
+		"before core has stored the launch":                               {claim: claim("c", unlaunched), objects: []client.Object{machine("m", "real://m")}},
+		"it is being deleted":                                             {claim: claim("c", func(c *karpv1.NodeClaim) { deleting(c) }), objects: []client.Object{machine("m", "real://m")}, want: provisional("c")},
+		"its Machine is leaving":                                          {claim: claim("c"), objects: []client.Object{machine("m", "real://m", leaving)}, want: provisional("c")},
+		"its first Machine is leaving":                                    {claim: claim("c", with("real://m")), objects: []client.Object{machine("m", "real://m", leaving), machine("n", "real://n")}, want: "real://n"},
+		"two Machines: it keeps the one that it has":                      {claim: claim("c", with("real://n")), objects: []client.Object{machine("m", "real://m", older), machine("n", "real://n")}, want: "real://n"},
+		"two Machines: it gets the older one":                             {claim: claim("c"), objects: []client.Object{machine("m", "real://m", older), machine("a", "real://a")}, want: "real://m"},
+		"the Machine serves another claim":                                {claim: claim("c"), objects: []client.Object{machine("m", "real://m", unlinked)}, want: provisional("c")},
+		"before its Node has registered, and its Machine gets another ID": {claim: claim("c", with("real://first")), objects: []client.Object{machine("m", "real://m")}, want: "real://m"},
+		"registered, and its Machine gets another ID":                     {claim: claim("c", with("real://first"), register), objects: []client.Object{machine("m", "real://m")}, want: "real://first"},
+		"registered, and something has written the provisional ID":        {claim: claim("c", register), objects: []client.Object{machine("m", "real://m"), node("real://m")}, want: "real://m"},
+		"the same, and its Machine has got another ID":                    {claim: claim("c", register), objects: []client.Object{machine("m", "real://m"), node("real://first")}, want: "real://first"},
+		"the same, and its Node no longer exists":                         {claim: claim("c", register), objects: []client.Object{machine("m", "real://m")}, want: "real://m"},
+		"another claim has the ID":                                        {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"))}, want: provisional("c"), wantError: true},
+		"another claim that is being deleted has the ID":                  {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"), func(c *karpv1.NodeClaim) { deleting(c) })}, want: provisional("c")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(append(tc.objects, tc.claim)...)
@@ -129,6 +145,7 @@ func TestConflicts(t *testing.T) {
 		"core writes a condition":       {change: func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized) }, want: "real://m"},
 		"another writer writes an ID":   {change: with("real://other"), want: "real://other"},
 		"another claim has its name":    {change: func(c *karpv1.NodeClaim) { c.UID = "again" }, want: provisional("c")},
+		"core registers the Node":       {change: register, want: provisional("c")},
 		"the claim is being deleted":    {change: func(c *karpv1.NodeClaim) { deleting(c) }, want: provisional("c")},
 		"core puts back an ID it knows": {change: func(*karpv1.NodeClaim) {}, want: "real://m"},
 	} {
@@ -178,6 +195,68 @@ func TestMachineAvailable(t *testing.T) {
 				t.Errorf("got the status %+v", after.Status)
 			}
 		})
+	}
+}
+
+// published are the messages of events.
+type published []string
+
+func (p *published) Publish(all ...events.Event) {
+	for _, event := range all {
+		*p = append(*p, event.Message)
+	}
+}
+
+// A registered claim whose Machine gets another ID shows that, until it has its ID again. Nothing else
+// writes the condition, and nothing is written twice.
+func TestProviderIDChanged(t *testing.T) {
+	m := machine("m", "real://m")
+	m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name = "TestMachine", "m-infra"
+	c := newClient(claim("c", with("real://m"), register), m)
+	r := reconcilerOf(c)
+	reports := r.recorder.(*published)
+	for _, step := range []struct {
+		id     string
+		want   metav1.ConditionStatus // empty for no condition
+		events int
+	}{
+		{id: "real://m"},
+		{id: "real://x", want: metav1.ConditionFalse, events: 1},
+		{id: "real://y", want: metav1.ConditionFalse, events: 2},
+		{id: "real://m", want: metav1.ConditionTrue, events: 2},
+		{id: "", want: metav1.ConditionTrue, events: 2},
+		{id: "real://x", want: metav1.ConditionFalse, events: 3},
+	} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+			t.Fatal(err)
+		}
+		m.Spec.ProviderID = step.id
+		if err := c.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		var version string
+		for range 2 { // the second reconcile must change nothing
+			version = stored(t, c).ResourceVersion
+			if _, err := r.Reconcile(t.Context(), request("c")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after := stored(t, c)
+		if after.ResourceVersion != version {
+			t.Errorf("ID %q: the second reconcile writes", step.id)
+		}
+		condition := operator.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged)
+		if (condition == nil) != (step.want == "") || condition != nil && condition.Status != step.want {
+			t.Errorf("ID %q: got condition %+v, want status %q", step.id, condition, step.want)
+		}
+		if after.Status.ProviderID != "real://m" || len(*reports) != step.events {
+			t.Errorf("ID %q: the claim has %s, and the events are %q", step.id, after.Status.ProviderID, *reports)
+		}
+		for _, want := range []string{"real://x", "real://m", "Node node", "TestMachine m-infra", "delete this NodeClaim"} {
+			if condition != nil && step.id == "real://x" && !strings.Contains(condition.Message, want) {
+				t.Errorf("message %q lacks %q", condition.Message, want)
+			}
+		}
 	}
 }
 

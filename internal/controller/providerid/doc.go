@@ -6,7 +6,8 @@
 //
 // The Machine of a claim is that of planner.ServedBy. The cache is enough: if it lacks a link, the
 // event of the link triggers the next reconcile. The controller nodeclaim puts the provisional ID
-// back when a claim loses its Machine before its Node has registered.
+// back when a claim loses its Machine before its Node has registered. A claim whose Node has registered
+// keeps its ID. If its Machine gets another one, changed.go reports that.
 //
 // A reconcile writes at most once, so a crash has no effect but that the next one does the same.
 package providerid

@@ -51,8 +51,8 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	return nil
 }
 
-// patchOf returns the patch that writes a provider ID on the same claim, if that is not being deleted
-// and has the ID that was read. If the claim has waited for Cluster API, a limit, or an offering that
+// patchOf returns the patch that writes a provider ID on the same claim, if that is not being deleted,
+// has the ID that was read, and was not registered since: core writes the name of the Node then. If the claim has waited for Cluster API, a limit, or an offering that
 // failed, its condition MachineAvailable becomes True. A list of conditions is replaced as a whole,
 // so that needs the resourceVersion as precondition.
 func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
@@ -61,12 +61,17 @@ func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
 		return client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}), nil
 	}
 	const path = "/status/providerID"
-	unchanged := precondition.Absent(path)
-	if claim.Status.ProviderID != "" {
-		unchanged = precondition.Equal(path, claim.Status.ProviderID)
-	}
-	return precondition.Patch(precondition.SameUID(claim), precondition.NotDeleted(), unchanged,
+	return precondition.Patch(precondition.SameUID(claim), precondition.NotDeleted(),
+		unchanged(path, claim.Status.ProviderID), unchanged("/status/nodeName", claim.Status.NodeName),
 		jsonpatch.NewOperation("add", path, changed.Status.ProviderID))
+}
+
+// unchanged tests that a field has the value that was read, or is still absent.
+func unchanged(path, read string) jsonpatch.Operation {
+	if read == "" {
+		return precondition.Absent(path)
+	}
+	return precondition.Equal(path, read)
 }
 
 func launched(claim *karpv1.NodeClaim) bool {

@@ -3,6 +3,7 @@
 package scalableresource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -31,15 +32,14 @@ import (
 // hooks, and a mark would add one.
 func TestDeletionWithCluster(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
-	claim.Status.ProviderID = "real://m"
-	claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	for name, tc := range map[string]struct {
 		ending, deleted, marked, held bool
+		id                            string // of the Machine; that of its claim if empty
 	}{
-		"deleted by hand":          {deleted: true, held: true},
-		"deleted with its Cluster": {deleted: true, ending: true, held: true},
-		"marked before that":       {ending: true, marked: true, held: true},
+		"deleted by hand": {deleted: true, held: true},
+		"deleted by hand, and the provider has changed its ID": {deleted: true, held: true, id: "real://other"},
+		"deleted with its Cluster":                             {deleted: true, ending: true, held: true},
+		"marked before that":                                   {ending: true, marked: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -47,7 +47,10 @@ func TestDeletionWithCluster(t *testing.T) {
 				Labels:      map[string]string{v1alpha1.NodeClaimUIDLabel: "c", clusterv1.MachinePoolNameLabel: "pool"},
 				Annotations: map[string]string{v1alpha1.TerminateHookAnnotation: "", v1alpha1.DrainHookAnnotation: ""},
 			}}
-			machine.Spec.ProviderID, machine.Status.NodeRef.Name = "real://m", "n"
+			claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
+			claim.Status.ProviderID, claim.Status.NodeName = "real://m", "n"
+			claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+			machine.Spec.ProviderID, machine.Status.NodeRef.Name = cmp.Or(tc.id, "real://m"), "n"
 			if tc.marked {
 				machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = now.Format(time.RFC3339)
 			}

@@ -72,8 +72,8 @@ func withoutSpareTime(snap *snapshot.Snapshot) []string {
 // cache lacks it. Pods may run on the Machine, so the cache is not enough to separate it from its
 // claim. This costs one read for each Machine that is removed in this way.
 //
-// If the claim exists, its Machine is removed only if it is the second one: the claim does not have
-// its provider ID, and the API server has the other Machine, linked to the claim and not leaving.
+// If the claim exists, its Machine is removed only if it is the second one: the claim has neither its
+// provider ID nor its Node, and the API server has the other Machine, linked to the claim and not leaving.
 // If the claim names no scalable resource, a user or a tool has removed the annotation: the
 // claim gets it back and keeps its Machine.
 func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) (bool, error) {
@@ -98,7 +98,7 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, m
 		return false, nil // it names another resource since it was relaunched
 	}
 	other, served := snap.Plan.Served[uid]
-	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) {
+	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) || lifecycle.HasNodeOf(machine, claim) {
 		return true, nil
 	}
 	first := &clusterv1.Machine{}

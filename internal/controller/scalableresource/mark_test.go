@@ -30,16 +30,20 @@ func TestServesAfterAll(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		uid  types.UID
+		node string // of the claim
 		want bool
 	}{
-		"the first serves the claim":              {uid: "1", want: false},
-		"another one of its name, with its claim": {uid: "2", want: true},
+		"the first serves the claim":                                    {uid: "1", want: false},
+		"another one of its name, with its claim":                       {uid: "2", want: true},
+		"the first is linked, and the second has the Node of the claim": {uid: "1", node: "node", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 				Name: "claim", UID: "c", Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: "general"},
 			}}
+			claim.Status.ProviderID, claim.Status.NodeName = "real://second", tc.node
 			second := first("s")
+			second.Spec.ProviderID, second.Status.NodeRef.Name = "real://other", "node"
 			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
 			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}

@@ -15,17 +15,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // isItsMachine reports whether a Machine that is linked to a claim, which names no scalable
-// resource, is the Machine of that claim: they have the same provider ID or, until the claim has
-// that of a Machine, the same offering. A claim that was relaunched has another offering.
+// resource, is the Machine of that claim: they have the same Node or provider ID or, until the claim
+// has the ID of a Machine, the same offering. A claim that was relaunched has another offering.
 func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	if id := claim.Status.ProviderID; id != "" && id != planner.ProvisionalID(claim.UID) {
-		return id == machine.Spec.ProviderID
+		return id == machine.Spec.ProviderID || lifecycle.HasNodeOf(machine, claim)
 	}
 	return scalable.OfferingOf(machine) == catalog.KeyOf(claim)
 }

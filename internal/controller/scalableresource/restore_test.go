@@ -42,6 +42,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 		zone        string // of the claim; that of the Machine if empty
 		machineID   string
 		node        bool
+		registered  bool // the claim has the Node of the Machine
 		// want are the annotations in the end. stays is whether the Machine keeps its link and is not marked.
 		want  map[string]string
 		stays bool
@@ -56,6 +57,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 		},
 		"while the Machine boots":                     {claimID: planner.ProvisionalID("c"), want: whole, stays: true},
 		"before the claim has the provider ID":        {claimID: planner.ProvisionalID("c"), machineID: "real://m", node: true, want: whole, stays: true},
+		"its Machine has got another ID":              {claimID: "real://m", machineID: "real://other", node: true, registered: true, want: whole, stays: true},
 		"it has another Machine":                      {claimID: "real://other", machineID: "real://m", node: true},
 		"it has the offering of another Machine":      {claimID: planner.ProvisionalID("c"), zone: "b", machineID: "real://m"},
 		"another claim of that name has none":         {uid: "d", claimID: planner.ProvisionalID("d"), machineID: "real://m", node: true},
@@ -78,6 +80,9 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			}
 			if tc.node {
 				machine.Status.NodeRef.Name = "n"
+			}
+			if tc.registered {
+				claim.Status.NodeName = "n"
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, machine).Build()
 			both := fixture.Cluster{Client: c}
