@@ -164,6 +164,9 @@ const (
 	// ReasonDiscoveryIncomplete: objects that discovery needs cannot be read, so that it is
 	// unknown what else the template offers. What is known is offered.
 	ReasonDiscoveryIncomplete = "DiscoveryIncomplete"
+	// ReasonTaintsNotInNodePool: the Nodes of an offering join with a taint that no NodePool
+	// of the template has.
+	ReasonTaintsNotInNodePool = "TaintsNotInNodePool"
 	// ReasonZonesUnknown: the Cluster has no failure domain for a zone.
 	ReasonZonesUnknown = "ZonesUnknown"
 	// ReasonSourcesConflict: two sources describe one instance type differently.

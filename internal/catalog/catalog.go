@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -68,29 +67,42 @@ func (c *Catalog) CountAvailable(ctx context.Context, template *v1alpha1.Karpent
 	}), nil
 }
 
-// InstanceTypesFor returns the instance types for a NodePool or NodeClaim that sets the
-// given labels. If only other templates give such a label to Nodes, its value is the one
-// that the NodePool or NodeClaim sets, and the instance types have no requirement for it.
-func (c *Catalog) InstanceTypesFor(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, labels []string, now time.Time) ([]*cloudprovider.InstanceType, error) {
+// InstanceTypesFor returns the instance types for a NodePool or NodeClaim. If only other
+// templates give a label that it sets to Nodes, its value is the one that the NodePool or
+// NodeClaim sets, and the instance types have no requirement for it. Offerings whose taints
+// it does not have are not available.
+func (c *Catalog) InstanceTypesFor(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, demand Demand, now time.Time) ([]*cloudprovider.InstanceType, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
 		return nil, err
 	}
 	defer e.mu.Unlock()
 	instanceTypes := e.instanceTypes(template, now)
-	foreign := lo.Uniq(lo.Filter(labels, func(key string, _ int) bool { return e.custom.keys.Has(key) && !e.own.Has(key) }))
-	if len(foreign) == 0 {
+	foreign := lo.Uniq(lo.Filter(demand.Labels, func(key string, _ int) bool { return e.custom.keys.Has(key) && !e.own.Has(key) }))
+	closed := e.lacking(demand)
+	if len(foreign) == 0 && len(closed) == 0 {
 		return instanceTypes, nil
 	}
 	slices.Sort(foreign)
-	key := strings.Join(foreign, ",")
+	key := fmt.Sprint(foreign, closed)
 	if _, known := e.variants[key]; !known {
 		if e.variants == nil {
 			e.variants = map[string][]*cloudprovider.InstanceType{}
 		}
-		e.variants[key] = without(instanceTypes, foreign)
+		e.variants[key] = overlay{closed: closed}.apply(without(instanceTypes, foreign))
 	}
 	return e.variants[key], nil
+}
+
+// lacking returns the offerings whose taints a NodePool or NodeClaim does not have.
+func (e *entry) lacking(demand Demand) []Key {
+	var closed []Key
+	for _, key := range e.tainted {
+		if t := &e.types[e.index[key.InstanceType]]; len(demand.lacks(t.Find(key.Zone, key.CapacityType))) > 0 {
+			closed = append(closed, key)
+		}
+	}
+	return closed
 }
 
 // NodeLabels returns the labels that a template's instance type gives to its Nodes, and
@@ -276,6 +288,8 @@ type entry struct {
 	index    map[string]int
 	problems []Problem
 	limits   Limits
+	// tainted are the offerings with taints.
+	tainted []Key
 	// own are the custom label keys of the types.
 	own sets.Set[string]
 
@@ -290,7 +304,8 @@ type entry struct {
 	overlay         overlay
 	resourceVersion string
 	since, until    time.Time
-	// variants are the instance types of offered without requirements for some labels.
+	// variants are the instance types of offered without requirements for some labels, and
+	// without some of the tainted offerings.
 	variants map[string][]*cloudprovider.InstanceType
 
 	memory memory
@@ -310,7 +325,7 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader)
 	for i := range e.types {
 		e.index[e.types[i].Name] = i
 	}
-	e.limits, e.own = LimitsOf(template, e.types), ownKeys(e.types)
+	e.limits, e.own, e.tainted = LimitsOf(template, e.types), ownKeys(e.types), taintedOf(e.types)
 	e.build(template)
 }
 

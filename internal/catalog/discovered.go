@@ -45,7 +45,7 @@ func fromInfrastructure(object *unstructured.Unstructured, prices prices) (Type,
 	}
 	for _, zone := range zones {
 		found.Offerings = append(found.Offerings, Offering{
-			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref,
+			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref, Taints: found.taints,
 		})
 	}
 	return found.Type, nil
@@ -89,7 +89,7 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, because Nodes have it as a label, found %q", zone)
 	}
 	found.Offerings = []Offering{{
-		Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, MachineDeployment: deployment.Name,
+		Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, MachineDeployment: deployment.Name, Taints: decisive(append(taintsOf(machine.Spec), found.taints...)),
 		Paused: lo.FromPtr(deployment.Spec.Paused) || capiannotations.HasPaused(deployment),
 	}}
 	return found.Type, nil
@@ -112,6 +112,7 @@ type description struct {
 	Type
 	zone, capacityType string
 	price              float64
+	taints             []Taint
 }
 
 // describe returns the type that follows from annotations, the status of an infrastructure
@@ -146,6 +147,11 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	if found.capacityType, err = given.capacityType(); err != nil {
 		return description{}, err
 	}
+	taints, err := given.taints()
+	if err != nil {
+		return description{}, err
+	}
+	found.taints = decisive(taints)
 	found.price, err = given.price(found.Capacity, found.capacityType, prices)
 	return found, err
 }

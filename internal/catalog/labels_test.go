@@ -142,7 +142,7 @@ func TestLabelsOfAnotherTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants := func(labels ...string) *scheduling.Requirement {
-		instanceTypes, err := c.InstanceTypesFor(ctx, one, labels, now)
+		instanceTypes, err := c.InstanceTypesFor(ctx, one, Demand{Labels: labels}, now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,6 +54,8 @@ type Offering struct {
 	// MachineDeployment names an existing one that creates the Machines; empty if one is
 	// generated.
 	MachineDeployment string
+	// Taints are those with which Nodes join and that keep Pods away.
+	Taints []Taint
 	// Paused reports whether MachineDeployment is paused, so that it cannot be chosen now.
 	Paused bool
 

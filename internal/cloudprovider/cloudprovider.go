@@ -130,7 +130,9 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 // instanceTypes returns the instance types for a claim as core's scheduler has them:
 // with the NodeOverlays of the claim's NodePool.
 func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) ([]*cloudprovider.InstanceType, error) {
-	instanceTypes, err := c.catalog.InstanceTypesFor(ctx, template, keysOf(claim.Spec.Requirements), c.clock.Now())
+	instanceTypes, err := c.catalog.InstanceTypesFor(ctx, template, catalog.Demand{
+		Labels: keysOf(claim.Spec.Requirements), Taints: claim.Spec.Taints, StartupTaints: claim.Spec.StartupTaints,
+	}, c.clock.Now())
 	pool := claim.Labels[karpv1.NodePoolLabelKey]
 	if err != nil || c.overlays == nil || pool == "" {
 		return instanceTypes, err
@@ -209,7 +211,8 @@ func (c *CloudProvider) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	}), nil
 }
 
-// GetInstanceTypes returns the instance types of the NodePool's template. The values
+// GetInstanceTypes returns the instance types of the NodePool's template. Offerings whose Nodes join with
+// taints that the NodePool does not have are not available to it. The values
 // are shared: core does not modify them, and no caller may.
 func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	template, err := c.template(ctx, nodePool.Spec.Template.Spec.NodeClassRef)
@@ -217,7 +220,9 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 		return nil, err
 	}
 	labels := append(keysOf(nodePool.Spec.Template.Spec.Requirements), slices.Collect(maps.Keys(nodePool.Spec.Template.Labels))...)
-	return c.catalog.InstanceTypesFor(ctx, template, labels, c.clock.Now())
+	return c.catalog.InstanceTypesFor(ctx, template, catalog.Demand{
+		Labels: labels, Taints: nodePool.Spec.Template.Spec.Taints, StartupTaints: nodePool.Spec.Template.Spec.StartupTaints,
+	}, c.clock.Now())
 }
 
 // IsDrifted returns why a claim is not what its template generates now (see package drift); empty if

@@ -36,6 +36,8 @@ func deployment() *clusterv1.MachineDeployment {
 		Bootstrap: clusterv1.Bootstrap{ConfigRef: ref("ConfigTemplate", "prod-md-0-a")}, InfrastructureRef: ref("MachineTemplate", "prod-md-0-b"),
 		MinReadySeconds: new(int32(30)), ReadinessGates: []clusterv1.MachineReadinessGate{{ConditionType: "StorageReady"}},
 		Deletion: clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: new(int32(60))},
+		// The Nodes of a template have the taints of their NodePool.
+		Taints: []clusterv1.MachineTaint{{Key: "gpu", Effect: "NoSchedule", Propagation: clusterv1.MachineTaintPropagationAlways}},
 	}
 	return d
 }

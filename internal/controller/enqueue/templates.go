@@ -103,6 +103,15 @@ func (t *Templates) OfClaim(_ context.Context, object client.Object) []string {
 	return []string{claim.Spec.NodeClassRef.Name}
 }
 
+// OfPool returns the template of a NodePool.
+func (t *Templates) OfPool(_ context.Context, object client.Object) []string {
+	pool, isPool := object.(*karpv1.NodePool)
+	if !isPool || !operator.IsTemplate(pool.Spec.Template.Spec.NodeClassRef) {
+		return nil
+	}
+	return []string{pool.Spec.Template.Spec.NodeClassRef.Name}
+}
+
 // Now enqueues the templates of an object at once.
 func Now(templates func(context.Context, client.Object) []string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {

@@ -83,6 +83,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, enqueue.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		// The window gives the cache time to have the templates that a changed MachineDeployment names.
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
@@ -105,6 +106,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:roleName=management-role,groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create
 // +kubebuilder:rbac:roleName=management-role,groups=controlplane.cluster.x-k8s.io,resources=*,verbs=list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodepools,verbs=list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:roleName=management-cluster-role,groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 

@@ -7,11 +7,15 @@ import (
 	"testing"
 
 	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
@@ -70,5 +74,42 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 				t.Errorf("after the kind was listed, got %v and %+v", err, stored.Status.Conditions)
 			}
 		})
+	}
+}
+
+// The template says which taint of a discovered MachineDeployment its NodePools lack.
+func TestTaintsThatNoNodePoolHas(t *testing.T) {
+	taint := corev1.Taint{Key: "nvidia.com/gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "gpu", Annotations: map[string]string{
+		"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "4Gi", "capacity.cluster-autoscaler.kubernetes.io/taints": taint.ToString(),
+	}}}
+	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
+	template := newTemplate()
+	template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: template.Name}
+	others := pool.DeepCopy()
+	others.Name, others.Spec.Template.Spec.NodeClassRef.Name, others.Spec.Template.Spec.Taints = "others", "others", []corev1.Taint{taint}
+	c := newCell(template, existing, pool, others)
+	valid := func() status.Condition {
+		t.Helper()
+		if _, err := c.reconcile(t, "general"); err != nil {
+			t.Fatal(err)
+		}
+		stored, err := c.reconcile(t, "general")
+		if err != nil || !stored.StatusConditions().Get(status.ConditionReady).IsTrue() {
+			t.Errorf("got %v and %+v", err, stored.Status.Conditions)
+		}
+		return *stored.StatusConditions().Get(v1alpha1.ConditionOfferingsValid)
+	}
+	if got := valid(); got.Reason != v1alpha1.ReasonTaintsNotInNodePool || !strings.Contains(got.Message, "offering gpu/on-demand: its Nodes join with the taint nvidia.com/gpu=true:NoSchedule") || !strings.Contains(got.Message, "of NodePool pool") {
+		t.Errorf("got %+v", got)
+	}
+	pool.Spec.Template.Spec.Taints = []corev1.Taint{taint}
+	if err := c.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if got := valid(); !got.IsTrue() {
+		t.Errorf("got %+v after the taint was added", got)
 	}
 }
