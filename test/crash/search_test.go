@@ -20,8 +20,8 @@ const (
 	// parts is the number of test runs for a complete search: each run does another part of the
 	// faults at one write and of the seeds (test/rotation). Consecutive writes, and the faults of
 	// one write, are in different parts: so in each part, every scenario (that has as many writes
-	// as there are parts) has some of each fault, and some of each mode. Within that many days
-	// nothing is left out.
+	// as there are parts) has some of each fault, and some of each mode. No write is
+	// left out by all parts.
 	parts = 12
 	// traced is how many lines of a trace a failure prints.
 	traced = 200

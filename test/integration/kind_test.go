@@ -25,8 +25,8 @@ const (
 )
 
 // forEachKind describes behavior with each kind of scalable resources. Specs for only one of them
-// use a plain Describe and a reason. `make test` runs the specs with one of the kinds, another one
-// each day, and half of all containers with each kind.
+// use a plain Describe and a reason. `make test` runs the specs with one of the kinds, which depends
+// on the commit, and half of all containers with each kind.
 func forEachKind(text string, body func(kind)) bool {
 	container := forEachKindContainers
 	forEachKindContainers++

@@ -42,7 +42,7 @@ var env *environment
 
 func TestIntegration(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("KUBEBUILDER_ASSETS is not set: run make test, or set it to a folder with etcd and kube-apiserver")
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run make test, or set it to a folder with etcd and kube-apiserver")
 	}
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
