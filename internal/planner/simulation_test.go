@@ -241,33 +241,37 @@ func TestSimulation(t *testing.T) {
 					t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts))
 				}
 			}
+			if rare := 1 + runs/100; victims > rare {
+				t.Errorf("%d serving Machines were deleted in %d runs, which is no longer rare: want at most %d", victims, runs, rare)
+			}
 			counts.Print(t, fmt.Sprintf("simulation of %s: %d interleavings, %d steps, %d known losses", name, runs, steps, victims))
 		})
 	}
 }
 
 // TestSimulationCounts counts the serving Machines that a MachineSet deletes in simulations of the
-// known races. All other invariants hold.
+// known races. All other invariants hold. The races are too rare for a part of the seeds to show
+// whether they still exist, so it runs all of them.
 func TestSimulationCounts(t *testing.T) {
-	rotation.Tell(t)
+	const seeds, rare = 5000, 10
 	for name, opts := range map[string]options{
 		"a lagging MachineSet":      {laggingMachineSet: true},
 		"lagging links, and blocks": {blocks: true, laggingLinks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			machines, runs := 0, 0
-			for seed := range int64(5000) {
-				if !rotation.Takes(t, 10, int(seed)) {
-					continue
-				}
+			machines := 0
+			for seed := range int64(seeds) {
 				w := simulate(seed, opts, false)
-				runs, machines = runs+1, machines+w.victims
+				machines += w.victims
 				if w.failure != "" {
 					t.Fatalf("seed %d: %s\n%s", seed, w.failure, traceOf(seed, opts))
 				}
 			}
-			if t.Logf("%d serving Machines were deleted in %d runs", machines, runs); machines == 0 && rotation.All() {
+			switch {
+			case machines == 0:
 				t.Error("no Machine is lost, so this is no race: correct docs/design")
+			case machines > rare:
+				t.Errorf("%d serving Machines were deleted in %d runs, which is no longer rare: want at most %d", machines, seeds, rare)
 			}
 		})
 	}
