@@ -125,3 +125,37 @@ func TestConflicts(t *testing.T) {
 		})
 	}
 }
+
+// Only the Machine that was read is deleted, once, and it loses its hooks.
+func TestDelete(t *testing.T) {
+	for name, tc := range map[string]struct {
+		again, deleting bool
+		// want is whether the Machine is being deleted, and has hooks.
+		wantDeleting, wantHooks bool
+	}{
+		"the same":                    {wantDeleting: true},
+		"it is being deleted":         {deleting: true, wantDeleting: true},
+		"another Machine of its name": {again: true, wantHooks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+			machine.Annotations = map[string]string{v1alpha1.DrainHookAnnotation: "", v1alpha1.TerminateHookAnnotation: ""}
+			machine.Finalizers = []string{clusterv1.MachineFinalizer}
+			if tc.deleting {
+				machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
+			read := machine.DeepCopy()
+			if tc.again {
+				machine.UID = "again"
+			}
+			management := fixture.Clusters(machine).Management.GetClient()
+			if err := lifecycle.Delete(t.Context(), management, read); apierrors.IsConflict(err) != tc.again || err != nil && !tc.again {
+				t.Errorf("got %v, want a conflict: %t", err, tc.again)
+			}
+			after := fresh(t, management, machine)
+			if deleting := !after.DeletionTimestamp.IsZero(); deleting != tc.wantDeleting || lifecycle.HasHooks(after) != tc.wantHooks {
+				t.Errorf("it is being deleted: %t, want %t; it has hooks: %t, want %t", deleting, tc.wantDeleting, lifecycle.HasHooks(after), tc.wantHooks)
+			}
+		})
+	}
+}

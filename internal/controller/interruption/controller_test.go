@@ -312,3 +312,27 @@ func TestAnnounced(t *testing.T) {
 		})
 	}
 }
+
+// A claim that was created again with the name of the interrupted one is not deleted.
+func TestAnotherClaimOfTheNameIsNotDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid     types.UID // of the claim in the API server
+		deleted []string
+	}{
+		"the same claim":            {uid: "claim-n", deleted: []string{"n"}},
+		"another one with its name": {uid: "again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := pair("n", "small", "spot", func(_ *corev1.Node, c *karpv1.NodeClaim) { c.UID = tc.uid })
+			w := newTestCluster(t, stored...)
+			w.WithWatch = fixture.WithUIDs(w.WithWatch)
+			read := pair("n", "small", "spot")
+			if err := w.delete(t.Context(), &interruptedNode{node: read[0].(*corev1.Node), claim: read[1].(*karpv1.NodeClaim)}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.deleted, w.deleted(t), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("deleted claims (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // A registered claim ends with its Machine, Node or instance, and with nothing less. Its Machine stays
@@ -87,6 +89,28 @@ func TestLostClaims(t *testing.T) {
 			}
 			if marks := w.marks(t); len(marks) > 0 {
 				t.Errorf("offerings are unavailable: %v", marks)
+			}
+		})
+	}
+}
+
+// A claim that was created again with the name of the one that the decision is about is not deleted.
+func TestAnotherClaimOfTheNameIsNotDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid     types.UID // of the claim in the API server
+		deleted bool
+	}{
+		"the same claim":            {uid: "c", deleted: true},
+		"another one with its name": {uid: "again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(launched("c", func(c *karpv1.NodeClaim) { c.UID = tc.uid }))
+			w.api = fixture.WithUIDs(w.api)
+			if err := w.newProcess().deleteClaim(t.Context(), launched("c"), "its Node was removed"); err != nil {
+				t.Fatal(err)
+			}
+			if deleted := !w.claim(t, "c").DeletionTimestamp.IsZero(); deleted != tc.deleted {
+				t.Errorf("the claim is being deleted: %t, want %t", deleted, tc.deleted)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -93,4 +94,32 @@ func object(apiVersion, kind, namespace, name string, labels map[string]string) 
 	o.SetName(name)
 	o.SetLabels(labels)
 	return o
+}
+
+// A claim whose offering its template no longer has is deleted, but no other claim that has its name by now.
+func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid  types.UID // of the claim in the API server
+		gone bool
+	}{
+		"the same claim":            {uid: "c", gone: true},
+		"another one with its name": {uid: "again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := launchedClaim("removed")
+			stored.UID = tc.uid
+			clusters := clustersWith(fixture.Served, nil, &[]string{}, stored)
+			workload := fixture.WithUIDs(clusters.Workload.GetClient().(client.WithWatch))
+			clusters.Workload = fixture.Cluster{Client: workload}
+			snap := &snapshot.Snapshot{Name: "general-removed", Now: fixture.Noon, Claims: []karpv1.NodeClaim{*launchedClaim("removed")}}
+			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			if _, err := r.ensureResource(t.Context(), snap); err != nil {
+				t.Fatal(err)
+			}
+			err := workload.Get(t.Context(), client.ObjectKeyFromObject(stored), stored)
+			if client.IgnoreNotFound(err) != nil || (err != nil) != tc.gone {
+				t.Errorf("got %v, want that the claim no longer exists: %t", err, tc.gone)
+			}
+		})
+	}
 }
