@@ -38,6 +38,9 @@ var writes = map[string]struct {
 	"mark": {linkTo("c"), func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
 		return lifecycle.Mark(ctx, c, m, fixture.Noon, true)
 	}},
+	"mark undrained": {linkTo("c"), func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
+		return lifecycle.Mark(ctx, c, m, fixture.Noon, false)
+	}},
 	"hold": {mark, func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
 		return lifecycle.HoldInstance(ctx, c, m)
 	}},
@@ -77,13 +80,13 @@ func TestConflicts(t *testing.T) {
 		"a finalizer":                           {change: func(m *clusterv1.Machine) { m.Finalizers = append(m.Finalizers, "theirs") }},
 		"a provider ID":                         {change: func(m *clusterv1.Machine) { m.Spec.ProviderID = "sim://m" }},
 		"a condition":                           {change: func(m *clusterv1.Machine) { m.Status.Phase = "Provisioned" }},
-		"a link":                                {change: linkTo("other"), conflicts: []string{"link", "mark", "unlink"}},
-		"a link that was removed":               {change: unlink, conflicts: []string{"link", "mark", "unlink"}},
-		"a mark":                                {change: func(m *clusterv1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = "x" }, conflicts: []string{"hold", "link", "mark", "unlink"}},
+		"a link":                                {change: linkTo("other"), conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
+		"a link that was removed":               {change: unlink, conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
+		"a mark":                                {change: func(m *clusterv1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = "x" }, conflicts: []string{"hold", "link", "mark", "mark undrained", "unlink"}},
 		"a Node":                                {change: func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }, conflicts: []string{"mark", "unlink"}},
-		"its deletion":                          {deleted: true, conflicts: []string{"hold", "link", "mark", "unlink"}},
-		"another Machine of its name":           {again: true, conflicts: []string{"hold", "link", "mark", "remove hooks", "unlink"}},
-		"the loss of the hook before a removal": {change: func(m *clusterv1.Machine) { delete(m.Annotations, v1alpha1.DrainHookAnnotation) }, conflicts: []string{"hold", "mark", "remove hooks"}},
+		"its deletion":                          {deleted: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "unlink"}},
+		"another Machine of its name":           {again: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "remove hooks", "unlink"}},
+		"the loss of the hook before a removal": {change: func(m *clusterv1.Machine) { delete(m.Annotations, v1alpha1.DrainHookAnnotation) }, conflicts: []string{"hold", "mark", "mark undrained", "remove hooks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
