@@ -19,7 +19,7 @@ func (m Machine) held() Machine   { m.Hooked = true; return m }
 
 func TestMachineSets(t *testing.T) {
 	old, current := Set{Name: "old", Replicas: 2}, Set{Name: "new", Replicas: 1, Current: true}
-	of := map[string]string{"a": "old", "b": "old", "c": "new"}
+	of := map[string]string{"a": "old", "b": "old", "c": "new", "d": "new", "e": "old", "f": "old"}
 	with := func(set Set, replicas int32) Set { set.Replicas = replicas; return set }
 	behind := func(set Set) Set { set.Behind = true; return set }
 	type sets = map[string]int32
@@ -28,7 +28,8 @@ func TestMachineSets(t *testing.T) {
 		sets     []Set
 		machines []Machine
 		waiting  int
-		unseen   bool // the MachineDeployment controller has not acted on its replicas
+		unseen   bool              // the MachineDeployment controller has not acted on its replicas
+		why      map[string]Reason // for replicas and Machines
 		want     int32
 		wantSets sets
 		letGo    []string
@@ -81,6 +82,59 @@ func TestMachineSets(t *testing.T) {
 			replicas: 2, sets: []Set{old}, machines: []Machine{in("a"), in("b")}, waiting: 1,
 			want: 3, wantSets: sets{"old": 2},
 		},
+		"the newer one, which is listed first, has the new Machine of a claim": {
+			replicas: 3, sets: []Set{current, old}, machines: []Machine{in("a"), in("b"), in("c")}, waiting: 1,
+			want: 4, wantSets: sets{"old": 2, "new": 2},
+		},
+		"a leaving Machine without a hook counts while a claim waits": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen()}, waiting: 1,
+			want: 4, wantSets: sets{"old": 2, "new": 2},
+		},
+		"two claims wait while a requested Machine is missing": {
+			replicas: 4, sets: []Set{old, with(current, 2)}, machines: []Machine{in("a"), in("b"), in("c")}, waiting: 2,
+			want: 5, wantSets: sets{"old": 2, "new": 3},
+		},
+		"an older one is never raised": {
+			replicas: 3, sets: []Set{with(old, 1), current}, machines: []Machine{in("a"), in("b"), in("c")},
+			want: 3, wantSets: sets{"old": 1, "new": 1}, why: map[string]Reason{"replicas": MachineSetBehind},
+		},
+		"marked in the older one, while a requested Machine is missing in the newer one": {
+			replicas: 4, sets: []Set{old, with(current, 2)}, machines: []Machine{in("a"), in("b").chosen().held(), in("c")},
+			want: 4, wantSets: sets{"old": 1, "new": 2},
+		},
+		"replicas are not lowered below those of a MachineSet that is to be lowered, too": {
+			replicas: 4, sets: []Set{old, current}, machines: []Machine{in("a"), in("b").chosen().held(), in("c"), in("d").chosen().held()},
+			want: 3, wantSets: sets{"old": 1, "new": 1},
+		},
+		"replicas are not lowered below what a claim waits for": {
+			replicas: 4, sets: []Set{with(old, 1), with(current, 0)}, waiting: 1,
+			machines: []Machine{in("a"), in("b").chosen().held(), in("e").chosen().held(), in("f").chosen().held()},
+			want:     2, wantSets: sets{"old": 1, "new": 1},
+		},
+		"a MachineSet has not acted on its replicas, and the Machine is kept": {
+			replicas: 2, sets: []Set{old, behind(with(current, 0))}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 2, wantSets: sets{"old": 2, "new": 0}, why: map[string]Reason{"Machine c": MachineSetBehind},
+		},
+		"the cache has lower replicas than Machines of a MachineSet, and the Machine is kept": {
+			replicas: 2, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held(), in("d")},
+			want: 3, wantSets: sets{"old": 2, "new": 1}, why: map[string]Reason{"Machine c": MachineSetBehind},
+		},
+		"the cache lacks the MachineSet of another Machine, and the Machine is kept": {
+			replicas: 1, sets: []Set{with(old, 1)}, machines: []Machine{in("a"), in("b").chosen().held(), in("c")},
+			want: 1, wantSets: sets{"old": 1}, why: map[string]Reason{"Machine b": MachineSetBehind},
+		},
+		"its MachineSet counts the Machine": {
+			replicas: 3, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 3, wantSets: sets{"old": 2, "new": 0}, why: map[string]Reason{"Machine c": StillCounted, "replicas": StillCounted},
+		},
+		"the MachineDeployment counts the Machine, and a MachineSet is behind": {
+			replicas: 3, sets: []Set{behind(old), with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 3, wantSets: sets{"old": 2, "new": 0}, why: map[string]Reason{"Machine c": MachineSetBehind, "replicas": MachineSetBehind},
+		},
+		"a requested Machine is missing: replicas stay": {
+			replicas: 4, sets: []Set{old, with(current, 0)}, machines: []Machine{in("a"), in("b"), in("c").chosen().held()},
+			want: 4, wantSets: sets{"old": 2, "new": 0}, why: map[string]Reason{"Machine c": StillCounted, "replicas": RequestedNotCreated},
+		},
 		"a user has lowered replicas": {
 			replicas: 1, sets: []Set{old, current}, machines: []Machine{in("a"), in("b"), in("c")},
 			want: 3, wantSets: sets{"old": 2, "new": 1},
@@ -105,6 +159,37 @@ func TestMachineSets(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.letGo, plan.Deletable); diff != "" {
 				t.Errorf("deletable (-want +got):\n%s", diff)
+			}
+			if tc.why != nil {
+				if diff := cmp.Diff(tc.why, plan.Reasons); diff != "" {
+					t.Errorf("reasons (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// An expired spare Machine stays until all requested Machines have appeared: if it were removed before, it would
+// be replaced.
+func TestExpiredMachineOfMachineSets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replicas int32
+		marks    []string
+	}{
+		"all have appeared":          {replicas: 2, marks: []string{"spare"}},
+		"a requested one is missing": {replicas: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scaling := MachineSets{
+				Sets: []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: tc.replicas - 1, Current: true}},
+				Of:   map[string]string{"a": "old", "spare": "new"}, Observed: true,
+			}
+			plan := Decide(State{
+				Replicas: tc.replicas, Scaling: scaling, Machines: []Machine{in("a"), machine("spare", 0).expired()},
+				Claims: []Claim{{UID: "a", Name: "a", ProviderID: "a"}},
+			})
+			if diff := cmp.Diff(tc.marks, plan.Marks); diff != "" {
+				t.Errorf("marked (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -27,6 +27,8 @@ func TestReasons(t *testing.T) {
 			want: map[string]Reason{"replicas": RequestedNotCreated, "Machine m": RequestedNotCreated}},
 		"replicas of a blocked MachineSet were lowered": {state: State{Replicas: 1, Claims: []Claim{claim("c", 0)}, Machines: one, Scaling: MachineSet{Replicas: 2, Lowered: true}},
 			want: map[string]Reason{"replicas": LoweringInProgress, "NodeClaim c": LoweringInProgress}},
+		"they were lowered, and a spare Machine has expired": {state: State{Replicas: 1, Machines: []Machine{machine("m", 0).expired()}, Scaling: MachineSet{Replicas: 2, Lowered: true}},
+			want: map[string]Reason{"replicas": LoweringInProgress, "Machine m": LoweringInProgress}},
 		"a blocked MachineSet could delete a booting Machine": {state: State{Replicas: 3, Claims: []Claim{claim("c", 0)}, Machines: []Machine{machine("m", 0).serves("c")}, Scaling: MachineSet{Replicas: 3, Blocked: true}},
 			want: map[string]Reason{"replicas": OthersCouldBeDeleted}},
 		"the MachineSet has not acted": {state: State{Machines: []Machine{marked(machine("m", 0))}, Scaling: MachineSet{Behind: true}},
