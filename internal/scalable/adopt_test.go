@@ -3,6 +3,7 @@
 package scalable
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 		return clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(second)}}
 	}
 	resource := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "existing", CreationTimestamp: at(1), Labels: map[string]string{"a": "b"}}}
-	resource.Spec.Replicas = new(int32(3))
+	resource.Spec.Replicas, resource.Annotations = new(int32(3)), map[string]string{"mine": "x"}
 	for name, tc := range map[string]struct {
 		machines []clusterv1.Machine
 		want     int
@@ -39,11 +40,19 @@ func TestAdoptHasTheTimeOfTheYoungestMachine(t *testing.T) {
 			if OfferingOf(adopted) != fixture.Spot || adopted.Labels[v1alpha1.TemplateLabel] != "general" || !Adopted(adopted) {
 				t.Errorf("got labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
+			adopted.Annotations[v1alpha1.EmptySinceAnnotation], adopted.Annotations[v1alpha1.ReplicasLoweredAtAnnotation] = "x", "x"
 			before := EndAdoption(New(adopted))
-			if Adopted(before) || len(before.GetLabels()) != 1 || len(before.GetAnnotations()) != 0 {
+			if Adopted(before) || !maps.Equal(before.GetLabels(), resource.Labels) || !maps.Equal(before.GetAnnotations(), resource.Annotations) {
 				t.Errorf("after the adoption it has labels %v, annotations %v", before.GetLabels(), before.GetAnnotations())
 			}
 		})
+	}
+	for text, want := range map[string]int32{"0": 0, "2": 2, "": 3, "-1": 3, "many": 3} {
+		adopted := Adopt(resource, nil, "general", fixture.Spot)
+		adopted.Annotations[v1alpha1.UnmanagedReplicasAnnotation] = text
+		if _, own := Adoption(New(adopted)); own != want {
+			t.Errorf("with %q in the annotation: got %d unmanaged replicas, want %d", text, own, want)
+		}
 	}
 	if when, own := Adoption(New(resource)); !when.IsZero() || own != 0 {
 		t.Errorf("not adopted: got %s and %d unmanaged replicas", when, own)
