@@ -23,6 +23,11 @@ func TestIsSetCurrent(t *testing.T) {
 		"its replicas were raised":   {change: func(set *clusterv1.MachineSet) { set.Spec.Replicas = new(int32(3)) }},
 		"it has not acted on them":   {change: func(set *clusterv1.MachineSet) { set.Generation = 9 }},
 		"it is another of that name": {change: func(set *clusterv1.MachineSet) { set.UID = "other" }},
+		"it no longer exists":        {change: func(set *clusterv1.MachineSet) { set.Name = "other" }, want: true},
+		"it is raised while it is deleted": {change: func(set *clusterv1.MachineSet) {
+			set.DeletionTimestamp, set.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"test/finalizer"}
+			set.Spec.Replicas = new(int32(3))
+		}, want: true},
 		"it is being deleted": {change: func(set *clusterv1.MachineSet) {
 			set.DeletionTimestamp, set.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"test/finalizer"}
 		}, want: true},
