@@ -3,6 +3,7 @@
 package cloudprovider
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,21 @@ func TestDecide(t *testing.T) {
 			},
 			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"},
 		},
+		"one that fits exactly": {claim: claim("2", "3996Mi"), want: catalog.Key{InstanceType: "small", Zone: "b", CapacityType: "spot"}},
+		"of equal prices the first type by name": {
+			claim: claim("1", "1Gi", capacityType+"=on-demand"),
+			change: func(types []*cloudprovider.InstanceType) {
+				for _, offering := range types[1].Offerings {
+					offering.Price = 0.2
+				}
+			},
+			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
+		},
+		"of equal prices in one zone the first capacity type": {
+			claim:  claim("1", "1Gi", typeLabel+"=large", zone+"=a"),
+			change: func(types []*cloudprovider.InstanceType) { types[1].Offerings[0].Price = 0.16 },
+			want:   catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
+		},
 		"an earlier decision is kept": {
 			claim: func() *karpv1.NodeClaim {
 				c := claim("1", "1Gi")
@@ -109,6 +125,11 @@ func TestDecide(t *testing.T) {
 		"too little memory anywhere": {
 			claim:     claim("1", "64Gi"),
 			wantError: []string{"none of 2 instance types fits NodeClaim pool-x", "the closest is large, which has too little memory: requested 64Gi, allocatable 16284Mi"},
+		},
+		"the closest lacks least": {
+			claim:     claim("1", "20Gi"),
+			change:    func(types []*cloudprovider.InstanceType) { slices.Reverse(types) },
+			wantError: []string{"the closest is large, which has too little memory"},
 		},
 		"the closest is the one that fails last": {
 			claim:     claim("4", "1Gi", zone+"=b", capacityType+"=spot"),
