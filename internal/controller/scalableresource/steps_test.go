@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/settings"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// Times that are invalid or in the future are set to now, in one pass, and nothing else is written.
+func TestFixTimes(t *testing.T) {
+	noon, future := timestamp.Format(fixture.Noon), timestamp.Format(fixture.Noon.Add(time.Hour))
+	past := timestamp.Format(fixture.Noon.Add(-time.Hour))
+	type entries = map[string]string
+	for name, tc := range map[string]struct {
+		machine, resource         entries // annotations
+		wantMachine, wantResource entries // if they differ
+		stale                     bool    // whether the Machine has changed since it was read
+	}{
+		"all are right": {
+			machine:  entries{v1alpha1.MarkedForDeletionAtAnnotation: past, v1alpha1.SpareSinceAnnotation: noon},
+			resource: entries{v1alpha1.ReplicasLoweredAtAnnotation: past},
+		},
+		"of a Machine": {
+			machine:     entries{v1alpha1.MarkedForDeletionAtAnnotation: future, v1alpha1.SpareSinceAnnotation: "x", "mine": "x"},
+			wantMachine: entries{v1alpha1.MarkedForDeletionAtAnnotation: noon, v1alpha1.SpareSinceAnnotation: noon, "mine": "x"},
+		},
+		"of the resource": {
+			resource:     entries{v1alpha1.ReplicasLoweredAtAnnotation: "x", v1alpha1.ReplicasSetAtAnnotation: future, "mine": "x"},
+			wantResource: entries{v1alpha1.ReplicasLoweredAtAnnotation: noon, v1alpha1.ReplicasSetAtAnnotation: noon, "mine": "x"},
+		},
+		"of a Machine that has changed": {machine: entries{v1alpha1.SpareSinceAnnotation: "x"}, wantMachine: entries{v1alpha1.SpareSinceAnnotation: "x"}, stale: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine, resource := fixture.OfMachineDeployment(fixture.Machine(time.Hour)), withReplicas(1)
+			machine.Annotations, resource.Annotations = tc.machine, tc.resource
+			management := fixture.Clusters(machine, resource).Management.GetClient()
+			for _, object := range []client.Object{machine, resource} {
+				if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read := machine.DeepCopy()
+			if tc.stale {
+				machine.Labels["theirs"] = "x"
+				if err := management.Update(t.Context(), machine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			versions := machine.ResourceVersion + " " + resource.ResourceVersion
+			clusters := fixture.Clusters()
+			clusters.Management = fixture.Cluster{Client: management}
+			snap := &snapshot.Snapshot{Now: fixture.Noon, Resource: scalable.New(resource), Machines: map[string]*clusterv1.Machine{"m": read}}
+			corrected, err := (&Reconciler{clusters: clusters}).fixTimes(t.Context(), snap)
+			if apierrors.IsConflict(err) != tc.stale || err != nil && !tc.stale {
+				t.Errorf("got %v", err)
+			}
+			if want := tc.wantMachine != nil || tc.wantResource != nil; corrected != want {
+				t.Errorf("corrected: %t, want %t", corrected, want)
+			}
+			for _, object := range []client.Object{machine, resource} {
+				if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !corrected && versions != machine.ResourceVersion+" "+resource.ResourceVersion {
+				t.Error("something was written")
+			}
+			for _, got := range []struct{ want, got entries }{{lo.CoalesceMapOrEmpty(tc.wantMachine, tc.machine), machine.Annotations}, {lo.CoalesceMapOrEmpty(tc.wantResource, tc.resource), resource.Annotations}} {
+				if diff := cmp.Diff(got.want, got.got, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("annotations (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// The sum of what MachineSets are raised to never exceeds the replicas of their MachineDeployment, which would lower
+// one of them.
+func TestSetTargets(t *testing.T) {
+	type replicas = map[string]int32
+	for name, tc := range map[string]struct {
+		targets replicas
+		atMost  int32
+		want    replicas
+	}{
+		"one is lowered":                      {targets: replicas{"a": 1, "b": 1}, atMost: 3, want: replicas{"a": 1, "b": 1}},
+		"one is lowered, above the sum":       {targets: replicas{"a": 1, "b": 1}, atMost: 0, want: replicas{"a": 1, "b": 1}},
+		"one is raised":                       {targets: replicas{"a": 2, "b": 3}, atMost: 5, want: replicas{"a": 2, "b": 3}},
+		"one would be raised too far":         {targets: replicas{"a": 2, "b": 3}, atMost: 4, want: replicas{"a": 2, "b": 1}},
+		"one is lowered and another raised":   {targets: replicas{"a": 1, "b": 2}, atMost: 3, want: replicas{"a": 1, "b": 2}},
+		"what was raised counts for the next": {targets: replicas{"a": 3, "b": 2}, atMost: 4, want: replicas{"a": 3, "b": 1}},
+		"one has no target":                   {targets: replicas{"b": 2}, atMost: 4, want: replicas{"a": 2, "b": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := fixture.Clusters(fixture.MachineSet("a", "general", 2), fixture.MachineSet("b", "general", 1))
+			snap := &snapshot.Snapshot{}
+			snap.Plan.Sets = tc.targets
+			read := func() replicas {
+				t.Helper()
+				sets, err := scalable.MachineSets(t.Context(), clusters, "general")
+				if err != nil {
+					t.Fatal(err)
+				}
+				snap.MachineSets = sets
+				return lo.SliceToMap(sets, func(set clusterv1.MachineSet) (string, int32) { return set.Name, *set.Spec.Replicas })
+			}
+			read()
+			if err := (&Reconciler{clusters: clusters}).setTargets(t.Context(), snap, tc.atMost); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, read()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A MachineSet that has changed since it was read keeps its replicas.
+func TestMachineSetThatHasChanged(t *testing.T) {
+	clusters := fixture.Clusters(fixture.MachineSet("a", "general", 2))
+	sets, err := scalable.MachineSets(t.Context(), clusters, "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := sets[0].DeepCopy()
+	changed.Spec.Replicas = new(int32(5))
+	if err := clusters.Management.GetClient().Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Reconciler{clusters: clusters}).setMachineSetReplicas(t.Context(), &sets[0], 1); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+}
+
+// A marked Machine waits from the time of the mark, of the end of an outage, or of the last stall, whichever is last.
+func TestLoweringTimeLeft(t *testing.T) {
+	machine := fixture.Machine(time.Hour)
+	machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon.Add(-2 * time.Minute))}
+	for name, tc := range map[string]struct {
+		up, stalled time.Duration // before noon
+		want        time.Duration
+	}{
+		"marked last":  {up: time.Hour, stalled: time.Hour, want: loweringTimeout - 2*time.Minute},
+		"an outage":    {up: time.Minute, stalled: time.Hour, want: loweringTimeout - time.Minute},
+		"a stall":      {up: time.Hour, stalled: time.Second, want: loweringTimeout - time.Second},
+		"both, stall":  {up: time.Minute, stalled: time.Second, want: loweringTimeout - time.Second},
+		"both, outage": {up: time.Second, stalled: time.Minute, want: loweringTimeout - time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{}
+			r.stalledAt.Store("general", fixture.Noon.Add(-tc.stalled))
+			r.stalledAt.Store("other", fixture.Noon)
+			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, UpSince: fixture.Noon.Add(-tc.up)}
+			if got := r.loweringTimeLeft(snap, machine); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A generated resource that has neither claims nor Machines expires after emptyTTL, from the time on the object.
+func TestEmptySince(t *testing.T) {
+	noon := timestamp.Format(fixture.Noon)
+	at := func(age time.Duration) map[string]string {
+		return map[string]string{v1alpha1.EmptySinceAnnotation: timestamp.Format(fixture.Noon.Add(-age))}
+	}
+	for name, tc := range map[string]struct {
+		annotations     map[string]string
+		claim, machine  bool
+		want            emptiness
+		wantAnnotations map[string]string
+	}{
+		"it becomes empty":          {want: emptiness{expiresIn: time.Minute}, wantAnnotations: map[string]string{v1alpha1.EmptySinceAnnotation: noon}},
+		"it has been empty":         {annotations: at(20 * time.Second), want: emptiness{expiresIn: 40 * time.Second}, wantAnnotations: at(20 * time.Second)},
+		"it expires":                {annotations: at(time.Minute), want: emptiness{expired: true}, wantAnnotations: at(time.Minute)},
+		"its time is invalid":       {annotations: map[string]string{v1alpha1.EmptySinceAnnotation: "x"}, want: emptiness{expiresIn: time.Minute}, wantAnnotations: map[string]string{v1alpha1.EmptySinceAnnotation: noon}},
+		"its time is in the future": {annotations: at(-time.Hour), want: emptiness{expiresIn: time.Minute}, wantAnnotations: map[string]string{v1alpha1.EmptySinceAnnotation: noon}},
+		"a claim comes":             {annotations: at(time.Hour), claim: true},
+		"it has a Machine":          {annotations: at(time.Hour), machine: true},
+		"it is adopted":             {annotations: map[string]string{v1alpha1.AdoptedAnnotation: noon}, wantAnnotations: map[string]string{v1alpha1.AdoptedAnnotation: noon}},
+		"other annotations stay":    {annotations: map[string]string{"mine": "x"}, claim: true, wantAnnotations: map[string]string{"mine": "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := withReplicas(3)
+			object.Annotations = tc.annotations
+			snap := &snapshot.Snapshot{Now: fixture.Noon, Settings: settings.Settings{EmptyTTL: time.Minute}}
+			if tc.claim {
+				snap.Claims = []karpv1.NodeClaim{*fixture.Claim(time.Minute)}
+			}
+			if tc.machine {
+				snap.Machines = map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}
+			}
+			resource := scalable.New(object)
+			got := setEmptySince(resource, snap)
+			if got.expired != tc.want.expired || !got.expired && got.expiresIn != tc.want.expiresIn {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			if diff := cmp.Diff(tc.wantAnnotations, resource.GetAnnotations(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Only a surplus Machine of an adopted resource is reported: one that has never served a claim.
+func TestReportSurplus(t *testing.T) {
+	adopted := map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon)}
+	for name, tc := range map[string]struct {
+		resource, machine map[string]string // annotations
+		linked, gone      bool
+		want              int
+	}{
+		"a surplus Machine":           {resource: adopted, want: 1},
+		"one that was spare":          {resource: adopted, machine: map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(fixture.Noon)}},
+		"one that has served a claim": {resource: adopted, linked: true},
+		"of a generated resource":     {},
+		"of no resource":              {gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told, machine, object := &published{}, fixture.Machine(time.Minute), withReplicas(1)
+			machine.Annotations, object.Annotations = tc.machine, tc.resource
+			if tc.linked {
+				machine.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}
+			}
+			snap := &snapshot.Snapshot{Resource: scalable.New(object)}
+			if tc.gone {
+				snap.Resource = nil
+			}
+			(&Reconciler{recorder: told}).reportSurplus(snap, machine)
+			if len(*told) != tc.want {
+				t.Errorf("got %d events, want %d", len(*told), tc.want)
+			}
+		})
+	}
+}
+
+// While Cluster API refuses to create Machines of a resource, its waiting claims move to the resource that their
+// offering has now.
+func TestBlockedClaimsMove(t *testing.T) {
+	for name, tc := range map[string]struct {
+		message  string // of the MachineSet's condition ScalingUp
+		offering string
+		moves    bool
+	}{
+		"Cluster API refuses":                     {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", moves: true},
+		"Cluster API creates Machines":            {message: "Scaling up from 0 to 1 replicas", offering: "small"},
+		"Cluster API refuses, and nothing offers": {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served := fixture.Served
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
+			deployment := withReplicas(1)
+			deployment.Name = "general-old"
+			deployment.Labels = lo.Assign(deployment.Labels, map[string]string{v1alpha1.InstanceTypeLabel: tc.offering, v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
+			set := fixture.MachineSet("set", "general-old", 1)
+			conditions.Set(set, metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: tc.message})
+			claim := launchedClaim(tc.offering)
+			claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), deployment.Name
+			clusters := clustersWith(served, cluster, &[]string{}, cluster, deployment, set, claim)
+			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+				t.Fatal(err)
+			}
+			want := deployment.Name
+			if tc.moves {
+				want = generatedName(t, served, cluster)
+			}
+			if got := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; got != want {
+				t.Errorf("the claim names %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// A MachineDeployment is adopted for the first claim that names it, unless it is of another Cluster, paused or
+// being deleted.
+func TestAdoption(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*clusterv1.MachineDeployment)
+		cluster func(*clusterv1.Cluster)
+		claim   string // the instance type of its claim; none if empty
+		want    bool
+	}{
+		"it is offered":            {claim: "existing", want: true},
+		"of the served Cluster":    {change: func(d *clusterv1.MachineDeployment) { d.Spec.ClusterName = fixture.Served.Name }, claim: "existing", want: true},
+		"of another Cluster":       {change: func(d *clusterv1.MachineDeployment) { d.Spec.ClusterName = "neighbour" }, claim: "existing"},
+		"paused by its annotation": {change: func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.PausedAnnotation] = "" }, claim: "existing"},
+		"paused in its spec":       {change: func(d *clusterv1.MachineDeployment) { d.Spec.Paused = new(true) }, claim: "existing"},
+		"used already":             {change: func(d *clusterv1.MachineDeployment) { d.Labels[v1alpha1.TemplateLabel] = "general" }, claim: "existing"},
+		"being deleted": {change: func(d *clusterv1.MachineDeployment) {
+			d.DeletionTimestamp, d.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x/y"}
+		}, claim: "existing"},
+		"the Cluster is paused":            {cluster: func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) }, claim: "existing"},
+		"no claim names it":                {},
+		"a claim of another offering":      {claim: "small"},
+		"what the template does not offer": {change: func(d *clusterv1.MachineDeployment) { delete(d.Labels, "discover") }, claim: "existing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: fixture.Served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
+				Annotations: map[string]string{
+					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+					v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+				},
+			}}
+			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+			if tc.change != nil {
+				tc.change(deployment)
+			}
+			if tc.cluster != nil {
+				tc.cluster(cluster)
+			}
+			objects := []client.Object{cluster, deployment}
+			if tc.claim != "" {
+				claim := launchedClaim(tc.claim)
+				claim.Annotations[v1alpha1.ScalableResourceAnnotation] = deployment.Name
+				objects = append(objects, claim)
+			}
+			clusters := clustersWith(fixture.Served, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}, &[]string{}, objects...)
+			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(fixture.Noon))
+			got, err := r.adopt(t.Context(), deployment.Name)
+			if err != nil || got != tc.want {
+				t.Errorf("adopted: %t (%v), want %t", got, err, tc.want)
+			}
+			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || scalable.Adopted(deployment) != tc.want {
+				t.Errorf("got %v and %v, want that it is adopted: %t", err, deployment.Annotations, tc.want)
+			}
+		})
+	}
+}
+
+// The claim of a Machine's link is read from the API server before the Machine is separated from it. Whether the
+// claim keeps the Machine depends on what the API server has.
+func TestStillServes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim  func(*karpv1.NodeClaim) // nil if it does not exist
+		link   func(*clusterv1.Machine)
+		first  func(*clusterv1.Machine) // the other Machine, in the API server
+		absent bool                     // the API server lacks the other Machine
+		alone  bool                     // the plan knows no other Machine of the claim
+		want   bool
+	}{
+		"the claim no longer exists":        {},
+		"another claim has its name":        {claim: func(c *karpv1.NodeClaim) { c.UID = "again" }},
+		"it has no link":                    {claim: func(*karpv1.NodeClaim) {}, link: func(m *clusterv1.Machine) { delete(m.Labels, v1alpha1.NodeClaimUIDLabel) }},
+		"it has lost the name of its claim": {claim: func(*karpv1.NodeClaim) {}, link: func(m *clusterv1.Machine) { delete(m.Annotations, v1alpha1.NodeClaimAnnotation) }},
+		"the claim names another resource":  {claim: func(c *karpv1.NodeClaim) { c.Annotations[v1alpha1.ScalableResourceAnnotation] = "other" }},
+		"the claim has no other Machine":    {claim: func(*karpv1.NodeClaim) {}, alone: true, want: true},
+		"another Machine serves the claim":  {claim: func(*karpv1.NodeClaim) {}},
+		"the claim has its provider ID":     {claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "sim://m" }, want: true},
+		"the other Machine leaves": {claim: func(*karpv1.NodeClaim) {}, first: func(m *clusterv1.Machine) {
+			m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = timestamp.Format(fixture.Noon)
+		}, want: true},
+		"the other Machine is linked to another":       {claim: func(*karpv1.NodeClaim) {}, first: func(m *clusterv1.Machine) { m.Labels[v1alpha1.NodeClaimUIDLabel] = "d" }, want: true},
+		"the other Machine is not the one of the plan": {claim: func(*karpv1.NodeClaim) {}, first: func(m *clusterv1.Machine) { m.UID = "again" }, want: true},
+		"the other Machine no longer exists":           {claim: func(*karpv1.NodeClaim) {}, absent: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(name string) *clusterv1.Machine {
+				m := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+				m.Name, m.UID, m.Spec.ProviderID = name, types.UID(name), "sim://"+name
+				m.Labels[v1alpha1.NodeClaimUIDLabel], m.Annotations = "c", map[string]string{v1alpha1.NodeClaimAnnotation: "c"}
+				return m
+			}
+			machine, first := of("m"), of("first")
+			stored := first.DeepCopy()
+			if tc.link != nil {
+				tc.link(machine)
+			}
+			if tc.first != nil {
+				tc.first(stored)
+			}
+			objects := []client.Object{machine}
+			if !tc.absent {
+				objects = append(objects, stored)
+			}
+			if tc.claim != nil {
+				claim := fixture.Claim(time.Minute)
+				claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
+				tc.claim(claim)
+				objects = append(objects, claim)
+			}
+			snap := &snapshot.Snapshot{Name: "general", Machines: map[string]*clusterv1.Machine{"first": first, "m": machine}}
+			if snap.Plan.Served = map[types.UID]string{"c": "first"}; tc.alone {
+				snap.Plan.Served = nil
+			}
+			got, err := (&Reconciler{clusters: fixture.Clusters(objects...)}).stillServes(t.Context(), snap, machine)
+			if err != nil || got != tc.want {
+				t.Errorf("got %t (%v), want %t", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// Lower replicas are written at once, higher ones at a pace.
+func TestOnlyRaisesHaveAPace(t *testing.T) {
+	object := withReplicas(1)
+	clusters := fixture.Clusters(object, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}})
+	management := clusters.Management.GetClient()
+	r := NewReconciler(clusters, nil, nil, clocktesting.NewFakeClock(fixture.Noon))
+	for _, step := range []struct {
+		to, want int32
+		waits    bool
+	}{{to: 2, want: 2}, {to: 3, want: 2, waits: true}, {to: 1, want: 1}} {
+		if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object), Machines: map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}}
+		snap.Plan.Replicas = step.to
+		result, err := r.update(t.Context(), snap)
+		if err != nil || (result.RequeueAfter > 0) != step.waits {
+			t.Errorf("to %d: got %+v and %v, want a wait: %t", step.to, result, err, step.waits)
+		}
+		after := withReplicas(0)
+		if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after); err != nil || *after.Spec.Replicas != step.want {
+			t.Errorf("to %d: got %d replicas (%v), want %d", step.to, *after.Spec.Replicas, err, step.want)
+		}
+	}
+}
+
+// A Machine of a pool that has lost its instance never becomes a Node, so it is marked for deletion.
+func TestLostMachineIsMarked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		instance string
+		want     bool
+	}{
+		"its instance exists": {instance: "workers"},
+		"it has lost it":      {instance: "none", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+			pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "general", Labels: map[string]string{v1alpha1.TemplateLabel: "general"}}}
+			pool.Spec.Replicas, pool.Spec.Template.Spec.InfrastructureRef = new(int32(1)), *template().Spec.Template.Spec.InfrastructureRef
+			machine := fixture.Machine(time.Minute)
+			machine.Namespace, machine.Finalizers = fixture.Served.Namespace, []string{clusterv1.MachineFinalizer}
+			machine.Labels = map[string]string{clusterv1.MachinePoolNameLabel: "general", v1alpha1.TemplateLabel: "general", v1alpha1.NodeClaimUIDLabel: "c"}
+			machine.Annotations = map[string]string{v1alpha1.NodeClaimAnnotation: "c"}
+			machine.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
+			machine.Spec.InfrastructureRef.Name = tc.instance
+			claim := launchedClaim("small")
+			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = "general"
+			clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, pool, machine, claim)
+			clusters.Management = fixture.Cluster{Client: clusters.Management.GetClient()} // the instance is read from the API server, too
+			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {
+				t.Fatal(err)
+			}
+			after := &clusterv1.Machine{}
+			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil || lifecycle.IsMarked(after) != tc.want {
+				t.Errorf("got %v and %v, want that it is marked: %t", err, after.Annotations, tc.want)
+			}
+		})
+	}
+}
