@@ -31,11 +31,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
-	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
@@ -158,7 +158,16 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if err != nil {
 		return nil, err
 	}
-	exist := lo.Reject(machines, func(_ clusterv1.Machine, i int) bool { return failure.InstanceGone(&machines[i]) != "" })
+	var exist []clusterv1.Machine
+	for i := range machines {
+		gone, _, err := snapshot.InstanceGone(ctx, c.clusters, &machines[i], c.clock.Now())
+		if err != nil {
+			return nil, err
+		}
+		if gone == "" {
+			exist = append(exist, machines[i])
+		}
+	}
 	if len(exist) > 0 {
 		// A claim that was relaunched can have two Machines. One that is leaving counts
 		// only if there is no other.

@@ -32,7 +32,7 @@ const anyReason = ".*"
 // FrequentKubeletRestart, are symptoms that end, so there are no policies for them.
 //
 // The conditions of Machines are not among them, because Karpenter knows only those of Nodes. See
-// failure.InstanceGone.
+// package failure.
 func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
 	kubelet := replace(corev1.NodeReady, corev1.ConditionFalse, mayRecover, noDrain)
 	kubelet.ReasonRegex = ""

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -80,10 +81,14 @@ func TestRepairPolicies(t *testing.T) {
 func TestGetOfAnInstanceThatNoLongerExists(t *testing.T) {
 	for name, tc := range map[string]struct {
 		infrastructure, node string // the reasons of the conditions
+		givenUp              bool   // by the provider
+		silent               time.Duration
 		found                bool
 	}{
-		"it exists":         {infrastructure: "NotReady", node: clusterv1.MachineNodeReadyUnknownReason, found: true},
-		"it was deleted":    {infrastructure: clusterv1.MachineInfrastructureDeletedReason, node: clusterv1.MachineNodeReadyUnknownReason},
+		"it exists":      {infrastructure: "NotReady", node: clusterv1.MachineNodeReadyUnknownReason, found: true},
+		"it was deleted": {infrastructure: clusterv1.MachineInfrastructureDeletedReason, node: clusterv1.MachineNodeReadyUnknownReason},
+		"its provider has given up, and the Node is Unknown for a minute":  {infrastructure: "NotReady", node: clusterv1.MachineNodeReadyUnknownReason, givenUp: true, silent: time.Minute, found: true},
+		"its provider has given up, and the Node is Unknown for 5 minutes": {infrastructure: "NotReady", node: clusterv1.MachineNodeReadyUnknownReason, givenUp: true, silent: 5 * time.Minute},
 		"its Node is Ready": {infrastructure: clusterv1.MachineInfrastructureDeletedReason, node: clusterv1.MachineNodeReadyReason, found: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,10 +97,16 @@ func TestGetOfAnInstanceThatNoLongerExists(t *testing.T) {
 				{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: tc.infrastructure},
 				{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: tc.node},
 			}
-			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine).
+			machine.Status.NodeRef.Name = "node"
+			if tc.givenUp {
+				machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("VM was deleted")}} //nolint:staticcheck // Providers set it.
+			}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(fixture.Noon.Add(-tc.silent))}}
+			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, node).
 				WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).Build()
 			both := fixture.Cluster{Client: cached, Live: cached}
-			_, err := New(&operator.Clusters{Workload: both, Management: both}, nil, clock.RealClock{}).Get(t.Context(), "sim://m")
+			_, err := New(&operator.Clusters{Workload: both, Management: both}, nil, clocktesting.NewFakePassiveClock(fixture.Noon)).Get(t.Context(), "sim://m")
 			if cloudprovider.IsNodeClaimNotFoundError(err) == tc.found || err != nil && tc.found {
 				t.Errorf("got %v, want that it exists: %t", err, tc.found)
 			}

@@ -86,19 +86,22 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	}
 	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))
 	if snap.Suspended && !snap.ClusterDeleting {
-		return reconcile.Result{}, r.deleteLost(ctx, snap)
+		again, err := r.deleteLost(ctx, snap)
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	uncertain, err := r.startLinks(ctx, snap)
 	snap.LeaveOut(uncertain)
 	if unreachable := r.clusters.Guard(ctx); unreachable != nil {
 		return reconcile.Result{}, errors.Join(err, unreachable) // what the caches lack may exist
 	}
-	err = errors.Join(err, r.resetProviderIDs(ctx, snap), r.deleteLost(ctx, snap), r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
+	err = errors.Join(err, r.resetProviderIDs(ctx, snap))
+	silentIn, lost := r.deleteLost(ctx, snap)
+	err = errors.Join(err, lost, r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap))
 	again, failed := r.handleFailures(ctx, snap)
 	if err := errors.Join(err, failed); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: requeue.Soonest(again, snap.DueIn())}, nil
+	return reconcile.Result{RequeueAfter: requeue.Soonest(again, silentIn, snap.DueIn())}, nil
 }
 
 // newest returns the Machines of a resource, each in the latest version that this process knows.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,6 @@ import (
 	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -30,32 +30,35 @@ import (
 
 // deleteLost deletes the claims whose Machine a user or another controller deletes, or whose Node or
 // instance no longer exists. Karpenter then drains the Node by its own rules, unless CloudProvider.Get
-// returns that its instance does not exist, and calls CloudProvider.Delete.
-func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) error {
+// returns that its instance does not exist, and calls CloudProvider.Delete. It returns the time until
+// the next instance can count as gone; zero if none can by time alone.
+func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+	var again time.Duration
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
-		reason, err := r.lost(ctx, claim, snap)
+		reason, left, err := r.lost(ctx, claim, snap)
 		if reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))
 			err = r.deleteClaim(ctx, claim, reason)
 		}
-		errs = append(errs, err)
+		again, errs = requeue.Soonest(again, left), append(errs, err)
 	}
-	return errors.Join(errs...)
+	return again, errors.Join(errs...)
 }
 
 // lost returns why a registered claim must be deleted: a user or a health check deletes its
 // Machine, its instance no longer exists, or its Node was removed by force, which Karpenter has
-// not noticed. It is empty if there is no such reason.
+// not noticed. It is empty if there is no such reason. left is the time until its instance can count as
+// gone; zero if that takes an event.
 //
 // The Machine of a registered claim is the one whose Node core has registered. While it was being
 // deleted, the claim may have got a second Machine with another provider ID: core writes that a claim
 // is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
 // Core registers only one Node for a claim, so such a claim must end, too.
-func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (string, error) {
+func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (reason string, left time.Duration, err error) {
 	if !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
-		return "", nil
+		return "", 0, nil
 	}
 	for _, machine := range snap.LinkedTo(claim.UID) {
 		node, registered := machine.Status.NodeRef.Name, lifecycle.HasNodeOf(machine, claim)
@@ -64,23 +67,28 @@ func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *sn
 			continue
 		}
 		if !machine.DeletionTimestamp.IsZero() {
-			return fmt.Sprintf("Machine %s is being deleted", machine.Name), nil
+			return fmt.Sprintf("Machine %s is being deleted", machine.Name), 0, nil
 		}
 		if node != "" && claim.Status.NodeName != "" && !registered {
-			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node), nil
+			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node), 0, nil
 		}
 		if healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition); healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason {
 			if exists, err := r.nodeExists(ctx, claim); err != nil {
-				return "", err
+				return "", 0, err
 			} else if !exists {
-				return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), nil
+				return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), 0, nil
 			}
 		}
-		if gone := failure.InstanceGone(machine); gone != "" {
-			return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone), nil
+		gone, silentIn, err := snapshot.InstanceGone(ctx, r.clusters, machine, snap.Now)
+		if err != nil {
+			return "", 0, err
 		}
+		if gone != "" {
+			return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone), 0, nil
+		}
+		left = requeue.Soonest(left, silentIn)
 	}
-	return "", nil
+	return "", left, nil
 }
 
 // nodeExists reports whether the Node of a registered claim exists, as core finds it. Cluster API looks

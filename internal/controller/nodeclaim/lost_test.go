@@ -5,6 +5,7 @@ package nodeclaim
 import (
 	"cmp"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -34,6 +36,15 @@ func TestLostClaims(t *testing.T) {
 	node := func(id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: id}}
 	}
+	silentFor := func(d time.Duration) *corev1.Node {
+		n := node("sim://m")
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now.Add(-d))}}
+		return n
+	}
+	givenUp := func(m *clusterv1.Machine) {
+		set(clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady")(m)
+		m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("VM was deleted")}} //nolint:staticcheck // Providers set it.
+	}
 	for name, tc := range map[string]struct {
 		machine      []func(*clusterv1.Machine)
 		unregistered bool
@@ -42,6 +53,8 @@ func TestLostClaims(t *testing.T) {
 		// node is a Node in the workload cluster.
 		node *corev1.Node
 		lost bool
+		// again is when the claim is examined again.
+		again time.Duration
 	}{
 		"a healthy Machine":            {},
 		"its Machine is being deleted": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
@@ -52,15 +65,20 @@ func TestLostClaims(t *testing.T) {
 		"its Node was removed, and the next Machine has a Node of that name": {machine: []func(*clusterv1.Machine){nodeRemoved}, node: node("sim://next"), lost: true},
 		"its Node exists, and Cluster API does not find it":                  {machine: []func(*clusterv1.Machine){nodeRemoved, withID("sim://other")}, providerID: "sim://m", node: node("sim://m")},
 		"its instance no longer exists":                                      {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
+		"its instance no longer exists, and its Node is Unknown since now":   {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, node: silentFor(0), lost: true},
+		"its provider has given up, and its Node is Unknown for a minute":    {machine: []func(*clusterv1.Machine){givenUp, silent}, node: silentFor(time.Minute), again: 4 * time.Minute},
+		"its provider has given up, and its Node is Unknown for 5 minutes":   {machine: []func(*clusterv1.Machine){givenUp, silent}, node: silentFor(5 * time.Minute), lost: true},
+		"its provider has given up, and its Node is Ready":                   {machine: []func(*clusterv1.Machine){givenUp}, node: node("sim://m")},
+		"its provider has given up, and its Node no longer exists":           {machine: []func(*clusterv1.Machine){givenUp, silent}, lost: true},
 		"its Node does not report":                                           {machine: []func(*clusterv1.Machine){silent}},
 		"its instance, and its Node runs":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
 		"a failed health check, remediated":                                  {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
 		"a deferred remediation":                                             {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
 		"its first Machine is being deleted, and its ID was reset":           {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
-		"its ID was reset":                                                   {providerID: planner.ProvisionalID("c")},
-		"the Node of its first Machine":                                      {nodeName: "first", lost: true},
-		"the Node of its first Machine, and the second one has no Node yet":  {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
-		"before its Node has registered":                                     {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
+		"its ID was reset":              {providerID: planner.ProvisionalID("c")},
+		"the Node of its first Machine": {nodeName: "first", lost: true},
+		"the Node of its first Machine, and the second one has no Node yet": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
+		"before its Node has registered":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			registered := launched("c", func(c *karpv1.NodeClaim) {
@@ -77,8 +95,9 @@ func TestLostClaims(t *testing.T) {
 			w := newWorld(objects...)
 			r := w.newProcess()
 			for range 2 { // the second reconcile must change nothing
-				if err := reconcileOnce(t, r); err != nil {
-					t.Fatal(err)
+				result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
+				if err != nil || tc.again > 0 && result.RequeueAfter != tc.again {
+					t.Fatalf("got %s and error %v, want %s", result.RequeueAfter, err, tc.again)
 				}
 			}
 			if lost := !w.claim(t, "c").DeletionTimestamp.IsZero(); lost != tc.lost {
