@@ -107,6 +107,10 @@ const ConditionProviderIDUnchanged = "ProviderIDUnchanged"
 // ReasonProviderIDChanged is the reason of ProviderIDUnchanged while it is False, and of the event.
 const ReasonProviderIDChanged = "ProviderIDChanged"
 
+// ReasonProviderIDShared is the reason of an event of NodeClaims that have one provider ID, and of the
+// Node with this ID. Karpenter treats such a Node as if it had no NodeClaim.
+const ReasonProviderIDShared = "ProviderIDShared"
+
 // ConditionMachinesProgressing is False while NodeClaims of a template wait for Machines
 // that Cluster API does not create or does not act on, with the reason Blocked or
 // NoProgress and what Cluster API reports. It is Unknown, with the reason ObjectsNotReadable,

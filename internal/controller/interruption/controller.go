@@ -116,7 +116,8 @@ type interruptedNode struct {
 
 func (n interruptedNode) template() string { return n.claim.Spec.NodeClassRef.Name }
 
-// interrupted returns the Nodes that have a signal, and whose claim is not being deleted.
+// interrupted returns the Nodes that have a signal, and whose claim is not being deleted. It reports the
+// claims that have one provider ID.
 func (r *Reconciler) interrupted(ctx context.Context) ([]interruptedNode, error) {
 	workload := r.clusters.Workload.GetClient()
 	nodes := &corev1.NodeList{}
@@ -130,13 +131,19 @@ func (r *Reconciler) interrupted(ctx context.Context) ([]interruptedNode, error)
 		if !r.ends(node) {
 			continue
 		}
-		claims := &karpv1.NodeClaimList{}
-		if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
-			errs = append(errs, fmt.Errorf("listing the NodeClaim of Node %s: %w", node.Name, err))
+		claim, sharing, err := r.claimOf(ctx, node)
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		if len(claims.Items) == 1 && claims.Items[0].DeletionTimestamp.IsZero() {
-			found = append(found, interruptedNode{node: node.DeepCopy(), claim: &claims.Items[0], signal: r.signals.Of(node)})
+		if claim != nil && !claim.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if len(sharing) > 1 {
+			r.recorder.Publish(providerIDShared(node, claim, sharing)...)
+		}
+		if claim != nil {
+			found = append(found, interruptedNode{node: node.DeepCopy(), claim: claim, signal: r.signals.Of(node)})
 		}
 	}
 	return found, errors.Join(errs...)

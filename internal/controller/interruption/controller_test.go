@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -31,6 +32,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -101,6 +103,8 @@ func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
 	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.KarpenterMachineTemplate{}).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 				return do(w.patch, func() error { return c.SubResource(subresource).Patch(ctx, object, patch, options...) })
@@ -215,6 +219,56 @@ func TestReconcile(t *testing.T) {
 			slices.Sort(w.events)
 			if diff := cmp.Diff([]any{tc.deleted, tc.marked, tc.events, tc.writes}, []any{w.deleted(t), w.marked(t), []string(w.events), w.writes}, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("deleted claims, marked offerings, events and writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// If not exactly one claim has the provider ID of the Node, the link of its Machine decides.
+func TestClaimOfMachine(t *testing.T) {
+	machine := func(change ...func(*clusterv1.Machine)) client.Object {
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "m",
+			Labels: map[string]string{v1alpha1.NodeClaimUIDLabel: "claim-n"}, Annotations: map[string]string{v1alpha1.NodeClaimAnnotation: "n"}}}
+		m.Spec.ProviderID, m.Status.NodeRef.Name = "sim://n", "n"
+		for _, f := range change {
+			f(m)
+		}
+		return m
+	}
+	second := func(change ...func(*corev1.Node, *karpv1.NodeClaim)) client.Object {
+		return pair("second", "small", "on-demand", append(change, func(_ *corev1.Node, c *karpv1.NodeClaim) { c.Status.ProviderID = "sim://n" })...)[1]
+	}
+	shared := []string{"n Interrupted", "n Interrupted", "n ProviderIDShared", "n ProviderIDShared", "second ProviderIDShared"}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		deleted []string
+		events  []string
+	}{
+		"two claims, and the Machine is linked to one":  {objects: []client.Object{second(), machine()}, deleted: []string{"n"}, events: shared},
+		"the same, and its provider has changed its ID": {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "sim://new" })}, deleted: []string{"n"}, events: shared},
+		"two claims without a Machine":                  {objects: []client.Object{second()}, events: shared[2:]},
+		"two claims, and a Machine without a link":      {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Labels = nil })}, events: shared[2:]},
+		"two claims, and a Machine with another Node":   {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "x" })}, events: shared[2:]},
+		"two claims, and the link names a former claim": {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Labels[v1alpha1.NodeClaimUIDLabel] = "former" })}, events: shared[2:]},
+		"no claim, but the Machine is linked to one": {objects: []client.Object{
+			machine(func(m *clusterv1.Machine) {
+				m.Labels[v1alpha1.NodeClaimUIDLabel], m.Annotations[v1alpha1.NodeClaimAnnotation] = "claim-other", "other"
+			}),
+			pair("other", "small", "on-demand")[1],
+		}, deleted: []string{"other"}, events: []string{"n Interrupted", "other Interrupted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := pair("n", "small", "on-demand")
+			if strings.HasPrefix(name, "no claim") {
+				of = of[:1]
+			}
+			w := newTestCluster(t, slices.Concat(of, tc.objects, []client.Object{template()})...)
+			if _, err := w.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(w.events)
+			if diff := cmp.Diff([]any{tc.deleted, tc.events}, []any{w.deleted(t), []string(w.events)}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("deleted claims and events (-want +got):\n%s", diff)
 			}
 		})
 	}

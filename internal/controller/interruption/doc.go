@@ -8,7 +8,8 @@
 // once, and one write of the template marks all of their offerings. It runs these steps:
 //
 //  1. interrupted lists the registered Nodes that have a signal, with their NodeClaims. A NodeClaim that
-//     is being deleted is not among them: whatever its reason, Karpenter drains the Node already.
+//     is being deleted is not among them: whatever its reason, Karpenter drains the Node already. If
+//     several NodeClaims have the provider ID of the Node, its Machine decides, and events report that.
 //  2. mark marks the offerings of spot and reserved capacity as unavailable in the status of the
 //     template. After a crash, the next reconcile finds the marks and does not repeat them.
 //  3. The NodeClaims are deleted, with their UID as precondition. After a crash, the next reconcile deletes

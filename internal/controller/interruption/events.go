@@ -4,8 +4,12 @@ package interruption
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -32,6 +36,29 @@ func claimInterrupted(ends *interruptedNode) events.Event {
 		Message:        fmt.Sprintf("Deleted, so that Karpenter drains Node %s before its instance ends: it has the %s", ends.node.Name, ends.signal),
 		DedupeValues:   []string{string(ends.claim.UID)},
 	}
+}
+
+// providerIDShared reports on a Node and on the claims with its provider ID that only one of them can be
+// its claim; of is nil if no Machine shows which.
+func providerIDShared(node *corev1.Node, of *karpv1.NodeClaim, sharing []karpv1.NodeClaim) []events.Event {
+	names := strings.Join(lo.Map(sharing, func(claim karpv1.NodeClaim, _ int) string { return claim.Name }), ", ")
+	message := fmt.Sprintf("NodeClaims %s have provider ID %s of Node %s, whose instance ends, and no Machine shows which of them is its NodeClaim. Delete all that have no Machine, and drain the Node", names, node.Spec.ProviderID, node.Name)
+	if of != nil {
+		message = fmt.Sprintf("NodeClaims %s have provider ID %s of Node %s, which is the Node of %s according to its Machine. Delete the others: Karpenter treats the Node as if it had no NodeClaim", names, node.Spec.ProviderID, node.Name, of.Name)
+	}
+	about := []client.Object{node.DeepCopy()}
+	for i := range sharing {
+		about = append(about, &sharing[i])
+	}
+	return lo.Map(about, func(object client.Object, _ int) events.Event {
+		return events.Event{
+			InvolvedObject: object,
+			Type:           corev1.EventTypeWarning,
+			Reason:         v1alpha1.ReasonProviderIDShared,
+			Message:        message,
+			DedupeValues:   []string{string(object.GetUID()), node.Spec.ProviderID},
+		}
+	})
 }
 
 // offeringInterrupted reports on a template that an offering is unavailable.
