@@ -48,23 +48,7 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 	for _, o := range Unavailable(e.unavailable(template, now), now) {
 		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
 	}
-	paused := sets.New[string]()
-	for _, r := range template.Status.ScalableResources {
-		if r.Paused {
-			result.closed = append(result.closed, Key{r.InstanceType, r.Zone, r.CapacityType})
-		}
-		if r.Paused && r.Kind == v1alpha1.ScalableResourceKindMachineDeployment {
-			paused.Insert(r.Name)
-		}
-	}
-	// An adopted MachineDeployment that rolls out can already offer another zone than it was adopted for.
-	for i := range e.types {
-		for j := range e.types[i].Offerings {
-			if o := &e.types[i].Offerings[j]; paused.Has(o.MachineDeployment) {
-				result.closed = append(result.closed, e.types[i].KeyOf(o))
-			}
-		}
-	}
+	result.closed = append(result.closed, e.pausedOf(template)...)
 	if accepted := e.acceptedOf(template); accepted != nil {
 		for i := range e.types {
 			for j := range e.types[i].Offerings {
@@ -91,6 +75,30 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 		result.left = append(result.left, reservationLeft{id, left[id]})
 	}
 	return result
+}
+
+// pausedOf returns the offerings whose scalable resource is paused. An adopted MachineDeployment that
+// rolls out can already offer another zone than it was adopted for.
+func (e *entry) pausedOf(template *v1alpha1.KarpenterMachineTemplate) []Key {
+	var keys []Key
+	paused := sets.New[string]()
+	for _, r := range template.Status.ScalableResources {
+		if !r.Paused {
+			continue
+		}
+		keys = append(keys, Key{r.InstanceType, r.Zone, r.CapacityType})
+		if r.Kind == v1alpha1.ScalableResourceKindMachineDeployment {
+			paused.Insert(r.Name)
+		}
+	}
+	for i := range e.types {
+		for j := range e.types[i].Offerings {
+			if o := &e.types[i].Offerings[j]; paused.Has(o.MachineDeployment) {
+				keys = append(keys, e.types[i].KeyOf(o))
+			}
+		}
+	}
+	return keys
 }
 
 // reached reports whether an offering is at its maxMachines. The limit can have changed

@@ -85,7 +85,7 @@ func TestSettlesIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.connection.Err() // it notices that the start was an hour ago
+			_ = w.connection.Err() // it notices that the start was an hour ago
 			tc.do(w)
 			if got := max(0, w.connection.SettlesIn(Recovery, limit)); got != tc.want {
 				t.Errorf("settles in %s, want %s", got, tc.want)

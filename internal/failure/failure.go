@@ -60,8 +60,6 @@ func Of(machine *clusterv1.Machine) *Failure {
 // ReportedV1Beta1 returns the reason and the message that the infrastructure object of a Machine reports in
 // its condition Ready of contract v1beta1; empty if that condition is not False or has no message. The newer
 // conditions of providers of that contract often have no message.
-//
-//nolint:staticcheck // The conditions are deprecated, and no other field has what such providers write.
 func ReportedV1Beta1(machine *clusterv1.Machine) (reason, message string) {
 	for _, condition := range machine.GetV1Beta1Conditions() {
 		if condition.Type == clusterv1.InfrastructureReadyV1Beta1Condition && condition.Status == corev1.ConditionFalse && condition.Message != "" {

@@ -38,14 +38,14 @@ var (
 )
 
 // read gets an object and lists a kind, and returns the errors, and how long that took.
-func read(ctx context.Context, from client.Reader, kind schema.GroupVersionKind) (get, list error, took time.Duration) {
+func read(ctx context.Context, from client.Reader, kind schema.GroupVersionKind) (took time.Duration, get, list error) {
 	began := time.Now()
 	object, objects := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
 	object.SetGroupVersionKind(kind)
 	objects.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	get = client.IgnoreNotFound(from.Get(ctx, types.NamespacedName{Namespace: "fleet", Name: "x"}, object))
 	list = from.List(ctx, objects, client.InNamespace("fleet"))
-	return get, list, time.Since(began)
+	return time.Since(began), get, list
 }
 
 // While one kind of a provider and Secrets cannot be listed, the cache is filled, and all other kinds can be read.
@@ -88,7 +88,7 @@ func TestAKindThatCannotBeListed(t *testing.T) {
 	}()
 	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	get, list, _ := read(soon, management, unlisted)
+	_, get, list := read(soon, management, unlisted)
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "SecretList"})
 	for kind, err := range map[string]error{"BadTemplate.infrastructure.cluster.x-k8s.io": errors.Join(get, list), "Secret": management.List(soon, secrets)} {
@@ -101,7 +101,7 @@ func TestAKindThatCannotBeListed(t *testing.T) {
 	if !management.WaitForCacheSync(in10s) {
 		t.Error("the cache is never filled")
 	}
-	if get, list, _ := read(in10s, management, listed); get != nil || list != nil {
+	if _, get, list := read(in10s, management, listed); get != nil || list != nil {
 		t.Errorf("got %v and %v for another kind", get, list)
 	}
 	if err := management.List(in10s, &clusterv1.ClusterList{}); err != nil {
@@ -114,18 +114,18 @@ func TestReadsWaitOnlyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		informer := controllertest.NewFakeInformer()
 		c := newOnDemand(&informertest.FakeInformers{InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{unlisted: informer}})
-		get, list, took := read(t.Context(), c, unlisted)
+		took, get, list := read(t.Context(), c, unlisted)
 		if !errors.As(get, &reference.Unlisted{}) || !errors.As(list, &reference.Unlisted{}) || took < patience || took > patience+time.Second {
 			t.Errorf("got %v and %v after %s, want errors after %s", get, list, took, patience)
 		}
-		if get, _, took := read(t.Context(), c, unlisted); !errors.As(get, &reference.Unlisted{}) || took > time.Second {
+		if took, get, _ := read(t.Context(), c, unlisted); !errors.As(get, &reference.Unlisted{}) || took > time.Second {
 			t.Errorf("got %v after %s, want an error at once", get, took)
 		}
-		if get, list, took := read(t.Context(), c, listed); get != nil || list != nil || took > 0 {
+		if took, get, list := read(t.Context(), c, listed); get != nil || list != nil || took > 0 {
 			t.Errorf("got %v and %v after %s for another kind", get, list, took)
 		}
 		informer.Synced()
-		if get, list, took := read(t.Context(), c, unlisted); get != nil || list != nil || took > 0 {
+		if took, get, list := read(t.Context(), c, unlisted); get != nil || list != nil || took > 0 {
 			t.Errorf("got %v and %v after %s for a kind that is listed now", get, list, took)
 		}
 	})

@@ -72,12 +72,10 @@ func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *sn
 		if node != "" && claim.Status.NodeName != "" && !registered {
 			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node), 0, nil
 		}
-		if healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition); healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason {
-			if exists, err := r.nodeExists(ctx, claim); err != nil {
-				return "", 0, err
-			} else if !exists {
-				return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), 0, nil
-			}
+		if removed, err := r.nodeRemoved(ctx, claim, machine); err != nil {
+			return "", 0, err
+		} else if removed {
+			return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), 0, nil
 		}
 		gone, silentIn, err := snapshot.InstanceGone(ctx, r.clusters, machine, snap.Now)
 		if err != nil {
@@ -91,12 +89,16 @@ func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *sn
 	return "", left, nil
 }
 
-// nodeExists reports whether the Node of a registered claim exists, as core finds it. Cluster API looks
-// for the Node by the provider ID of the Machine, and reports that it has been removed when a provider
-// changes this ID.
-func (r *Reconciler) nodeExists(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+// nodeRemoved reports whether the Node of a registered claim was removed: Cluster API reports it, and core
+// finds none. Cluster API looks for the Node by the provider ID of the Machine, and so it reports the same
+// when a provider changes this ID.
+func (r *Reconciler) nodeRemoved(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (bool, error) {
+	healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition)
+	if healthy == nil || healthy.Reason != clusterv1.MachineNodeDeletedReason {
+		return false, nil
+	}
 	nodes, err := nodeclaimutils.AllNodesForNodeClaim(ctx, r.clusters.Workload.GetClient(), claim)
-	return len(nodes) > 0, err
+	return err == nil && len(nodes) == 0, err
 }
 
 // resourcesOfNode returns the scalable resource of the claim whose Node was deleted. The caches of Cluster

@@ -98,7 +98,7 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, m
 		return false, nil // it names another resource since it was relaunched
 	}
 	other, served := snap.Plan.Served[uid]
-	if !served || (machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID) || lifecycle.HasNodeOf(machine, claim) {
+	if !served || hasIDOrNode(claim, machine) {
 		return true, nil
 	}
 	first := &clusterv1.Machine{}
