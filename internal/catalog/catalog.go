@@ -225,8 +225,15 @@ func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachi
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	overtaken := e.built && e.uid == template.UID && e.generation > template.Generation
-	if !overtaken && (!e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in.inputs)) {
+	used := in.Used
+	in.Used = e.inputs.Used
+	switch {
+	case overtaken:
+	case !e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in.inputs):
+		in.Used = used
 		e.rebuild(template, in)
+	default:
+		e.setUsed(template, used)
 	}
 	return in.sortedKinds(), nil
 }
@@ -339,6 +346,16 @@ func typesOf(template *v1alpha1.KarpenterMachineTemplate, in *reader) ([]Type, [
 	merged, conflicts := Merge(template, sources)
 	merged, unknown := inFailureDomains(merged, in.FailureDomains)
 	return merged, append(append(problems, conflicts...), unknown...)
+}
+
+// setUsed sets the offerings in use. The types stay the same values, so that nothing examines
+// them again, and the instance types, too, unless other offerings than before are retired.
+func (e *entry) setUsed(template *v1alpha1.KarpenterMachineTemplate, offerings []used) {
+	before := retired(e.types, e.inputs.Used)
+	e.inputs.Used = offerings
+	if !equality.Semantic.DeepEqual(before, retired(e.types, offerings)) {
+		e.build(template)
+	}
 }
 
 // build builds the instance types from the types of the entry.

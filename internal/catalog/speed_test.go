@@ -5,11 +5,13 @@ package catalog
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -230,4 +232,53 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
+}
+
+// The first use of an offering changes neither the types, so that they are not examined again, nor the instance
+// types that are built from them. An offering that no longer exists changes only the instance types.
+func TestFirstUseIsFast(t *testing.T) {
+	large := templateOf("general", manyTypes)
+	c, w := newWorld(t)
+	ask(t, c, large)
+	state := func() (*Type, any) {
+		t.Helper()
+		types, _, err := c.Types(t.Context(), large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		instanceTypes, err := c.InstanceTypes(t.Context(), large, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &types[0], &instanceTypes[0]
+	}
+	types, built := state()
+	for i, tc := range []struct {
+		key      Key
+		rebuilds bool
+	}{
+		{key: Key{"type-001", "zone-0", "spot"}},
+		{key: Key{"type-002", "zone-0", "spot"}},
+		{key: Key{"gone", "zone-0", "spot"}, rebuilds: true},
+		{key: Key{"type-003", "zone-9", "spot"}, rebuilds: true},
+		{key: Key{"type-003", "zone-0", "spot"}},
+	} {
+		if err := w.Create(t.Context(), nodeClaim(fmt.Sprint(i), tc.key)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Refresh(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+		nowTypes, nowBuilt := state()
+		if nowTypes != types {
+			t.Errorf("the first use of %s changes the types", tc.key)
+		}
+		if (nowBuilt != built) != tc.rebuilds {
+			t.Errorf("the first use of %s builds the instance types again: %t", tc.key, nowBuilt != built)
+		}
+		types, built = nowTypes, nowBuilt
+		if found := byName(c.entries["general"].offered)[tc.key.InstanceType]; found == nil || !slices.ContainsFunc(found.Offerings, func(o *cloudprovider.Offering) bool { return o.Zone() == tc.key.Zone }) {
+			t.Errorf("offering %s is in use, and not listed", tc.key)
+		}
+	}
 }

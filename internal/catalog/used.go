@@ -54,23 +54,33 @@ func usedOf(key Key, claim *karpv1.NodeClaim) used {
 	}
 }
 
+// retired returns the offerings that NodeClaims have and that no source describes any more.
+func retired(types []Type, offerings []used) []used {
+	if len(offerings) == 0 {
+		return nil
+	}
+	index := lo.SliceToMap(types, func(t Type) (string, []Offering) { return t.Name, t.Offerings })
+	return lo.Reject(offerings, func(o used, _ int) bool {
+		return slices.ContainsFunc(index[o.Key.InstanceType], func(other Offering) bool {
+			return other.Zone == o.Key.Zone && other.CapacityType == o.Key.CapacityType
+		})
+	})
+}
+
 // withUsed returns types with the offerings that NodeClaims still have, because Karpenter
 // replaces a claim whose offering is not listed. An offering that no source describes any
 // more cannot be launched.
 func withUsed(types []Type, offerings []used) []Type {
-	index := map[string]int{}
-	for i := range types {
-		index[types[i].Name] = i
+	offerings = retired(types, offerings)
+	if len(offerings) == 0 {
+		return types
 	}
-	result, changed := types, false
+	result, index := slices.Clone(types), map[string]int{}
+	for i := range result {
+		index[result[i].Name] = i
+	}
 	for _, o := range offerings {
 		at, listed := index[o.Key.InstanceType]
-		if listed && result[at].Find(o.Key.Zone, o.Key.CapacityType) != nil {
-			continue
-		}
-		if !changed {
-			result, changed = slices.Clone(types), true
-		}
 		if !listed {
 			at = len(result)
 			index[o.Key.InstanceType] = at

@@ -273,12 +273,12 @@ func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string
 	return lo.Map(requirements, func(r karpv1.NodeSelectorRequirementWithMinValues, _ int) string { return r.Key })
 }
 
-// template returns the template that a NodeClass reference names.
+// template returns the template that a NodeClass reference names. It is shared and must not be modified.
 func (c *CloudProvider) template(ctx context.Context, ref *karpv1.NodeClassReference) (*v1alpha1.KarpenterMachineTemplate, error) {
 	if !operator.IsTemplate(ref) {
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("nodeClassRef must name a %s of group %s, found %+v", v1alpha1.Kind, v1alpha1.Group, ref))
 	}
-	template, err := c.clusters.Template(ctx, ref.Name)
+	template, err := c.clusters.SharedTemplate(ctx, ref.Name)
 	if err == nil && template == nil {
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s does not exist", ref.Name))
 	}

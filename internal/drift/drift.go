@@ -21,11 +21,11 @@ import (
 // Template answers for the claims of one template in its present state. It computes once what is
 // generated for an offering. Several goroutines can use it at once.
 type Template struct {
-	clusters *operator.Clusters
 	catalog  *catalog.Catalog
 	template *v1alpha1.KarpenterMachineTemplate
 
 	mu       sync.Mutex
+	launcher *generate.Launcher
 	launches map[catalog.Key]launch
 }
 
@@ -49,7 +49,7 @@ func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog
 	if err != nil || version.Changing(template, controlPlane) != "" {
 		return nil, false, err
 	}
-	return &Template{clusters: clusters, catalog: known, template: template, launches: map[catalog.Key]launch{}}, true, nil
+	return &Template{catalog: known, template: template, launcher: generate.NewLauncher(ctx, clusters, known, template), launches: map[catalog.Key]launch{}}, true, nil
 }
 
 // Reason returns why a claim of the template is outdated; empty if it is not, or that is unknown. A
@@ -83,13 +83,13 @@ func CanDrift(claim *karpv1.NodeClaim) bool {
 		operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
-// LaunchOf returns what a claim with an offering would get now, see generate.LaunchOf.
+// LaunchOf returns what a claim with an offering would get now, see generate.Launcher.
 func (t *Template) LaunchOf(ctx context.Context, key catalog.Key) (*generate.Launch, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, found := t.launches[key]
 	if !found {
-		known.Launch, known.err = generate.LaunchOf(ctx, t.clusters, t.catalog, t.template, key)
+		known.Launch, known.err = t.launcher.Of(ctx, key)
 		t.launches[key] = known
 	}
 	return known.Launch, known.err

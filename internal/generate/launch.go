@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/samber/lo"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -47,9 +48,31 @@ type UnlaunchableError struct{ error }
 // Unwrap returns the cause.
 func (e UnlaunchableError) Unwrap() error { return e.error }
 
+// Launcher returns what claims get with the offerings of one state of a template. It reads the bases
+// and compiles the patches once, on first use. Only one goroutine can use it at a time.
+type Launcher struct {
+	catalog  *catalog.Catalog
+	template *v1alpha1.KarpenterMachineTemplate
+	// generator returns the generator of the template.
+	generator func() (*Generator, error)
+}
+
+// NewLauncher returns the Launcher for a template.
+func NewLauncher(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) *Launcher {
+	ctx = context.WithoutCancel(ctx)
+	return &Launcher{catalog: known, template: template, generator: sync.OnceValues(func() (*Generator, error) {
+		return GeneratorFor(ctx, clusters, template)
+	})}
+}
+
 // LaunchOf returns what a claim gets with an offering of a template.
 func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Launch, error) {
-	instanceType, offering, err := known.Find(ctx, template, key)
+	return NewLauncher(ctx, clusters, known, template).Of(ctx, key)
+}
+
+// Of returns what a claim gets with an offering.
+func (l *Launcher) Of(ctx context.Context, key catalog.Key) (*Launch, error) {
+	instanceType, offering, err := l.catalog.Find(ctx, l.template, key)
 	if catalog.IsNotOffered(err) {
 		return nil, UnlaunchableError{err}
 	}
@@ -57,11 +80,11 @@ func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.C
 		return nil, err
 	}
 	launch := &Launch{Resource: offering.MachineDeployment, annotations: map[string]string{
-		v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(template),
+		v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(l.template),
 		v1alpha1.PriceAnnotation:            strconv.FormatFloat(offering.Price, 'f', -1, 64),
 	}}
 	if launch.Resource == "" {
-		generator, err := GeneratorFor(ctx, clusters, template)
+		generator, err := l.generator()
 		if errors.As(err, &tenancy.NotAllowed{}) {
 			return nil, UnlaunchableError{err}
 		}

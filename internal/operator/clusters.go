@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -42,6 +43,9 @@ type Clusters struct {
 	ToWorkload, ToManagement *connection.Connection
 	// Timings are the timings of the operator; zero for ProductionTimings.
 	Timings Timings
+
+	// resolved has the templates of SharedTemplate, by name.
+	resolved sync.Map
 }
 
 // Guard returns an error while one of the clusters cannot be reached, or a cache is not filled or known
@@ -150,5 +154,28 @@ func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.Karpent
 		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
 	}
 	pattern.Resolve(template)
+	return template, nil
+}
+
+// SharedTemplate returns the same as Template, without a copy for each call: no caller may modify it. It is for
+// what Karpenter calls very often.
+func (c *Clusters) SharedTemplate(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
+	stored := &v1alpha1.KarpenterMachineTemplate{}
+	if err := c.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, stored, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			c.resolved.Delete(name)
+			return nil, nil
+		}
+		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
+	}
+	if known, found := c.resolved.Load(name); found {
+		if template := known.(*v1alpha1.KarpenterMachineTemplate); template.UID == stored.UID && template.ResourceVersion == stored.ResourceVersion {
+			return template, nil
+		}
+	}
+	template := stored.DeepCopy()
+	pattern.Resolve(template)
+	template.StatusConditions() // adds the conditions that are not set yet, which would modify it later
+	c.resolved.Store(name, template)
 	return template, nil
 }

@@ -65,7 +65,7 @@ func (h *Hook) noteTaint(ctx context.Context, claim *karpv1.NodeClaim) error {
 // pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go,
 // resolveCustomLabelsFromRequirements).
 func (h *Hook) setLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
-	template, err := h.clusters.Template(ctx, lo.FromPtr(claim.Spec.NodeClassRef).Name)
+	template, err := h.clusters.SharedTemplate(ctx, lo.FromPtr(claim.Spec.NodeClassRef).Name)
 	if err != nil || template == nil {
 		return err
 	}
