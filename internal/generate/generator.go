@@ -36,6 +36,9 @@ type Generated struct {
 	Objects []*unstructured.Unstructured
 	// Hashes are of what shapes the Machines.
 	Hashes Hashes
+
+	// ending is the resource that is being deleted and would have the same name; empty if there is none.
+	ending types.UID
 }
 
 // Generator generates scalable resources from one revision of a template. It is pure. Only
@@ -121,6 +124,11 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 // It returns an error if the offering has no infrastructure or patches cannot be applied,
 // and an UnreadError if a template could not be read.
 func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
+	return g.generate(instanceType, offering, "")
+}
+
+// generate returns the objects for an offering, with another name if the resource of their name is ending.
+func (g *Generator) generate(instanceType *catalog.Type, offering *catalog.Offering, ending types.UID) (*Generated, error) {
 	if offering.InfrastructureRef == nil && g.bases[v1alpha1.PatchTargetInfrastructure] == nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: instance type %s has no infrastructureRef: set one there or in spec.template.spec", g.template.Name, instanceType.Name)
 	}
@@ -140,7 +148,7 @@ func (g *Generator) Generate(instanceType *catalog.Type, offering *catalog.Offer
 	if err != nil {
 		return nil, err
 	}
-	generated := &Generated{Hashes: hashes}
+	generated := &Generated{Hashes: hashes, ending: ending}
 	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
 		return generated, g.setMachinePool(generated, key, offering, infrastructure, bootstrap.object)
 	}

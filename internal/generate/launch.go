@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -51,6 +52,7 @@ func (e UnlaunchableError) Unwrap() error { return e.error }
 // Launcher returns what claims get with the offerings of one state of a template. It reads the bases
 // and compiles the patches once, on first use. Only one goroutine can use it at a time.
 type Launcher struct {
+	clusters *operator.Clusters
 	catalog  *catalog.Catalog
 	template *v1alpha1.KarpenterMachineTemplate
 	// generator returns the generator of the template.
@@ -60,7 +62,7 @@ type Launcher struct {
 // NewLauncher returns the Launcher for a template.
 func NewLauncher(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) *Launcher {
 	ctx = context.WithoutCancel(ctx)
-	return &Launcher{catalog: known, template: template, generator: sync.OnceValues(func() (*Generator, error) {
+	return &Launcher{clusters: clusters, catalog: known, template: template, generator: sync.OnceValues(func() (*Generator, error) {
 		return GeneratorFor(ctx, clusters, template)
 	})}
 }
@@ -91,12 +93,8 @@ func (l *Launcher) Of(ctx context.Context, key catalog.Key) (*Launch, error) {
 		if err != nil {
 			return nil, err
 		}
-		launch.Generated, err = generator.Generate(instanceType, offering)
-		if errors.As(err, &UnreadError{}) {
+		if launch.Generated, err = generator.generateFree(ctx, l.clusters, instanceType, offering); err != nil {
 			return nil, err
-		}
-		if err != nil {
-			return nil, UnlaunchableError{err}
 		}
 		launch.Resource, launch.Version = launch.Generated.Resource.GetName(), generator.version
 		launch.annotations[v1alpha1.TemplateHashAnnotation] = launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]
@@ -105,6 +103,25 @@ func (l *Launcher) Of(ctx context.Context, key catalog.Key) (*Launch, error) {
 	}
 	launch.annotations[v1alpha1.ScalableResourceAnnotation] = launch.Resource
 	return launch, nil
+}
+
+// generateFree returns what is generated for an offering. If the resource of its name ends, so that it creates no
+// Machines until its Nodes are drained, it has another name. A PodDisruptionBudget can forbid these drains
+// until the claims that wait have their Nodes.
+func (g *Generator) generateFree(ctx context.Context, clusters *operator.Clusters, instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
+	ending := types.UID("")
+	for {
+		generated, err := g.generate(instanceType, offering, ending)
+		if errors.As(err, &UnreadError{}) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, UnlaunchableError{err}
+		}
+		if ending, err = scalable.Ending(ctx, clusters, generated.Resource.GetName()); err != nil || ending == "" {
+			return generated, err
+		}
+	}
 }
 
 // LaunchOfClaim returns what a claim gets with the offering that it has.

@@ -32,12 +32,12 @@ func (g *Generator) setMachineDeployment(generated *Generated, key catalog.Key, 
 		}
 	}
 	hash := HashOf(g.template.Name, key, rolled(machine), generated.Hashes.Kubelet, asTheyAre)
-	generated.Resource = scalable.New(g.newMachineDeployment(hash, key, machine))
+	generated.Resource = scalable.New(g.newMachineDeployment(g.nameOf(hash, key, generated.ending), hash, key, machine))
 }
 
-func (g *Generator) newMachineDeployment(hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
+func (g *Generator) newMachineDeployment(name, hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
 	cluster, template := g.cluster, g.template
-	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
+	labels := g.labelsOf(hash, key)
 	// Cluster API's webhook would add these labels (core/webhooks/admission/
 	// machinedeployment.go). Set here, they are the same before and after the creation.
 	selector := map[string]string{

@@ -25,7 +25,7 @@ func (g *Generator) setMachinePool(generated *Generated, key catalog.Key, offeri
 		return []any{base.GetAPIVersion(), base.GetKind(), base.Object["spec"]}
 	})
 	hash := HashOf(g.template.Name, "MachinePool", key, rolled(machine), offering.FailureDomain, generated.Hashes.Kubelet, specs)
-	name, labels := g.nameOf(hash, key), g.labelsOf(hash, key)
+	name, labels := g.nameOf(hash, key, generated.ending), g.labelsOf(hash, key)
 	refs := []*clusterv1.ContractVersionedObjectReference{&machine.InfrastructureRef, &machine.Bootstrap.ConfigRef}
 	for i, base := range bases {
 		object, err := g.objectOf(base, name, labels)

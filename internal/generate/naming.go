@@ -8,6 +8,7 @@ import (
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -37,8 +38,12 @@ func ContentOf(object *unstructured.Unstructured) string {
 	return HashOf(object.GetAPIVersion(), object.GetKind(), object.Object["spec"])
 }
 
-// nameOf returns the name of the scalable resource for an offering.
-func (g *Generator) nameOf(hash string, key catalog.Key) string {
+// nameOf returns the name of the scalable resource for an offering, if ending is the resource of that name
+// that is being deleted; empty if there is none.
+func (g *Generator) nameOf(hash string, key catalog.Key, ending types.UID) string {
+	if ending != "" {
+		hash = HashOf(hash, ending)
+	}
 	return nameOf(hash, g.template.Name, key.InstanceType, key.Zone, key.CapacityType)
 }
 

@@ -45,6 +45,9 @@
 // that moment, the MachineSet creates another Machine and then deletes one too many, which can be a
 // booting Machine of a live claim. That claim gets another one.
 //
+// A MachineDeployment or MachineSet that a user deletes creates nothing, and only deletes what it owns. So its
+// marked Machines are deletable at once, and replicas do not count them.
+//
 // A spare Machine stays for spareTTL, for the next claim. A Machine with a link is not spare: if
 // its claim no longer exists, the link is removed first.
 //

@@ -42,6 +42,9 @@ type Machine struct {
 	Leaving bool
 	// HasNode reports whether the Machine has a Node on which Pods may run.
 	HasNode bool
+	// Ending reports whether the Machine is deleted with its MachineSet or MachineDeployment, so that nothing
+	// replaces it.
+	Ending bool
 	// Unfit reports whether the Machine has failed, or has taken too long to become a Node. It
 	// serves no other claim.
 	Unfit bool
@@ -154,7 +157,7 @@ func Decide(state State) Plan {
 		if !machine.Marked {
 			continue
 		}
-		if why := keeps(machine); why != "" {
+		if why := keeps(machine); why != "" && !machine.Ending {
 			plan.because("Machine "+machine.Name, why)
 		} else {
 			plan.Deletable = append(plan.Deletable, machine.Name)

@@ -2,7 +2,11 @@
 
 package planner
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/samber/lo"
+)
 
 // Scaling is how the replicas of a scalable resource become Machines. Its implementations are
 // MachineSet, MachineSets and Pool. In a State, nil stands for the zero MachineSet.
@@ -48,7 +52,9 @@ func (s MachineSet) replicas(state State, isNew int) (int32, Reason) {
 	}
 	want := countLive(state.Machines) + isNew
 	if isNew > 0 && !s.Blocked && (!s.Lowered || s.Probe) {
-		want = len(state.Machines) + isNew
+		// A MachineSet that is being deleted creates nothing, so the next one does not compare its replicas
+		// with these Machines.
+		want = lo.CountBy(state.Machines, func(m Machine) bool { return !m.Ending }) + isNew
 	}
 	if want < int(state.Replicas) {
 		if why := s.cannotLower(state, want); why != "" {

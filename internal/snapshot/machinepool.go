@@ -30,6 +30,10 @@ func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) er
 			s.instanceGone[name] = lifecycle.IsLeaving(machine)
 		}
 		s.scaling = planner.Pool{Unready: true}
+		if s.Resource != nil {
+			s.Ending = len(s.Machines) > 0
+			s.stall = noProgress("%s is being deleted and creates no Machines: wait until its Machines no longer exist", s.Resource)
+		}
 		return nil
 	}
 	infrastructure, err := scalable.InfrastructureOf(ctx, clusters, s.Resource)

@@ -37,7 +37,9 @@ func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clust
 		s.scaling = scaling
 		return nil
 	}
-	s.stall = stallOf(s.Resource.API().(*clusterv1.MachineDeployment), sets)
+	deployment := s.Resource.API().(*clusterv1.MachineDeployment)
+	s.stall, s.endingMachines = stallOf(deployment, sets), endingOf(deployment, sets, s.Machines)
+	s.Ending = scalable.CreatesNothing(deployment, sets) && len(s.Machines) > 0
 	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, &sets[0])
 	if at, lowered := scalable.ReplicasLoweredAt(s.Resource); lowered {
 		probeAt := at.Add(s.times().Probe)
@@ -86,7 +88,7 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 		set := planner.Set{
 			Name:     sets[i].Name,
 			Replicas: lo.FromPtr(sets[i].Spec.Replicas),
-			Current:  sets[i].Annotations[clusterv1.DisableMachineCreateAnnotation] != "true",
+			Current:  scalable.IsCreating(&sets[i]),
 			Behind:   sets[i].DeletionTimestamp.IsZero() && sets[i].Status.ObservedGeneration < sets[i].Generation,
 		}
 		current += lo.Ternary(set.Current, 1, 0)

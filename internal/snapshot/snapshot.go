@@ -32,6 +32,9 @@ type Snapshot struct {
 	Name string
 	// Now is the time of the snapshot.
 	Now time.Time
+	// Ending reports whether the resource creates no Machines until those that it has no longer exist,
+	// because it or its MachineSet is being deleted.
+	Ending bool
 	// ClusterDeleting reports whether the Cluster is being deleted. Then no Machines are requested.
 	ClusterDeleting bool
 	// Suspended reports whether the operator decides nothing about the resource, because Cluster
@@ -71,6 +74,9 @@ type Snapshot struct {
 	instanceGone map[string]bool
 	// machineStalls has the Machines on which nothing acts.
 	machineStalls map[string]*Stall
+	// endingMachines has the Machines that are deleted with their MachineSet or MachineDeployment. Nothing
+	// replaces them.
+	endingMachines map[string]bool
 	// stall is why no Machines are created for the resource; nil if they are created.
 	stall *Stall
 

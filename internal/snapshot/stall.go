@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // Stall is why Cluster API or a provider does nothing for a claim. What was not tried is no evidence
@@ -74,7 +75,7 @@ func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSe
 	name := client.ObjectKeyFromObject(deployment)
 	switch {
 	case !deployment.DeletionTimestamp.IsZero():
-		return nil // its claims wait for the next one of that name
+		return noProgress("MachineDeployment %s is being deleted and creates no Machines: wait until its Machines no longer exist", name)
 	case deployment.Status.ObservedGeneration < deployment.Generation:
 		return noProgress("Cluster API has not acted on MachineDeployment %s: check that its controllers run", name)
 	case len(sets) == 0:
@@ -82,6 +83,9 @@ func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSe
 	}
 	for i := range sets {
 		set := &sets[i]
+		if scalable.EndsFirst(set) {
+			return noProgress("MachineSet %s is being deleted, and Cluster API creates the next one when its Machines no longer exist: wait until then", client.ObjectKeyFromObject(set))
+		}
 		if why := blockedBy(set); why != "" {
 			return &Stall{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("MachineSet %s creates no Machines: %s", client.ObjectKeyFromObject(set), why)}
 		}

@@ -59,7 +59,7 @@ func TestStallOf(t *testing.T) {
 		"nothing to create":            {deployment: deployment(4), set: fixture.MachineSet("a", "general", 4)},
 		"it would be blocked":          {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up would be blocked because X does not exist")},
 		"a MachineDeployment is new":   {deployment: behind, want: noProgress("Cluster API has not acted on MachineDeployment clusters/general: check that its controllers run")},
-		"it is being deleted":          {deployment: deleted},
+		"it is being deleted":          {deployment: deleted, want: noProgress("MachineDeployment clusters/general is being deleted and creates no Machines: wait until its Machines no longer exist")},
 		"no MachineSet exists":         {deployment: deployment(4), want: noProgress("Cluster API has created no MachineSet for MachineDeployment clusters/general: check that its controllers run")},
 		"preflight checks fail": {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), upgrading), want: &Stall{v1alpha1.ReasonBlocked,
 			`MachineSet clusters/a creates no Machines: ControlPlane clusters/prod is upgrading ("ControlPlaneIsStable" preflight check failed); SimulatedMachineTemplate does not exist`}},

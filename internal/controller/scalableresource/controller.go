@@ -104,15 +104,14 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 		again, err := r.ensureResource(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
-		// It is being deleted, and its claims wait for the next one.
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.moveWaiting(ctx, snap)
 	case scalable.Adopted(resource):
 		if disowned, err := r.endAdoption(ctx, snap); err != nil || disowned {
 			return reconcile.Result{}, err
 		}
 	default:
 		// An error with these must not prevent the update of replicas.
-		moved := r.moveBlocked(ctx, snap)
+		moved := r.moveWaiting(ctx, snap)
 		changed, err := r.setInPlace(ctx, snap)
 		if changed {
 			return reconcile.Result{}, moved

@@ -27,7 +27,7 @@
 //     minutes.
 //  7. endAdoption ends the adoption of a resource that its template no longer offers and that
 //     serves no claim.
-//  8. moveBlocked gives the waiting claims of a resource that Cluster API blocks the resource that
+//  8. moveWaiting gives the waiting claims of a resource that creates no Machines the resource that
 //     their offering has now, such as that of another version. setInPlace sets labels, annotations
 //     and timeouts of the template. The event of that triggers the next reconcile.
 //  9. update sets the replicas of the plan, with the resourceVersion as precondition, or deletes

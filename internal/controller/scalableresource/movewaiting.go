@@ -12,11 +12,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// moveBlocked gives the claims that wait for a resource, for which Cluster API refuses to create
-// Machines, the resource that their offering has now, if that is another. After an upgrade of the
-// control plane, Cluster API may never again create Machines of the version before.
-func (r *Reconciler) moveBlocked(ctx context.Context, snap *snapshot.Snapshot) error {
-	if snap.Template == nil || !snap.Blocked() {
+// moveWaiting gives the claims that wait for a resource, for which Cluster API creates no Machines, the
+// resource that their offering has now, if that is another: Cluster API refuses to create them, or the
+// resource or its MachineSet is being deleted. After an upgrade of the control plane, Cluster API may never
+// again create Machines of the version before.
+func (r *Reconciler) moveWaiting(ctx context.Context, snap *snapshot.Snapshot) error {
+	if snap.Template == nil || scalable.Adopted(snap.Resource) || !snap.Blocked() && !snap.Ending {
 		return nil
 	}
 	// All claims of a resource have its offering.

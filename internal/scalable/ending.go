@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+)
+
+// IsCreating reports whether a MachineSet of a MachineDeployment is the one that creates its Machines.
+func IsCreating(set *clusterv1.MachineSet) bool {
+	return set.Annotations[clusterv1.DisableMachineCreateAnnotation] != "true"
+}
+
+// EndsFirst reports whether a MachineSet creates no Machines, nor does a successor of it, until those that it
+// has no longer exist: it is being deleted. Cluster API also deletes empty MachineSets.
+func EndsFirst(set *clusterv1.MachineSet) bool {
+	return !set.DeletionTimestamp.IsZero() && IsCreating(set) && lo.FromPtr(set.Status.Replicas) > 0
+}
+
+// CreatesNothing reports whether a MachineDeployment creates no Machines until those that it has no longer
+// exist: it is being deleted, or the MachineSet that creates its Machines. The MachineDeployment controller
+// creates another MachineSet only when that no longer exists (Cluster API:
+// core/reconcilers/machinedeployment/mdutil/util.go, FindNewAndOldMachineSets).
+func CreatesNothing(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) bool {
+	nothing := !deployment.DeletionTimestamp.IsZero()
+	for i := range sets {
+		nothing = nothing || EndsFirst(&sets[i])
+	}
+	return nothing
+}
+
+// Ending returns the UID of the resource of a name if it creates no Machines until those that it has no
+// longer exist, which can take as long as the drains of their Nodes; empty if there is none. A resource
+// without Machines does not count, because its successor can have the same name shortly.
+func Ending(ctx context.Context, clusters *operator.Clusters, name string) (types.UID, error) {
+	resource, err := Get(ctx, clusters, name)
+	if err != nil || resource == nil {
+		return "", err
+	}
+	nothing := !resource.GetDeletionTimestamp().IsZero()
+	if deployment, is := resource.API().(*clusterv1.MachineDeployment); is {
+		sets, err := MachineSets(ctx, clusters, name)
+		if err != nil {
+			return "", err
+		}
+		nothing = CreatesNothing(deployment, sets)
+	}
+	if !nothing {
+		return "", nil
+	}
+	machines := &clusterv1.MachineList{}
+	if err := clusters.Management.GetClient().List(ctx, machines, client.InNamespace(clusters.Cluster.Namespace),
+		client.MatchingFields{operator.ResourceField: name}, client.HasLabels{v1alpha1.TemplateLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the Machines of %s: %w", resource, err)
+	}
+	if len(machines.Items) == 0 {
+		return "", nil
+	}
+	return resource.GetUID(), nil
+}
