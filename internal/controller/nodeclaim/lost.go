@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -24,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -60,33 +62,65 @@ func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *sn
 	if !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		return "", 0, nil
 	}
-	for _, machine := range snap.LinkedTo(claim.UID) {
-		node, registered := machine.Status.NodeRef.Name, lifecycle.HasNodeOf(machine, claim)
-		// clusterctl deletes the copy of a Machine that it has moved, and the Node stays.
-		if machine.Spec.ProviderID != claim.Status.ProviderID && !registered || lifecycle.IsMoved(machine) {
+	linked := snap.LinkedTo(claim.UID)
+	// The one with its ID or its Node: a provider can change the ID of a Machine.
+	isIts := func(machine *clusterv1.Machine) bool {
+		return machine.Spec.ProviderID == claim.Status.ProviderID || lifecycle.HasNodeOf(machine, claim)
+	}
+	if len(linked) > 0 && !slices.ContainsFunc(linked, isIts) {
+		reason, err := r.lostFirst(ctx, claim, linked[0])
+		return reason, 0, err
+	}
+	for _, machine := range linked {
+		if !isIts(machine) {
 			continue
 		}
-		if !machine.DeletionTimestamp.IsZero() {
-			return fmt.Sprintf("Machine %s is being deleted", machine.Name), 0, nil
-		}
-		if node != "" && claim.Status.NodeName != "" && !registered {
-			return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node), 0, nil
-		}
-		if removed, err := r.nodeRemoved(ctx, claim, machine); err != nil {
-			return "", 0, err
-		} else if removed {
-			return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), 0, nil
-		}
-		gone, silentIn, err := snapshot.InstanceGone(ctx, r.clusters, machine, snap.Now)
-		if err != nil {
-			return "", 0, err
-		}
-		if gone != "" {
-			return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone), 0, nil
+		reason, silentIn, err := r.lostWith(ctx, claim, machine, snap.Now)
+		if reason != "" || err != nil {
+			return reason, 0, err
 		}
 		left = requeue.Soonest(left, silentIn)
 	}
 	return "", left, nil
+}
+
+// lostWith returns why a registered claim is lost with one of its Machines, and the time until the instance
+// can count as gone.
+func (r *Reconciler) lostWith(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine, now time.Time) (reason string, left time.Duration, err error) {
+	// clusterctl deletes the copy of a Machine that it has moved, and the Node stays.
+	if lifecycle.IsMoved(machine) {
+		return "", 0, nil
+	}
+	if !machine.DeletionTimestamp.IsZero() {
+		return fmt.Sprintf("Machine %s is being deleted", machine.Name), 0, nil
+	}
+	node := machine.Status.NodeRef.Name
+	if node != "" && claim.Status.NodeName != "" && !lifecycle.HasNodeOf(machine, claim) {
+		return fmt.Sprintf("its Node %s is not the one of Machine %s, which is %s", claim.Status.NodeName, machine.Name, node), 0, nil
+	}
+	if removed, err := r.nodeRemoved(ctx, claim, machine); err != nil {
+		return "", 0, err
+	} else if removed {
+		return fmt.Sprintf("the Node of Machine %s has been removed", machine.Name), 0, nil
+	}
+	gone, left, err := snapshot.InstanceGone(ctx, r.clusters, machine, now)
+	if err != nil || gone == "" {
+		return "", left, err
+	}
+	return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone), 0, nil
+}
+
+// lostFirst returns why a registered claim is lost that only has a second Machine: its first one and its
+// Node no longer exist. A claim with its provisional ID first gets that of its Node (package providerid).
+func (r *Reconciler) lostFirst(ctx context.Context, claim *karpv1.NodeClaim, second *clusterv1.Machine) (string, error) {
+	if _, provisional := planner.ParseProvisionalID(claim.Status.ProviderID); provisional {
+		return "", nil
+	}
+	nodes, err := nodeclaimutils.AllNodesForNodeClaim(ctx, r.clusters.Workload.GetClient(), claim)
+	if err != nil || len(nodes) > 0 {
+		return "", err
+	}
+	return fmt.Sprintf("its Machine and its Node no longer exist, and Machine %s is its second one", second.Name), nil
 }
 
 // nodeRemoved reports whether the Node of a registered claim was removed: Cluster API reports it, and core

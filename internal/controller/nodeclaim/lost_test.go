@@ -78,6 +78,8 @@ func TestLostClaims(t *testing.T) {
 		"its ID was reset":              {providerID: planner.ProvisionalID("c")},
 		"the Node of its first Machine": {nodeName: "first", lost: true},
 		"the Node of its first Machine, and the second one has no Node yet": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
+		"its first Machine and Node no longer exist":                        {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "second" }}, providerID: "sim://first", nodeName: "first", lost: true},
+		"its first Machine no longer exists, and the Node exists":           {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "second" }}, providerID: "sim://first", nodeName: "first", node: node("sim://first")},
 		"before its Node has registered":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, unregistered: true},
 	} {
 		t.Run(name, func(t *testing.T) {

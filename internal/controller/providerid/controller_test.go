@@ -211,6 +211,7 @@ func (p *published) Publish(all ...events.Event) {
 // writes the condition, and nothing is written twice.
 func TestProviderIDChanged(t *testing.T) {
 	m := machine("m", "real://m")
+	m.Status.NodeRef.Name = "node"
 	m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name = "TestMachine", "m-infra"
 	c := newClient(claim("c", with("real://m"), register), m)
 	r := reconcilerOf(c)
@@ -257,6 +258,17 @@ func TestProviderIDChanged(t *testing.T) {
 				t.Errorf("message %q lacks %q", condition.Message, want)
 			}
 		}
+	}
+}
+
+// A second Machine, whose Node is not that of the claim, has another ID without a contradiction.
+func TestSecondMachine(t *testing.T) {
+	c := newClient(claim("c", with("real://first"), register), machine("m", "real://m", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "other" }))
+	if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); err != nil {
+		t.Fatal(err)
+	}
+	if after := stored(t, c); after.Status.ProviderID != "real://first" || operator.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged) != nil {
+		t.Errorf("got status %+v", after.Status)
 	}
 }
 
