@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -49,7 +51,7 @@ const unusedForDeleted = 30 * time.Second
 // deleted. keepCopies returns how many copies exist, and after what time to look at one again.
 func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) (int, time.Duration, error) {
 	management := r.clusters.Management.GetClient()
-	users := usersOf(resources)
+	users, used := usersOf(resources), kindsUsed(template, resources)
 	grace := lo.Ternary(template == nil || !template.DeletionTimestamp.IsZero(), unusedForDeleted, unusedFor)
 	var existing int
 	var next time.Duration
@@ -58,7 +60,9 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		copies := &unstructured.UnstructuredList{}
 		copies.SetGroupVersionKind(kind)
 		if err := management.List(ctx, copies, client.MatchingLabels(scalable.GeneratedLabels(r.clusters.Cluster, name)), client.UnsafeDisableDeepCopy); err != nil {
-			errs = append(errs, fmt.Errorf("listing the copies of kind %s: %w", kind.Kind, err))
+			if !errors.As(err, &reference.Unlisted{}) || used.Has(kind.GroupKind()) {
+				errs = append(errs, fmt.Errorf("listing the copies of kind %s: %w", kind.Kind, err))
+			}
 			continue
 		}
 		for i := range copies.Items {
@@ -79,6 +83,22 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 		errs = append(errs, r.recreate(ctx, template, users))
 	}
 	return existing, next, errors.Join(errs...)
+}
+
+// kindsUsed returns the kinds that a template and its scalable resources refer to, and of what is generated from
+// them. If another kind cannot be listed, that is a problem of other templates only.
+func kindsUsed(template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) sets.Set[schema.GroupKind] {
+	kinds := sets.New[schema.GroupKind]()
+	if template != nil {
+		for _, ref := range references(template) {
+			base := schema.GroupVersionKind{Group: ref.APIGroup, Kind: ref.Kind}
+			kinds.Insert(base.GroupKind(), scalable.KindOf(template.Spec.ScalableResource).MadeOf(base).GroupKind())
+		}
+	}
+	for key := range usersOf(resources) {
+		kinds.Insert(key.kind)
+	}
+	return kinds
 }
 
 // isOfMachine reports whether Cluster API or a provider has created an object for a Machine, such

@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -84,6 +85,38 @@ func keepCopies(t *testing.T, r *Reconciler, template *v1alpha1.KarpenterMachine
 	}
 	if _, _, err := r.keepCopies(t.Context(), "general", template, resources); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A kind that cannot be listed concerns only the templates that use it. Others can be deleted.
+func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
+	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	uses := &v1alpha1.KarpenterMachineTemplate{}
+	uses.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "x"}
+	makes := uses.DeepCopy()
+	makes.Spec.ScalableResource.Kind, makes.Spec.Template.Spec.InfrastructureRef.Kind = v1alpha1.ScalableResourceKindMachinePool, "TestMachineTemplateTemplate"
+	for name, tc := range map[string]struct {
+		template *v1alpha1.KarpenterMachineTemplate
+		fails    bool
+	}{
+		"of other templates":            {template: &v1alpha1.KarpenterMachineTemplate{}},
+		"of a template that is deleted": {},
+		"of the template":               {template: uses, fails: true},
+		"of what is generated from it":  {template: makes, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+					return reference.Unlisted{Kind: kind.GroupKind()}
+				},
+			}).Build()
+			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r.kinds = enqueue.NewKinds(nil, nil, kind)
+			if _, _, err := r.keepCopies(t.Context(), "general", tc.template, nil); (err != nil) != tc.fails {
+				t.Errorf("got %v, want an error: %t", err, tc.fails)
+			}
+		})
 	}
 }
 
