@@ -128,7 +128,8 @@ type Offering struct {
 	Price Decimal `json:"price,omitempty"`
 
 	// maxMachines is how many Machines of this offering NodeClaims can have in each zone.
-	// At the limit, the offering is unavailable in that zone. Default: no limit.
+	// At the limit, the offering is unavailable in that zone. In an InstanceTypeCatalog,
+	// it limits all templates together that have the offering from it. Default: no limit.
 	// Example: 50.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -145,7 +146,7 @@ type Offering struct {
 type Reservation struct {
 	// id of the reservation. Patches can pass it to the infrastructure. Nodes have it in
 	// the label karpenter.cluster.x-k8s.io/reservation-id. Offerings with the same id
-	// share one count. Example: cr-0a1b2c3d4e5f67890.
+	// share one count, also those of different templates. Example: cr-0a1b2c3d4e5f67890.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

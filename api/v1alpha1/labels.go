@@ -156,7 +156,8 @@ const (
 	// estimate from the capacity, in which the smaller machine is the cheaper one.
 	DiscoveredPriceAnnotation = Group + "/price"
 	// DiscoveredMaxMachinesAnnotation is how many Machines each offering of an
-	// infrastructure template can have. For a MachineDeployment, use
+	// infrastructure template can have, of all templates that select it. For a
+	// MachineDeployment, use
 	// cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size.
 	DiscoveredMaxMachinesAnnotation = Group + "/max-machines"
 )

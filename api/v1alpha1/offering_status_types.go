@@ -25,7 +25,8 @@ type LimitedOffering struct {
 	CapacityType string `json:"capacityType"`
 
 	// nodeClaims is the number of NodeClaims of this offering. For a reservation, it is
-	// the number for all offerings with its id.
+	// the number for all offerings with its id. If the limit is that of an
+	// InstanceTypeCatalog or of a reservation, it includes NodeClaims of other templates.
 	// +required
 	NodeClaims int32 `json:"nodeClaims"`
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -209,8 +210,20 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 	if err != nil {
 		return Limits{}, err
 	}
-	defer e.mu.Unlock()
-	return e.limits, nil
+	limits := e.limits
+	e.mu.Unlock()
+	if !limits.shared {
+		return limits, nil
+	}
+	templates := &v1alpha1.KarpenterMachineTemplateList{}
+	if err := c.clusters.Workload.GetClient().List(ctx, templates, client.UnsafeDisableDeepCopy); err != nil {
+		return Limits{}, fmt.Errorf("listing KarpenterMachineTemplates: %w", err)
+	}
+	limits.others = make(map[string]*v1alpha1.KarpenterMachineTemplate, len(templates.Items))
+	for i := range templates.Items {
+		limits.others[templates.Items[i].Name] = &templates.Items[i]
+	}
+	return limits, nil
 }
 
 // Refresh reads the NodeClaims of a template, its catalogs, and the objects that it discovers, again

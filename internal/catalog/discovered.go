@@ -43,9 +43,13 @@ func fromInfrastructure(object *unstructured.Unstructured, prices prices) (Type,
 	ref := &clusterv1.ContractVersionedObjectReference{
 		APIGroup: object.GroupVersionKind().Group, Kind: object.GetKind(), Name: object.GetName(),
 	}
+	var limiter *Limiter
+	if limit != nil {
+		limiter = &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind, Labels: object.GetLabels()}
+	}
 	for _, zone := range zones {
 		found.Offerings = append(found.Offerings, Offering{
-			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, InfrastructureRef: ref, Taints: found.taints,
+			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, Limiter: limiter, InfrastructureRef: ref, Taints: found.taints,
 		})
 	}
 	return found.Type, nil

@@ -60,8 +60,8 @@ func TestFromInfrastructure(t *testing.T) {
 				Name: "m7.xl", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "16Gi", "ephemeral-storage", "100Gi", "pods", "58", "amd.com/gpu", "2")),
 				Labels: map[string]string{"kubernetes.io/arch": "arm64", "disk": "ssd", "karpenter.cluster.x-k8s.io/instance-family": "m7"},
 				Offerings: []Offering{
-					{Zone: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
-					{Zone: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), InfrastructureRef: ref},
+					{Zone: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), Limiter: &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind}, InfrastructureRef: ref},
+					{Zone: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), Limiter: &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind}, InfrastructureRef: ref},
 				},
 			},
 		},

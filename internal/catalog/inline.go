@@ -30,7 +30,15 @@ func inline(template *v1alpha1.KarpenterMachineTemplate) ([]Source, []Problem) {
 // ofCatalog returns the entries of an InstanceTypeCatalog, in their order.
 func ofCatalog(template *v1alpha1.KarpenterMachineTemplate, catalog *v1alpha1.InstanceTypeCatalog) ([]Source, []Problem) {
 	name := v1alpha1.CatalogKind + " " + catalog.Name
-	return fitting(template, &catalog.Spec.InstanceTypeSet, name, func(int) string { return name })
+	sources, problems := fitting(template, &catalog.Spec.InstanceTypeSet, name, func(int) string { return name })
+	for _, source := range sources {
+		for i := range source.Offerings {
+			if o := &source.Offerings[i]; o.MaxMachines != nil {
+				o.Limiter = &Limiter{Catalog: catalog.Name}
+			}
+		}
+	}
+	return sources, problems
 }
 
 // fitting returns the entries of a list that can be used with a template.

@@ -133,6 +133,19 @@ func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1
 	return list.Items, nil
 }
 
+// ClaimsThatCount returns the NodeClaims that can count toward the limits of a template: its own and, if it shares a
+// limit with other templates, those of all. They are shared with the cache and must not be modified.
+func ClaimsThatCount(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate, limits Limits) ([]karpv1.NodeClaim, error) {
+	if !limits.shared {
+		return Claims(ctx, clusters, template)
+	}
+	list := &karpv1.NodeClaimList{}
+	if err := clusters.Workload.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	return lo.Filter(list.Items, func(claim karpv1.NodeClaim, _ int) bool { return operator.IsTemplate(claim.Spec.NodeClassRef) }), nil
+}
+
 // infrastructureTemplates reads the infrastructure templates that discovery selects. The
 // cache has none of other Clusters.
 func (r *reader) infrastructureTemplates(ctx context.Context, discovery *v1alpha1.InfrastructureTemplateDiscovery) {

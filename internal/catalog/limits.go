@@ -8,6 +8,8 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -20,20 +22,26 @@ import (
 // Limits are how many NodeClaims a template and its offerings can have. The zero value
 // has no limit.
 type Limits struct {
+	// owner is the name of the template.
+	owner     string
 	template  *int32
 	offerings map[Key]limit
+	// shared reports whether claims of other templates can count, which are in others by name.
+	shared bool
+	others map[string]*v1alpha1.KarpenterMachineTemplate
 }
 
-// limit is the limit of one offering. Both fields can be set.
+// limit is the limit of one offering. max and reservation can both be set.
 type limit struct {
 	max         *int32
+	limiter     *Limiter
 	reservation *v1alpha1.Reservation
 }
 
 // LimitsOf returns the limits of a template with the given types. If reservations with
 // one id have several counts, the smallest one applies.
 func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits {
-	limits := Limits{template: template.Spec.MaxMachines, offerings: map[Key]limit{}}
+	limits := Limits{owner: template.Name, template: template.Spec.MaxMachines, offerings: map[Key]limit{}}
 	counts := map[string]int32{}
 	for i := range types {
 		for j := range types[i].Offerings {
@@ -41,7 +49,8 @@ func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits 
 			if o.MaxMachines == nil && o.Reservation == nil {
 				continue
 			}
-			limits.offerings[types[i].KeyOf(o)] = limit{o.MaxMachines, o.Reservation}
+			limits.offerings[types[i].KeyOf(o)] = limit{o.MaxMachines, o.Limiter, o.Reservation}
+			limits.shared = limits.shared || o.Limiter != nil || o.Reservation != nil
 			if r := o.Reservation; r != nil {
 				if known, ok := counts[r.ID]; !ok || r.Count < known {
 					counts[r.ID] = r.Count
@@ -60,6 +69,42 @@ func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits 
 
 // None reports whether there is no limit.
 func (l Limits) None() bool { return l.template == nil && len(l.offerings) == 0 }
+
+// isOwn reports whether a claim is of the template with these limits.
+func (l Limits) isOwn(claim *karpv1.NodeClaim) bool { return claim.Spec.NodeClassRef.Name == l.owner }
+
+// countsFor reports whether a claim counts toward maxMachines of its offering: every claim of the
+// template, and those of other templates that have the offering from the same object.
+func (l Limits) countsFor(key Key, claim *karpv1.NodeClaim) bool {
+	if l.isOwn(claim) {
+		return true
+	}
+	limiter, other := l.offerings[key].limiter, l.others[claim.Spec.NodeClassRef.Name]
+	return limiter != nil && other != nil && limiter.offersTo(other) && !lists(other, key)
+}
+
+// offersTo reports whether a template has the offerings of a limiter.
+func (l *Limiter) offersTo(template *v1alpha1.KarpenterMachineTemplate) bool {
+	if l.Catalog != "" {
+		return template.RefersTo(l.Catalog)
+	}
+	if template.Spec.Discovery == nil || template.Spec.Discovery.InfrastructureTemplates == nil {
+		return false
+	}
+	discovery := template.Spec.Discovery.InfrastructureTemplates
+	selector, err := metav1.LabelSelectorAsSelector(&discovery.Selector)
+	return err == nil && discovery.APIGroup == l.APIGroup && discovery.Kind == l.Kind && selector.Matches(labels.Set(l.Labels))
+}
+
+// lists reports whether a template has an offering in spec.instanceTypes, which takes precedence.
+func lists(template *v1alpha1.KarpenterMachineTemplate, key Key) bool {
+	set := &template.Spec.InstanceTypeSet
+	return slices.ContainsFunc(set.InstanceTypes, func(it v1alpha1.InstanceType) bool {
+		return it.Name == key.InstanceType && slices.ContainsFunc(offeringsOf(set, &it), func(o v1alpha1.Offering) bool {
+			return capacityTypeOf(&o) == key.CapacityType && slices.Contains(zonesIn(&o), key.Zone)
+		})
+	})
+}
 
 // Usage is how much of the limits is used.
 type Usage struct {
@@ -81,23 +126,28 @@ func (l Limits) Use(claims []karpv1.NodeClaim) Usage {
 }
 
 func (u *Usage) add(claim *karpv1.NodeClaim) {
-	u.total++
 	key := KeyOf(claim)
-	u.offerings[key]++
-	if id := u.reservation(key, claim); id != "" {
+	if u.limits.isOwn(claim) {
+		u.total++
+	}
+	if u.limits.countsFor(key, claim) {
+		u.offerings[key]++
+	}
+	if id := u.limits.reservationOf(key, claim); id != "" {
 		u.reservations[id]++
 	}
 }
 
-// reservation returns the reservation of a claim, even if its offering no longer exists.
-func (u *Usage) reservation(key Key, claim *karpv1.NodeClaim) string {
-	if r := u.limits.offerings[key].reservation; r != nil {
-		return r.ID
+// reservationOf returns the id of a claim's reservation. It is that of the Machine, also if its offering no longer exists
+// or has another one now.
+func (l Limits) reservationOf(key Key, claim *karpv1.NodeClaim) string {
+	if id := claim.Labels[v1alpha1.ReservationIDLabel]; id != "" || !l.isOwn(claim) {
+		return id
 	}
-	return claim.Labels[v1alpha1.ReservationIDLabel]
+	return lo.FromPtr(l.offerings[key].reservation).ID
 }
 
-// Total returns the number of claims that count.
+// Total returns the number of claims of the template.
 func (u Usage) Total() int32 { return u.total }
 
 // AllFull reports whether the template is at its limit.
@@ -145,7 +195,9 @@ const maxLimitedOfferings = 1000
 
 // Exceeding returns the claims that exceed a limit if the oldest claims are served first,
 // by creation timestamp and then name. A claim that exceeds one limit does not count for
-// the others. The result does not depend on the order of the claims.
+// the others. The result does not depend on the order of the claims. Of the claims of other
+// templates, those that are older count, even if they exceed a limit of their own template: they
+// end soon, and no limit is exceeded meanwhile.
 func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 	exceeding := sets.New[types.UID]()
 	if limits.None() {
@@ -155,7 +207,7 @@ func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 	for _, claim := range oldestFirst(claims) {
 		switch {
 		case !Launched(claim):
-		case usage.Full(KeyOf(claim)):
+		case limits.isOwn(claim) && usage.Full(KeyOf(claim)):
 			exceeding.Insert(claim.UID)
 		default:
 			usage.add(claim)

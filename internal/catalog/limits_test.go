@@ -179,3 +179,90 @@ func TestWhatDoesNotExceedIsWithinAllLimits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Which claims of other templates count toward the limit of an offering that the template takes from an object.
+func TestLimitsThatTemplatesShare(t *testing.T) {
+	key := Key{"m5", "a", "on-demand"}
+	group := "infrastructure.cluster.x-k8s.io"
+	ofCatalog := &Limiter{Catalog: "metal"}
+	discovered := &Limiter{APIGroup: group, Kind: "MetalMachineTemplate", Labels: map[string]string{"rack": "1"}}
+	refers := func(names ...string) func(*v1alpha1.KarpenterMachineTemplateSpec) {
+		return func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			for _, name := range names {
+				s.CatalogRefs = append(s.CatalogRefs, v1alpha1.CatalogReference{Name: name})
+			}
+		}
+	}
+	discovers := func(kind string, selected map[string]string) func(*v1alpha1.KarpenterMachineTemplateSpec) {
+		return func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery = &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: group, Kind: kind, Selector: metav1.LabelSelector{MatchLabels: selected}}}
+		}
+	}
+	lists := func(instanceType string, offerings, defaults []v1alpha1.Offering) func(*v1alpha1.KarpenterMachineTemplateSpec) {
+		return func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			refers("metal")(s)
+			s.InstanceTypes, s.Offerings = []v1alpha1.InstanceType{{Name: instanceType, Offerings: offerings}}, defaults
+		}
+	}
+	inA, inB, spot := []v1alpha1.Offering{zonal("", "1", "b", "a")}, []v1alpha1.Offering{zonal("", "1", "b")}, []v1alpha1.Offering{zonal("spot", "1", "a")}
+	for name, tc := range map[string]struct {
+		limiter *Limiter
+		other   func(*v1alpha1.KarpenterMachineTemplateSpec)
+		want    bool
+	}{
+		"the same catalog":                          {ofCatalog, refers("aws", "metal"), true},
+		"another catalog":                           {ofCatalog, refers("aws"), false},
+		"the same catalog, and another type itself": {ofCatalog, lists("m6", inA, nil), true},
+		"the offering itself":                       {ofCatalog, lists("m5", inA, nil), false},
+		"the offering itself, as its default":       {ofCatalog, lists("m5", nil, inA), false},
+		"another zone itself":                       {ofCatalog, lists("m5", inB, inA), true},
+		"another capacity type itself":              {ofCatalog, lists("m5", spot, nil), true},
+		"the same infrastructure template":          {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "1"}), true},
+		"all infrastructure templates":              {discovered, discovers("MetalMachineTemplate", nil), true},
+		"other infrastructure templates":            {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "2"}), false},
+		"infrastructure templates of another kind":  {discovered, discovers("AWSMachineTemplate", nil), false},
+		"no discovery":                              {discovered, refers("metal"), false},
+		"a limit of its own":                        {nil, refers("metal"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := template()
+			other.Name = "other"
+			tc.other(&other.Spec)
+			limits := LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "on-demand", MaxMachines: new(int32(1)), Limiter: tc.limiter}}}})
+			limits.others = map[string]*v1alpha1.KarpenterMachineTemplate{"general": template(), "other": other}
+			given := claims(key, key) // the second one is younger, and of this template
+			given[0].Spec.NodeClassRef.Name = "other"
+			usage := limits.Use(given[:1])
+			if usage.Full(key) != tc.want || usage.Total() != 0 {
+				t.Errorf("full: %t with %d claims of its own, want %t", usage.Full(key), usage.Total(), tc.want)
+			}
+			if got := Exceeding(given, limits); got.Has("c01") != tc.want || got.Has("c00") {
+				t.Errorf("exceeding: %v", sets.List(got))
+			}
+			given[0].CreationTimestamp = metav1.NewTime(time.Unix(60, 0))
+			if got := Exceeding(given, limits); got.Len() > 0 {
+				t.Errorf("exceeding if the other one is younger: %v", sets.List(got))
+			}
+			deleted := limits
+			deleted.others = nil
+			if deleted.Use(given[:1]).Full(key) {
+				t.Error("claims of a template that does not exist count")
+			}
+		})
+	}
+}
+
+// All claims of a reservation count, of whatever template and offering.
+func TestReservationsThatTemplatesShare(t *testing.T) {
+	limits := LimitsOf(template(), limitedTypes())
+	given := claims(reservedA, Key{"m6", "z", "reserved"})
+	given[1].Spec.NodeClassRef.Name, given[1].Labels[v1alpha1.ReservationIDLabel] = "deleted", "cr-1"
+	usage := limits.Use(given)
+	if !usage.Full(reservedA) || !usage.Full(reservedB) || usage.Full(limited) || usage.Total() != 1 {
+		t.Errorf("got %+v", usage)
+	}
+	given[0].Labels[v1alpha1.ReservationIDLabel] = "cr-0" // its offering had another one when it was launched
+	if limits.Use(given).Full(reservedA) {
+		t.Error("a claim counts for a reservation that it does not use")
+	}
+}

@@ -56,17 +56,14 @@ func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices 
 	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels)); err != nil {
 		return Type{}, err
 	}
-	offerings := given.Offerings
-	if len(offerings) == 0 {
-		offerings = set.Offerings
-	}
+	offerings := offeringsOf(set, given)
 	if len(offerings) == 0 {
 		return Type{}, errors.New("it has no offerings: set offerings here or for all instance types of the list")
 	}
 	seen := sets.New[Key]()
 	for i := range offerings {
 		o := &offerings[i]
-		capacityType := lo.CoalesceOrEmpty(string(o.CapacityType), karpv1.CapacityTypeOnDemand)
+		capacityType := capacityTypeOf(o)
 		price, err := prices.of(given, o, capacityType)
 		if err != nil {
 			return Type{}, fmt.Errorf("offering %s: %w", Key{Zone: strings.Join(zonesIn(o), ","), CapacityType: capacityType}, err)
@@ -84,6 +81,18 @@ func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices 
 		}
 	}
 	return found, nil
+}
+
+// offeringsOf returns the offerings of an instance type of a list.
+func offeringsOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType) []v1alpha1.Offering {
+	if len(given.Offerings) == 0 {
+		return set.Offerings
+	}
+	return given.Offerings
+}
+
+func capacityTypeOf(o *v1alpha1.Offering) string {
+	return lo.CoalesceOrEmpty(string(o.CapacityType), karpv1.CapacityTypeOnDemand)
 }
 
 // zonesIn returns the zones of an offering. An offering without zones has the zone "".

@@ -46,6 +46,8 @@ type Offering struct {
 	Price         float64
 	// MaxMachines is how many Machines NodeClaims can have of it; nil for no limit.
 	MaxMachines *int32
+	// Limiter is what sets MaxMachines, if the NodeClaims of several templates count.
+	Limiter *Limiter
 	// Reservation is set for capacity type reserved.
 	Reservation *v1alpha1.Reservation
 	// InfrastructureRef is used without changes; nil for the template's base with its
@@ -61,6 +63,16 @@ type Offering struct {
 
 	// Retired reports whether the offering is only listed for NodeClaims that have it.
 	Retired bool
+}
+
+// Limiter is an object with offerings that several templates can have: an InstanceTypeCatalog, or an
+// infrastructure template that discovery has found.
+type Limiter struct {
+	// Catalog is the name of the InstanceTypeCatalog; empty for an infrastructure template.
+	Catalog string
+	// APIGroup, Kind and Labels are those of the infrastructure template.
+	APIGroup, Kind string
+	Labels         map[string]string
 }
 
 // KeyOf returns the key of one of the type's offerings.

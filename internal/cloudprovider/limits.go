@@ -23,7 +23,7 @@ func (c *CloudProvider) full(ctx context.Context, template *v1alpha1.KarpenterMa
 	if limits.None() {
 		return func(catalog.Key) bool { return false }, nil
 	}
-	claims, err := catalog.Claims(ctx, c.clusters, template)
+	claims, err := catalog.ClaimsThatCount(ctx, c.clusters, template, limits)
 	if err != nil {
 		return nil, err
 	}

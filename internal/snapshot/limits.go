@@ -30,7 +30,7 @@ func (s *Snapshot) readLimits(ctx context.Context, clusters *operator.Clusters, 
 	if err != nil || limits.None() {
 		return err
 	}
-	claims, err := catalog.Claims(ctx, clusters, s.Template)
+	claims, err := catalog.ClaimsThatCount(ctx, clusters, s.Template, limits)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,6 +89,9 @@ func TestTemplatesOfOthers(t *testing.T) {
 		change(&template.Spec)
 		return template
 	}
+	infrastructure := func(kind string) *v1alpha1.Discovery {
+		return &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: kind}}
+	}
 	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
 		template("discovers", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
@@ -96,6 +100,12 @@ func TestTemplatesOfOthers(t *testing.T) {
 		template("refers", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.CatalogRefs = []v1alpha1.CatalogReference{{Name: "aws"}}
 		}),
+		template("refers-too", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.CatalogRefs = []v1alpha1.CatalogReference{{Name: "gcp"}, {Name: "aws"}}
+		}),
+		template("metal", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Discovery = infrastructure("Metal3MachineTemplate") }),
+		template("metal-too", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Discovery = infrastructure("Metal3MachineTemplate") }),
+		template("vsphere", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Discovery = infrastructure("VSphereMachineTemplate") }),
 		template("plain", func(*v1alpha1.KarpenterMachineTemplateSpec) {})).Build()
 	templates := NewTemplates(&operator.Clusters{Workload: fixture.Cluster{Client: workload}})
 	deployment := func(name string, annotations map[string]string) client.Object {
@@ -104,6 +114,11 @@ func TestTemplatesOfOthers(t *testing.T) {
 			object.Labels = map[string]string{v1alpha1.TemplateLabel: name}
 		}
 		return object
+	}
+	launched := func(template, reservation string) client.Object {
+		claim := &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: template}}}
+		claim.Labels = lo.OmitByValues(map[string]string{v1alpha1.ReservationIDLabel: reservation}, []string{""})
+		return claim
 	}
 	claim := func(group string) client.Object {
 		return &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: group, Kind: v1alpha1.Kind, Name: "plain"}}}
@@ -117,14 +132,21 @@ func TestTemplatesOfOthers(t *testing.T) {
 		"of a template that does not exist": {of: templates.OfResource, object: deployment("gone", nil), want: []string{"gone"}},
 		"an adopted resource":               {of: templates.OfResource, object: deployment("plain", map[string]string{v1alpha1.AdoptedAnnotation: "true"}), want: []string{"discovers", "plain"}},
 		"a resource that was not generated": {of: templates.OfResource, object: deployment("", nil), want: []string{"discovers"}},
-		"a catalog":                         {of: templates.OfCatalog, object: &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "aws"}}, want: []string{"refers"}},
-		"a catalog that nothing refers to":  {of: templates.OfCatalog, object: &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "gcp"}}},
+		"a catalog":                         {of: templates.OfCatalog, object: &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "aws"}}, want: []string{"refers", "refers-too"}},
+		"a catalog that nothing refers to":  {of: templates.OfCatalog, object: &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "azure"}}},
+		"limits of a catalog":               {of: templates.SharingLimits, object: launched("refers", ""), want: []string{"refers-too"}},
+		"limits of what is discovered":      {of: templates.SharingLimits, object: launched("metal", ""), want: []string{"metal-too"}},
+		"limits of no other template":       {of: templates.SharingLimits, object: launched("plain", "")},
+		"a reservation":                     {of: templates.SharingLimits, object: launched("plain", "cr-1"), want: []string{"discovers", "discovers-other", "metal", "metal-too", "refers", "refers-too", "vsphere"}},
+		"a reservation, of one that ended":  {of: templates.SharingLimits, object: launched("gone", "cr-1"), want: []string{"discovers", "discovers-other", "metal", "metal-too", "plain", "refers", "refers-too", "vsphere"}},
+		"limits of a template that ended":   {of: templates.SharingLimits, object: launched("gone", "")},
+		"limits, of an object of its own":   {of: templates.SharingLimits, object: deployment("plain", nil)},
 		"a claim":                           {of: templates.OfClaim, object: claim(v1alpha1.Group), want: []string{"plain"}},
 		"a claim of another provider":       {of: templates.OfClaim, object: claim("karpenter.k8s.aws")},
 		"a claim without a class":           {of: templates.OfClaim, object: &karpv1.NodeClaim{}},
 		"an object that is not a claim":     {of: templates.OfClaim, object: deployment("plain", nil)},
 		"an object that is no pattern":      {of: templates.OfPattern, object: claim(v1alpha1.Group)},
-		"anything, for all templates":       {of: templates.All, want: []string{"discovers", "discovers-other", "plain", "refers"}},
+		"anything, for all templates":       {of: templates.All, want: []string{"discovers", "discovers-other", "metal", "metal-too", "plain", "refers", "refers-too", "vsphere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.of(t.Context(), tc.object), cmpopts.EquateEmpty()); diff != "" {

@@ -84,6 +84,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, enqueue.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.SharingLimits), enqueue.LimitsChanged())).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		// The window gives the cache time to have the templates that a changed MachineDeployment names.
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).

@@ -15,7 +15,7 @@ func (r *Reconciler) setLimits(ctx context.Context, template *v1alpha1.Karpenter
 	if err != nil {
 		return err
 	}
-	claims, err := catalog.Claims(ctx, r.clusters, template)
+	claims, err := catalog.ClaimsThatCount(ctx, r.clusters, template, limits)
 	if err != nil {
 		return err
 	}
