@@ -196,8 +196,8 @@ const maxLimitedOfferings = 1000
 // Exceeding returns the claims that exceed a limit if the oldest claims are served first,
 // by creation timestamp and then name. A claim that exceeds one limit does not count for
 // the others. The result does not depend on the order of the claims. Of the claims of other
-// templates, those that are older count, even if they exceed a limit of their own template: they
-// end soon, and no limit is exceeded meanwhile.
+// templates, those that are older count, even if they exceed a limit of their own template: until
+// they end, no limit is exceeded.
 func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 	exceeding := sets.New[types.UID]()
 	if limits.None() {
