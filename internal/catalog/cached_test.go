@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -63,7 +62,7 @@ func TestStatusTakesEffect(t *testing.T) {
 			if has := instanceTypes[0].Requirements.Has("example.com/cached"); has != (at == 0) {
 				t.Errorf("with labels %v: there is a requirement for it: %t", labels, has)
 			}
-			*[]*int{&plain, &variant}[at] = len(cloudprovider.Offerings(instanceTypes[0].Offerings).Available())
+			*[]*int{&plain, &variant}[at] = len(instanceTypes[0].Offerings.Available())
 		}
 		return plain, variant
 	}
