@@ -23,7 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
-// blocked is a management cluster in which objects of providers cannot be listed: reads of them wait for a while
+// blocked is a management cluster in which objects of providers cannot be listed: reads of them block
 // and fail, as with the cache of the operator.
 type blocked struct {
 	client.Client

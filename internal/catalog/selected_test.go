@@ -117,7 +117,7 @@ func TestReservationInUse(t *testing.T) {
 	}{
 		"none":                    {"", nil},
 		"one that still exists":   {"cr-1", &v1alpha1.Reservation{ID: "cr-1", Count: 8}},
-		"one that is gone":        {"cr-2", &v1alpha1.Reservation{ID: "cr-2"}},
+		"one that does not exist": {"cr-2", &v1alpha1.Reservation{ID: "cr-2"}},
 		"one with a similar name": {"cr-", &v1alpha1.Reservation{ID: "cr-"}},
 	} {
 		t.Run(name, func(t *testing.T) {

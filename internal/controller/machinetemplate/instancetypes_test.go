@@ -77,7 +77,7 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// The template says which taint of a discovered MachineDeployment its NodePools lack.
+// The template reports the taints of discovered MachineDeployments that no NodePool has.
 func TestTaintsThatNoNodePoolHas(t *testing.T) {
 	taint := corev1.Taint{Key: "nvidia.com/gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "gpu", Annotations: map[string]string{
