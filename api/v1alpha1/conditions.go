@@ -15,9 +15,10 @@ const (
 	// names can be used. A template without from does not have this condition.
 	ConditionFromReady = "FromReady"
 
-	// ConditionInfrastructureReady reports whether every infrastructure template that is
-	// referred to exists and is of a kind that Cluster API can use. For MachinePools, it
-	// also reports whether the infrastructure supports what Karpenter needs.
+	// ConditionInfrastructureReady reports whether every infrastructure template that the
+	// template and its own instance types refer to exists and is of a kind that Cluster API
+	// can use. For MachinePools, it also reports whether the infrastructure supports what
+	// Karpenter needs. OfferingsValid reports what types of catalogs refer to.
 	ConditionInfrastructureReady = "InfrastructureReady"
 
 	// ConditionBootstrapReady reports whether the bootstrap template exists, and has what

@@ -102,25 +102,39 @@ func (r *reader) sortedKinds() []schema.GroupVersionKind {
 // readCatalogs reads the catalogs that the template refers to. If one does not exist, the other
 // sources are still offered.
 func (r *reader) readCatalogs(ctx context.Context) error {
-	if len(r.template.Spec.CatalogRefs) == 0 {
-		return nil
+	catalogs, err := ReadCatalogs(ctx, r.clusters, r.template)
+	if err != nil {
+		return err
 	}
-	list := &v1alpha1.InstanceTypeCatalogList{}
-	if err := r.clusters.Workload.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing InstanceTypeCatalogs: %w", err)
-	}
-	for i, ref := range r.template.Spec.CatalogRefs {
-		at := slices.IndexFunc(list.Items, func(c v1alpha1.InstanceTypeCatalog) bool { return c.Name == ref.Name })
-		if at < 0 {
+	for i, found := range catalogs {
+		if found == nil {
 			r.problem(v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("spec.catalogRefs[%d]", i),
-				fmt.Errorf("%s %s does not exist: create it, or remove the reference", v1alpha1.CatalogKind, ref.Name))
+				fmt.Errorf("%s %s does not exist: create it, or remove the reference", v1alpha1.CatalogKind, r.template.Spec.CatalogRefs[i].Name))
 			continue
 		}
-		found := &list.Items[at]
 		r.catalogs = append(r.catalogs, found)
 		r.Catalogs = append(r.Catalogs, catalogVersion{found.UID, found.Generation})
 	}
 	return nil
+}
+
+// ReadCatalogs returns the catalogs of spec.catalogRefs, in the same order; nil in place of one that does not
+// exist. They are shared with the cache and must not be modified.
+func ReadCatalogs(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]*v1alpha1.InstanceTypeCatalog, error) {
+	if len(template.Spec.CatalogRefs) == 0 {
+		return nil, nil
+	}
+	list := &v1alpha1.InstanceTypeCatalogList{}
+	if err := clusters.Workload.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing InstanceTypeCatalogs: %w", err)
+	}
+	return lo.Map(template.Spec.CatalogRefs, func(ref v1alpha1.CatalogReference, _ int) *v1alpha1.InstanceTypeCatalog {
+		at := slices.IndexFunc(list.Items, func(c v1alpha1.InstanceTypeCatalog) bool { return c.Name == ref.Name })
+		if at < 0 {
+			return nil
+		}
+		return &list.Items[at]
+	}), nil
 }
 
 // Claims returns the NodeClaims of a template. They are shared with the cache and must

@@ -43,7 +43,11 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 	if err := readResources(ctx, clusters, template, &allowed); err != nil {
 		return tenancy.Allowed{}, err
 	}
-	for _, kind := range kindsOf(template) {
+	kinds, err := kindsOf(ctx, clusters, template)
+	if err != nil {
+		return tenancy.Allowed{}, err
+	}
+	for _, kind := range kinds {
 		if err := readTemplates(ctx, clusters, kind, allowed.Own); err != nil {
 			return tenancy.Allowed{}, err
 		}
@@ -134,20 +138,4 @@ func readTemplates(ctx context.Context, clusters *operator.Clusters, kind schema
 		own.AddTemplate(object, clusters.Cluster)
 	}
 	return nil
-}
-
-// kindsOf returns the kinds of the base templates that a template refers to or discovers.
-func kindsOf(template *v1alpha1.KarpenterMachineTemplate) []schema.GroupKind {
-	spec := template.Spec.Template.Spec
-	refs := []clusterv1.ContractVersionedObjectReference{spec.Bootstrap.ConfigRef, lo.FromPtr(spec.InfrastructureRef)}
-	for _, instanceType := range template.Spec.InstanceTypes {
-		refs = append(refs, lo.FromPtr(instanceType.InfrastructureRef))
-	}
-	kinds := lo.FilterMap(refs, func(ref clusterv1.ContractVersionedObjectReference, _ int) (schema.GroupKind, bool) {
-		return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.IsDefined()
-	})
-	if discovery := template.Spec.Discovery; discovery != nil && discovery.InfrastructureTemplates != nil {
-		kinds = append(kinds, schema.GroupKind{Group: discovery.InfrastructureTemplates.APIGroup, Kind: discovery.InfrastructureTemplates.Kind})
-	}
-	return lo.Uniq(kinds)
 }

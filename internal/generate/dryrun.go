@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -97,7 +98,7 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 		// These conditions show why; what was found before stays.
 		return Result{Invalid: template.Status.InvalidOfferings, Hash: template.Status.AcceptedHash}, 0, nil
 	}
-	revision := fmt.Sprintf("%s/%d/%s/%s/%s/%+v/%s", template.UID, template.Generation, template.FromHash(), versionOf(bases.Infrastructure), versionOf(bases.Bootstrap), bases.ControlPlane, bases.Allowed.Key())
+	revision := fmt.Sprintf("%s/%d/%s/%s/%s/%+v/%s/%s", template.UID, template.Generation, template.FromHash(), versionOf(bases.Infrastructure), versionOf(bases.Bootstrap), bases.ControlPlane, bases.Allowed.Key(), versionsOf(types, bases))
 	known := examined{}
 	if last, ok := e.examined.Load(template.Name); ok {
 		known = last.(examined)
@@ -134,6 +135,27 @@ func versionOf(object *unstructured.Unstructured) string {
 		return ""
 	}
 	return string(object.GetUID()) + "@" + object.GetResourceVersion()
+}
+
+// versionsOf identifies the templates that instance types themselves name.
+func versionsOf(types []catalog.Type, bases Bases) string {
+	var versions []string
+	seen := map[clusterv1.ContractVersionedObjectReference]bool{}
+	for i := range types {
+		for _, offering := range types[i].Offerings {
+			ref := offering.InfrastructureRef
+			if ref == nil || seen[*ref] {
+				continue
+			}
+			seen[*ref] = true
+			object, err := bases.ByRef(*ref)
+			if err != nil {
+				object = nil // the examination finds it again
+			}
+			versions = append(versions, versionOf(object))
+		}
+	}
+	return strings.Join(versions, ",")
 }
 
 // examine generates what every offering of a template needs, and asks about what has
@@ -201,6 +223,9 @@ type (
 func ReasonOf(problem error) string {
 	if refused := (tenancy.NotAllowed{}); errors.As(problem, &refused) {
 		return refused.Reason
+	}
+	if apierrors.IsNotFound(problem) {
+		return v1alpha1.ReasonReferenceNotFound
 	}
 	if errors.As(problem, &rejectedError{}) || errors.As(problem, &unansweredError{}) {
 		return v1alpha1.ReasonTemplatesRejected

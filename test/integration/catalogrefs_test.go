@@ -90,6 +90,16 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 		Expect(f.machines(ctx)[0].Name).To(Equal(machine))
 	})
 
+	It("can name the infrastructure of its types", func(ctx SpecContext) {
+		f := k.newFixture("catalogown")
+		machine := &f.template.Spec.Template.Spec
+		f.template.Spec.InstanceTypes[0].InfrastructureRef, machine.InfrastructureRef = machine.InfrastructureRef, nil
+		f.withCatalog(ctx)
+		f.createReady(ctx)
+		env.waitFor(ctx, f.launchOne(ctx), karpv1.ConditionTypeInitialized)
+		Expect(f.machines(ctx)).To(HaveLen(1))
+	})
+
 	It("counts the templates that refer to it", func(ctx SpecContext) {
 		f := k.newFixture("counted")
 		listed := f.withCatalog(ctx)

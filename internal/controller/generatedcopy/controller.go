@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -24,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -62,6 +64,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim), deleted())).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -74,6 +77,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 }
 
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=list;watch;patch
+// +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs,verbs=list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=management-role,groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create;patch;delete
@@ -121,15 +125,18 @@ func (r *Reconciler) clusterState(ctx context.Context) (paused, ends bool, err e
 func (r *Reconciler) watch(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) error {
 	var errs []error
 	if template != nil {
-		bases, err := r.kindsOf(ctx, references(template))
-		errs = append(errs, err)
+		references, err := generate.References(ctx, r.clusters, template)
+		bases, kindsErr := r.kindsOf(ctx, lo.Map(references, func(reference generate.Reference, _ int) schema.GroupKind { return reference.GroupKind() }))
+		errs = append(errs, err, kindsErr)
 		for _, base := range bases {
 			made := scalable.KindOf(template.Spec.ScalableResource).MadeOf(base)
 			errs = append(errs, r.kinds.Watch(base, enqueue.Later(r.templates.OfReferenced)), r.kinds.Watch(made, enqueue.Later(r.templates.OfGenerated)))
 		}
 	}
-	generated, err := r.kindsOf(ctx, lo.FlatMap(resources, func(resource *scalable.Resource, _ int) []clusterv1.ContractVersionedObjectReference {
-		return resource.References()
+	generated, err := r.kindsOf(ctx, lo.FlatMap(resources, func(resource *scalable.Resource, _ int) []schema.GroupKind {
+		return lo.Map(resource.References(), func(ref clusterv1.ContractVersionedObjectReference, _ int) schema.GroupKind {
+			return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}
+		})
 	}))
 	errs = append(errs, err)
 	for _, kind := range generated {
@@ -138,12 +145,9 @@ func (r *Reconciler) watch(ctx context.Context, template *v1alpha1.KarpenterMach
 	return errors.Join(errs...)
 }
 
-// kindsOf returns the kinds of references, each once. It leaves out those that cannot be resolved,
+// kindsOf returns kinds with their API versions, each once. It leaves out those that cannot be resolved,
 // which are a condition of the template.
-func (r *Reconciler) kindsOf(ctx context.Context, refs []clusterv1.ContractVersionedObjectReference) ([]schema.GroupVersionKind, error) {
-	kinds := lo.FilterMap(refs, func(ref clusterv1.ContractVersionedObjectReference, _ int) (schema.GroupKind, bool) {
-		return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.IsDefined()
-	})
+func (r *Reconciler) kindsOf(ctx context.Context, kinds []schema.GroupKind) ([]schema.GroupVersionKind, error) {
 	var result []schema.GroupVersionKind
 	var errs []error
 	for _, kind := range lo.Uniq(kinds) {
@@ -158,14 +162,4 @@ func (r *Reconciler) kindsOf(ctx context.Context, refs []clusterv1.ContractVersi
 		result = append(result, gvk)
 	}
 	return result, errors.Join(errs...)
-}
-
-// references returns what a template refers to; some may be empty.
-func references(template *v1alpha1.KarpenterMachineTemplate) []clusterv1.ContractVersionedObjectReference {
-	spec := template.Spec.Template.Spec
-	refs := []clusterv1.ContractVersionedObjectReference{spec.Bootstrap.ConfigRef, lo.FromPtr(spec.InfrastructureRef)}
-	for _, instanceType := range template.Spec.InstanceTypes {
-		refs = append(refs, lo.FromPtr(instanceType.InfrastructureRef))
-	}
-	return refs
 }

@@ -51,7 +51,11 @@ const unusedForDeleted = 30 * time.Second
 // deleted. keepCopies returns how many copies exist, and after what time to look at one again.
 func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) (int, time.Duration, error) {
 	management := r.clusters.Management.GetClient()
-	users, used := usersOf(resources), kindsUsed(template, resources)
+	users := usersOf(resources)
+	used, err := r.kindsUsed(ctx, template, resources)
+	if err != nil {
+		return 0, 0, err
+	}
 	grace := lo.Ternary(template == nil || !template.DeletionTimestamp.IsZero(), unusedForDeleted, unusedFor)
 	var existing int
 	var next time.Duration
@@ -87,18 +91,22 @@ func (r *Reconciler) keepCopies(ctx context.Context, name string, template *v1al
 
 // kindsUsed returns the kinds that a template and its scalable resources refer to, and of what is generated from
 // them. If another kind cannot be listed, that is a problem of other templates only.
-func kindsUsed(template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) sets.Set[schema.GroupKind] {
+func (r *Reconciler) kindsUsed(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, resources []*scalable.Resource) (sets.Set[schema.GroupKind], error) {
 	kinds := sets.New[schema.GroupKind]()
 	if template != nil {
-		for _, ref := range references(template) {
-			base := schema.GroupVersionKind{Group: ref.APIGroup, Kind: ref.Kind}
+		references, err := generate.References(ctx, r.clusters, template)
+		if err != nil {
+			return nil, err
+		}
+		for _, ref := range references {
+			base := ref.GroupKind().WithVersion("")
 			kinds.Insert(base.GroupKind(), scalable.KindOf(template.Spec.ScalableResource).MadeOf(base).GroupKind())
 		}
 	}
 	for key := range usersOf(resources) {
 		kinds.Insert(key.kind)
 	}
-	return kinds
+	return kinds, nil
 }
 
 // isOfMachine reports whether Cluster API or a provider has created an object for a Machine, such

@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -17,24 +17,19 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// setInfrastructureReady sets whether all infrastructure templates exist that the template
-// names, whether it may refer to them, and whether Machines can be created from the resources that were generated from
-// them. Discovered objects always exist.
+// setInfrastructureReady sets whether all infrastructure templates exist that the template and its
+// instance types name, whether it may refer to them, and whether Machines can be created from the resources
+// that were generated from them. Discovered objects always exist. Templates share catalogs, so a mistake in a catalog
+// is reported for the offerings that have it (see package generate), and its other offerings can be used.
 func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	conditions := template.StatusConditions()
-	type reference struct {
-		field string
-		ref   clusterv1.ContractVersionedObjectReference
+	references, err := generate.References(ctx, r.clusters, template)
+	if err != nil {
+		return err
 	}
-	var references []reference
-	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
-		references = append(references, reference{"spec.template.spec.infrastructureRef", *ref})
-	}
-	for i, instanceType := range template.Spec.InstanceTypes {
-		if instanceType.InfrastructureRef != nil {
-			references = append(references, reference{fmt.Sprintf("spec.instanceTypes[%d].infrastructureRef", i), *instanceType.InfrastructureRef})
-		}
-	}
+	references = lo.Filter(references, func(reference generate.Reference, _ int) bool {
+		return reference.Target == v1alpha1.PatchTargetInfrastructure
+	})
 	if len(references) == 0 && pattern.Pending(template) {
 		conditions.SetUnknownWithReason(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
 		return nil
@@ -52,18 +47,13 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 	accepts := func(base *unstructured.Unstructured) error {
 		return cmp.Or(kind.Accepts(base, template.Spec.ScalableResource), allowed.Base(base))
 	}
-	seen := map[clusterv1.ContractVersionedObjectReference]bool{}
 	for _, reference := range references {
-		if seen[reference.ref] {
-			continue
-		}
-		seen[reference.ref] = true
-		problem, err := r.resolve(ctx, reference.ref, kind, accepts)
+		problem, err := r.resolve(ctx, reference.ContractVersionedObjectReference, kind, accepts)
 		if err != nil {
 			return err
 		}
-		if problem != nil {
-			conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, problem.reason, reference.field+": "+problem.message)
+		if problem != nil && !reference.Shared {
+			conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, problem.reason, reference.Field+": "+problem.message)
 			return nil
 		}
 	}

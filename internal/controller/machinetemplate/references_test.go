@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetemplate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/awslabs/operatorpkg/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+)
+
+// withOwnInfrastructure returns a template whose instance types are in a catalog and name their own
+// infrastructure.
+func withOwnInfrastructure(names ...string) (*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
+	template := newTemplate()
+	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "2", Generation: 1}}
+	for _, name := range names {
+		instanceType := template.Spec.InstanceTypes[0].DeepCopy()
+		instanceType.Name = "type-" + name
+		instanceType.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: name}
+		listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, *instanceType)
+	}
+	template.Spec.InstanceTypes, template.Spec.Template.Spec.InfrastructureRef = nil, nil
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
+	return template, listed
+}
+
+// The infrastructure of a template can come from its catalogs alone.
+func TestInfrastructureOfCatalogs(t *testing.T) {
+	template, listed := withOwnInfrastructure("workers")
+	c := newCell(template, listed)
+	got, err := c.reconcile(t, template.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conditions := got.StatusConditions(); !conditions.Root().IsTrue() {
+		t.Errorf("got %+v, want Ready", conditions.Root())
+	}
+}
+
+// Catalogs are shared, so a type that names a missing template harms no other type. It is offered as soon as
+// its template exists.
+func TestMissingInfrastructureOfCatalog(t *testing.T) {
+	template, listed := withOwnInfrastructure("workers", "later")
+	c := newCell(template, listed)
+	got, err := c.reconcile(t, template.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := got.StatusConditions()
+	valid := conditions.Get(v1alpha1.ConditionOfferingsValid)
+	if !conditions.Root().IsTrue() || !valid.IsFalse() || valid.Reason != v1alpha1.ReasonReferenceNotFound || !strings.Contains(valid.Message, "type-later/a/on-demand") || !strings.Contains(valid.Message, "later") {
+		t.Errorf("got Ready %+v and OfferingsValid %+v, want only the second to be False", conditions.Get(status.ConditionReady), valid)
+	}
+	if err := c.Create(t.Context(), named(infrastructureKind, "later")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = c.reconcile(t, template.Name); err != nil {
+		t.Fatal(err)
+	}
+	if valid := got.StatusConditions().Get(v1alpha1.ConditionOfferingsValid); !valid.IsTrue() {
+		t.Errorf("got OfferingsValid %+v after the template was created, want True", valid)
+	}
+}
