@@ -178,8 +178,13 @@ const (
 	ReasonSourcesConflict = "SourcesConflict"
 	// ReasonPatchesFailed: a patch cannot be applied to its base template.
 	ReasonPatchesFailed = "PatchesFailed"
-	// ReasonTemplatesRejected: the API server does not accept a generated template.
+	// ReasonTemplatesRejected: the API server does not accept a generated template,
+	// MachineDeployment or MachinePool.
 	ReasonTemplatesRejected = "TemplatesRejected"
+	// ReasonNameTaken: an object has the name that an object for an offering would get, and was
+	// generated from something else. NodeClaims have this reason, too, in their condition
+	// MachineAvailable.
+	ReasonNameTaken = "NameTaken"
 	// ReasonSecretNotAllowed: the template, a patch or a base template names a Secret of
 	// the management cluster that templates may not refer to.
 	ReasonSecretNotAllowed = "SecretNotAllowed"

@@ -25,7 +25,8 @@ const (
 	CapacityTypeLabel = Group + "/capacity-type"
 
 	// TemplateHashLabel is the hash of everything that shapes a Machine of a scalable
-	// resource. A template change that alters the hash leads to a new scalable resource.
+	// resource. A template change that alters the hash leads to a new scalable resource. On a
+	// copy of a base template, it is the hash of its content. Names end in the first digits.
 	TemplateHashLabel = Group + "/template-hash"
 
 	// NodeClaimUIDLabel is, on a Machine, the UID of the NodeClaim that it serves.

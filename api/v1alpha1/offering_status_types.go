@@ -37,7 +37,8 @@ type LimitedOffering struct {
 
 // InvalidOfferings are offerings that cannot be created for the same reason.
 type InvalidOfferings struct {
-	// reason is PatchesFailed or TemplatesRejected.
+	// reason is one of the reasons of conditions, such as PatchesFailed, TemplatesRejected,
+	// NameTaken or ReferenceNotFound.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Reason string `json:"reason"`

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -86,7 +87,7 @@ func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any)
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(g.cluster.Namespace)
 	object.SetName(nameOf(hash, g.template.Name, g.originOf(base)))
-	object.SetLabels(scalable.GeneratedLabels(g.cluster, g.template.Name))
+	object.SetLabels(lo.Assign(scalable.GeneratedLabels(g.cluster, g.template.Name), map[string]string{v1alpha1.TemplateHashLabel: hash}))
 	object.SetAnnotations(CopiedAnnotations(map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),
 		clusterv1.TemplateClonedFromGroupKindAnnotation: kind.GroupKind().String(),

@@ -20,11 +20,13 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
@@ -67,6 +69,8 @@ type answer struct {
 type examined struct {
 	revision string
 	types    []catalog.Type
+	names    names
+	taken    map[catalog.Key]error
 	until    time.Time // zero: for as long as the revision is the same
 	result   Result
 	// answers are by content. The template's status has what was accepted, too, so that a restart
@@ -104,9 +108,13 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 		known = last.(examined)
 	}
 	now := e.clock.Now()
-	if known.revision != revision || !identical(known.types, types) || !known.until.IsZero() && !now.Before(known.until) {
+	taken, err := known.names.taken(ctx, e.clusters, template.Name)
+	if err != nil {
+		return Result{}, 0, err
+	}
+	if known.revision != revision || !identical(known.types, types) || len(taken) != len(known.taken) || !known.until.IsZero() && !now.Before(known.until) {
 		known.revision, known.types, known.until = revision, types, time.Time{}
-		known.result, known.answers, err = e.examine(ctx, template, types, bases, known.answers)
+		known.result, err = e.examine(ctx, template, bases, &known)
 		switch {
 		case err != nil:
 			// What was answered is kept, so that a template with very many offerings
@@ -160,56 +168,42 @@ func versionsOf(types []catalog.Type, bases Bases) string {
 
 // examine generates what every offering of a template needs, and asks about what has
 // not been answered before.
-func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, types []catalog.Type, bases Bases, before map[string]answer) (Result, map[string]answer, error) {
+func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, bases Bases, known *examined) (Result, error) {
 	generator, err := NewGenerator(e.clusters.Cluster, template, bases)
 	if err != nil {
-		return Result{All: err}, before, nil
+		return Result{All: err}, nil
 	}
-	problems := map[catalog.Key]error{}
-	uses := map[string][]catalog.Key{}
-	objects := map[string]*unstructured.Unstructured{}
 	accepted := sets.New[catalog.Key]()
-	var offerings []catalog.Key
-	for i := range types {
-		for j := range types[i].Offerings {
-			offering := &types[i].Offerings[j]
-			key := types[i].KeyOf(offering)
-			accepted.Insert(key)
-			if offering.MachineDeployment != "" {
-				continue
-			}
-			offerings = append(offerings, key)
-			generated, err := generator.Generate(&types[i], offering)
-			if err != nil {
-				problems[key] = err
-				continue
-			}
-			for _, object := range generated.Objects {
-				content := ContentOf(object)
-				objects[content] = object
-				uses[content] = append(uses[content], key)
-			}
+	for i := range known.types {
+		for j := range known.types[i].Offerings {
+			accepted.Insert(known.types[i].KeyOf(&known.types[i].Offerings[j]))
 		}
 	}
-	hash := HashOf(slices.Sorted(maps.Keys(objects)))
-	if len(problems) == 0 && hash == template.Status.AcceptedHash {
-		return Result{accepted: accepted, Hash: hash}, before, nil
+	asked := questionsOf(generator, known.types)
+	known.names = asked.names
+	if known.taken, err = asked.names.taken(ctx, e.clusters, template.Name); err != nil {
+		return Result{}, err
 	}
-	answers, err := e.ask(ctx, objects, before)
+	problems := lo.Assign(asked.problems, known.taken)
+	hash := HashOf(slices.Sorted(maps.Keys(asked.ask)))
+	if len(problems) == 0 && hash == template.Status.AcceptedHash {
+		return Result{accepted: accepted, Hash: hash}, nil
+	}
+	known.answers, err = e.ask(ctx, asked.ask, known.answers)
 	if err != nil {
-		return Result{}, answers, err
+		return Result{}, err
 	}
 	// In order, so that an offering with several problems always shows the same.
-	for _, content := range slices.Sorted(maps.Keys(answers)) {
-		if rejected := answers[content].rejected; rejected != nil {
-			for _, offering := range uses[content] {
+	for _, content := range slices.Sorted(maps.Keys(known.answers)) {
+		if rejected := known.answers[content].rejected; rejected != nil {
+			for _, offering := range asked.ask[content].offerings {
 				if problems[offering] == nil {
 					problems[offering] = rejected
 				}
 			}
 		}
 	}
-	return summarize(offerings, problems, accepted.Difference(sets.KeySet(problems)), hash), answers, nil
+	return summarize(asked.offerings, problems, accepted.Difference(sets.KeySet(problems)), hash), nil
 }
 
 // rejectedError is the error of an object that the API server rejects, and unansweredError that of
@@ -227,6 +221,9 @@ func ReasonOf(problem error) string {
 	if apierrors.IsNotFound(problem) {
 		return v1alpha1.ReasonReferenceNotFound
 	}
+	if errors.As(problem, &nameTakenError{}) {
+		return v1alpha1.ReasonNameTaken
+	}
 	if errors.As(problem, &rejectedError{}) || errors.As(problem, &unansweredError{}) {
 		return v1alpha1.ReasonTemplatesRejected
 	}
@@ -235,10 +232,10 @@ func ReasonOf(problem error) string {
 
 // ask sends dry runs of generated objects, given by content, unless an earlier answer is still valid.
 // It returns an error if some were not answered, together with the answers of the others.
-func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Unstructured, before map[string]answer) (map[string]answer, error) {
+func (e *Examiner) ask(ctx context.Context, questions map[string]*question, before map[string]answer) (map[string]answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	contents := slices.Sorted(maps.Keys(objects))
+	contents := slices.Sorted(maps.Keys(questions))
 	answers, errs := make([]answer, len(contents)), make([]error, len(contents))
 	workqueue.ParallelizeUntil(ctx, askers, len(contents), func(i int) {
 		known, answered := before[contents[i]]
@@ -246,7 +243,7 @@ func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Uns
 			answers[i] = known
 			return
 		}
-		rejected, err := e.dryRun(ctx, objects[contents[i]])
+		rejected, err := e.dryRun(ctx, questions[contents[i]].object)
 		if errs[i] = err; err == nil {
 			answers[i] = answer{rejected: rejected, at: e.clock.Now()}
 		}
@@ -265,16 +262,20 @@ func (e *Examiner) ask(ctx context.Context, objects map[string]*unstructured.Uns
 
 // dryRun sends a dry run of the creation of an object. It returns why the API server rejects it, or an
 // error if the API server did not answer.
-func (e *Examiner) dryRun(ctx context.Context, object *unstructured.Unstructured) (rejected, err error) {
-	err = e.clusters.Management.GetClient().Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+func (e *Examiner) dryRun(ctx context.Context, object client.Object) (rejected, err error) {
+	_, err = scalable.Create(ctx, e.clusters, object.DeepCopyObject().(client.Object), client.DryRunAll, client.FieldValidation("Strict"))
 	switch {
-	case err == nil || apierrors.IsAlreadyExists(err):
+	case err == nil:
 		return nil, nil
+	case apierrors.IsAlreadyExists(err):
+		return nameTakenError{err}, nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
+		said := apierrors.APIStatus(nil)
+		errors.As(err, &said)
+		kind, _ := apiutil.GVKForObject(object, e.clusters.Management.GetClient().Scheme()) // Create has determined it, too
 		// Without the name, because users do not know it, and each content has another.
-		said := strings.ReplaceAll(err.Error(), fmt.Sprintf(" %q", object.GetName()), "")
-		return rejectedError{fmt.Errorf("the management cluster rejects %s: %s", object.GetKind(), said)}, nil
+		return rejectedError{fmt.Errorf("the management cluster rejects %s: %s", kind.Kind, strings.ReplaceAll(said.Status().Message, fmt.Sprintf(" %q", object.GetName()), ""))}, nil
 	default:
-		return nil, fmt.Errorf("dry run of %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+		return nil, fmt.Errorf("dry run: %w", err)
 	}
 }

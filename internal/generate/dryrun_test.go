@@ -38,10 +38,13 @@ type asking struct {
 	asked    []string
 	last     string // name of the object that was asked about last
 	answer   func(zone string) error
+	// resources are the scalable resources that were asked about, which validate validates.
+	resources []client.Object
+	validate  func(client.Object) error
 }
 
 func newAsking() *asking {
-	a := &asking{clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), answer: func(string) error { return nil }}
+	a := &asking{clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), answer: func(string) error { return nil }, validate: func(client.Object) error { return nil }}
 	a.template = &v1alpha1.KarpenterMachineTemplate{}
 	a.template.Name = "general"
 	a.template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
@@ -61,7 +64,12 @@ func newAsking() *asking {
 			one <- struct{}{}
 			defer func() { <-one }()
 			given := (&client.CreateOptions{}).ApplyOptions(options)
-			zone, _, _ := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "spec", "zone")
+			copied, is := object.(*unstructured.Unstructured)
+			if !is {
+				a.resources = append(a.resources, object)
+				return a.validate(object)
+			}
+			zone, _, _ := unstructured.NestedString(copied.Object, "spec", "zone")
 			if len(given.DryRun) == 0 || given.FieldValidation != "Strict" {
 				return errors.New("this is no strict dry run")
 			}
@@ -76,12 +84,14 @@ func newAsking() *asking {
 
 func (a *asking) examine(t *testing.T, before map[string]answer) (Result, map[string]answer, error) {
 	t.Helper()
-	a.asked = nil
+	a.asked, a.resources = nil, nil
 	offered := []catalog.Type{{Name: "m5"}}
 	for _, o := range a.template.Spec.InstanceTypes[0].Offerings {
 		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: string(o.Zones[0]), CapacityType: string(o.CapacityType)})
 	}
-	return a.Examiner.examine(t.Context(), a.template, offered, a.bases, before)
+	known := &examined{types: offered, answers: before}
+	result, err := a.Examiner.examine(t.Context(), a.template, a.bases, known)
+	return result, known.answers, err
 }
 
 func key(zone string) catalog.Key {
@@ -102,7 +112,7 @@ func TestExamine(t *testing.T) {
 
 	a.answer = in("b", apierrors.NewInternalError(errors.New("the webhook is not there")))
 	_, answers, err := a.examine(t, nil)
-	if err == nil || !strings.Contains(err.Error(), "did not answer dry runs of 1 of 3 generated objects") || !strings.Contains(err.Error(), "the webhook is not there") || ReasonOf(err) != v1alpha1.ReasonTemplatesRejected {
+	if err == nil || !strings.Contains(err.Error(), "did not answer dry runs of 1 of 4 generated objects") || !strings.Contains(err.Error(), "the webhook is not there") || ReasonOf(err) != v1alpha1.ReasonTemplatesRejected {
 		t.Fatalf("got %v", err)
 	}
 

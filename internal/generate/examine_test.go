@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -181,11 +182,14 @@ func TestRejections(t *testing.T) {
 	kind := schema.GroupResource{Resource: "testmachinetemplates"}
 	for name, tc := range map[string]struct {
 		err        error
+		name, hash string // of the object; x and none if empty
 		rejected   bool
 		unanswered bool
 	}{
 		"accepted":         {},
-		"it exists":        {err: apierrors.NewAlreadyExists(kind, "x")},
+		"it exists":        {err: apierrors.NewAlreadyExists(kind, "workers"), name: "workers"},
+		"another exists":   {err: apierrors.NewAlreadyExists(kind, "workers"), name: "workers", hash: "a", rejected: true},
+		"it existed":       {err: apierrors.NewAlreadyExists(kind, "x"), unanswered: true},
 		"invalid":          {err: apierrors.NewInvalid(schema.GroupKind{Kind: "TestMachineTemplate"}, "x", nil), rejected: true},
 		"an unknown field": {err: apierrors.NewBadRequest("strict decoding error"), rejected: true},
 		"a webhook's no":   {err: apierrors.NewForbidden(kind, "x", errors.New("no")), rejected: true},
@@ -196,7 +200,11 @@ func TestRejections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newExamining(t)
 			e.answer = func(string) error { return tc.err }
-			rejected, err := e.dryRun(t.Context(), object("infrastructure.test/v1beta2", "TestMachineTemplate", fixture.Served.Namespace, "x", map[string]any{}))
+			generated := object("infrastructure.test/v1beta2", "TestMachineTemplate", fixture.Served.Namespace, lo.CoalesceOrEmpty(tc.name, "x"), map[string]any{})
+			if tc.hash != "" {
+				generated.SetLabels(map[string]string{v1alpha1.TemplateHashLabel: tc.hash})
+			}
+			rejected, err := e.dryRun(t.Context(), generated)
 			if (rejected != nil) != tc.rejected || (err != nil) != tc.unanswered {
 				t.Errorf("got %v and %v, want rejected: %t, unanswered: %t", rejected, err, tc.rejected, tc.unanswered)
 			}

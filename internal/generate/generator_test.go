@@ -30,7 +30,7 @@ func TestCopies(t *testing.T) {
 		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "AWSMachineTemplate",
 		"metadata": map[string]any{
 			"namespace": "clusters", "name": got.GetName(),
-			"labels":      map[string]any{clusterv1.ClusterNameLabel: "prod", v1alpha1.TemplateLabel: "general"},
+			"labels":      map[string]any{clusterv1.ClusterNameLabel: "prod", v1alpha1.TemplateLabel: "general", v1alpha1.TemplateHashLabel: got.GetLabels()[v1alpha1.TemplateHashLabel]},
 			"annotations": map[string]any{"cluster.x-k8s.io/cloned-from-name": "workers", "cluster.x-k8s.io/cloned-from-groupkind": "AWSMachineTemplate.infrastructure.cluster.x-k8s.io"},
 		},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"instanceType": "m5.large", "spotMarketOptions": map[string]any{}}}},

@@ -96,6 +96,9 @@ func (l *Launcher) Of(ctx context.Context, key catalog.Key) (*Launch, error) {
 		if launch.Generated, err = generator.generateFree(ctx, l.clusters, instanceType, offering); err != nil {
 			return nil, err
 		}
+		if err := nameTaken(ctx, l.clusters, launch.Generated.Resource); err != nil {
+			return nil, err
+		}
 		launch.Resource, launch.Version = launch.Generated.Resource.GetName(), generator.version
 		launch.annotations[v1alpha1.TemplateHashAnnotation] = launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]
 		launch.annotations[v1alpha1.MachineHashesAnnotation] = launch.Generated.Hashes.String()

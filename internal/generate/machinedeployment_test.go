@@ -57,7 +57,7 @@ func TestMachineDeployment(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := got.Labels[v1alpha1.TemplateHashLabel]
-	if want := "general-m5-large-us-east-1a-spot-" + hash; got.Name != want || got.Namespace != "clusters" {
+	if want := "general-m5-large-us-east-1a-spot-" + hash[:nameHashLength]; got.Name != want || got.Namespace != "clusters" {
 		t.Errorf("got %s/%s, want clusters/%s", got.Namespace, got.Name, want)
 	}
 	if got.Spec.Replicas != nil {

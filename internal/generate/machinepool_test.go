@@ -115,7 +115,7 @@ func TestMachinePool(t *testing.T) {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 			wantPool := &clusterv1.MachinePool{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general-m5-large-us-east-1a-spot-" + hash, Labels: labels,
+				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general-m5-large-us-east-1a-spot-" + hash[:nameHashLength], Labels: labels,
 					Annotations: map[string]string{v1alpha1.InPlaceHashAnnotation: inPlaceHash(template)}},
 				Spec: clusterv1.MachinePoolSpec{
 					ClusterName: "prod", FailureDomains: []string{"us-east-1a"},

@@ -23,7 +23,10 @@ const (
 	// the names of Machines, which must be label values (Cluster API:
 	// internal/topology/names/names.go).
 	maxNameLength = 63 - 2*6
-	hashLength    = 8
+	// hashLength is that of hashes in labels, annotations and the status.
+	hashLength = 32
+	// nameHashLength is how much of a hash names have. Two names can be equal: see scalable.Differs.
+	nameHashLength = 12
 )
 
 // HashOf returns a hash of values that shape a Machine. Values of these types have only one
@@ -36,6 +39,11 @@ func HashOf(values ...any) string {
 // either all objects with the same hash or none.
 func ContentOf(object *unstructured.Unstructured) string {
 	return HashOf(object.GetAPIVersion(), object.GetKind(), object.Object["spec"])
+}
+
+// resourceContentOf returns the same for a scalable resource, with its metadata, which comes from the template.
+func resourceContentOf(resource *scalable.Resource) string {
+	return HashOf(resource.API())
 }
 
 // nameOf returns the name of the scalable resource for an offering, if ending is the resource of that name
@@ -65,7 +73,7 @@ func (g *Generator) metadata(name string, labels map[string]string) metav1.Objec
 	}
 }
 
-// nameOf returns a readable name that the hash makes unique.
+// nameOf returns a readable name that ends in the first digits of the hash.
 func nameOf(hash string, parts ...string) string {
 	name := strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
@@ -73,6 +81,7 @@ func nameOf(hash string, parts ...string) string {
 		}
 		return '-'
 	}, strings.ToLower(strings.Join(lo.Compact(parts), "-")))
-	name = name[:min(len(name), maxNameLength-hashLength-1)]
+	hash = hash[:nameHashLength]
+	name = name[:min(len(name), maxNameLength-len(hash)-1)]
 	return strings.Trim(name, "-") + "-" + hash
 }

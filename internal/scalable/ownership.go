@@ -35,11 +35,25 @@ func TemplateOf(object metav1.Object, cluster types.NamespacedName) string {
 	return labels[v1alpha1.TemplateLabel]
 }
 
-// Create creates a generated object and reports whether it did. An object of that name
-// that exists and was generated for the same template of the served Cluster has the same
-// content, because the name ends in a hash of it. Any other object of that name belongs
-// to another Cluster or to a user: it is left alone, and the error, which is an
-// AlreadyExists error, names it.
+// Differs returns an error if an existing object is not the generated one of the same kind and
+// name. It can belong to another Cluster, to a user, or to another offering, since names have
+// only a part of a hash.
+func Differs(kind string, existing, generated client.Object, cluster types.NamespacedName) error {
+	name := fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(generated))
+	if template := TemplateOf(generated, cluster); TemplateOf(existing, cluster) != template {
+		return fmt.Errorf("%s exists, but was not generated for KarpenterMachineTemplate %s of Cluster %s: delete or rename it", name, template, cluster)
+	}
+	const label = v1alpha1.TemplateHashLabel
+	if is, want := existing.GetLabels()[label], generated.GetLabels()[label]; is != want {
+		return fmt.Errorf("%s exists, but was generated from something else, because its label %s is %q and not %q: delete it, or use a KarpenterMachineTemplate of another name",
+			name, label, is, want)
+	}
+	return nil
+}
+
+// Create creates a generated object and reports whether it did. An existing object of that name
+// has the same content unless it Differs. Then it is left alone, and the error is an
+// AlreadyExists error.
 func Create(ctx context.Context, clusters *operator.Clusters, object client.Object, options ...client.CreateOption) (bool, error) {
 	kind, err := apiutil.GVKForObject(object, clusters.Management.GetClient().Scheme())
 	if err != nil {
@@ -59,9 +73,8 @@ func Create(ctx context.Context, clusters *operator.Clusters, object client.Obje
 	if err := clusters.Management.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(object), existing); err != nil {
 		return false, fmt.Errorf("getting %s, which already exists: %w", name, err)
 	}
-	if template := TemplateOf(object, clusters.Cluster); TemplateOf(existing, clusters.Cluster) != template {
-		return false, fmt.Errorf("%s exists, but was not generated for KarpenterMachineTemplate %s of Cluster %s: delete or rename it: %w",
-			name, template, clusters.Cluster, err)
+	if differs := Differs(kind.Kind, existing, object, clusters.Cluster); differs != nil {
+		return false, fmt.Errorf("%w: %w", differs, err)
 	}
 	return false, nil
 }

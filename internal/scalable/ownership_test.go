@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -41,20 +43,24 @@ func TestTemplateOf(t *testing.T) {
 // of the same Cluster.
 func TestCreate(t *testing.T) {
 	labelsOf := func(cluster, template string) map[string]string {
-		return GeneratedLabels(types.NamespacedName{Namespace: fixture.Served.Namespace, Name: cluster}, template)
+		return lo.Assign(GeneratedLabels(types.NamespacedName{Namespace: fixture.Served.Namespace, Name: cluster}, template), map[string]string{v1alpha1.TemplateHashLabel: "a"})
 	}
+	const ofOther = "was not generated for KarpenterMachineTemplate general of Cluster clusters/prod: delete or rename it"
+	otherContent := labelsOf(fixture.Served.Name, "general")
+	otherContent[v1alpha1.TemplateHashLabel] = "b"
 	for name, tc := range map[string]struct {
 		exists  bool
 		labels  map[string]string
 		created bool
-		refused bool
+		refused string
 	}{
 		"nothing exists":                 {created: true},
 		"it exists":                      {exists: true, labels: labelsOf(fixture.Served.Name, "general")},
-		"one of another Cluster exists":  {exists: true, labels: labelsOf("staging", "general"), refused: true},
-		"one of another template exists": {exists: true, labels: labelsOf(fixture.Served.Name, "other"), refused: true},
-		"one of a user exists":           {exists: true, refused: true},
-		"one of a user in the Cluster":   {exists: true, labels: map[string]string{clusterv1.ClusterNameLabel: fixture.Served.Name}, refused: true},
+		"one of another Cluster exists":  {exists: true, labels: labelsOf("staging", "general"), refused: ofOther},
+		"one of another template exists": {exists: true, labels: labelsOf(fixture.Served.Name, "other"), refused: ofOther},
+		"one of other content exists":    {exists: true, labels: otherContent, refused: "was generated from something else"},
+		"one of a user exists":           {exists: true, refused: ofOther},
+		"one of a user in the Cluster":   {exists: true, labels: map[string]string{clusterv1.ClusterNameLabel: fixture.Served.Name}, refused: ofOther},
 	} {
 		generated := fixture.Infrastructure()
 		generated.SetName("general-workers-12345678")
@@ -62,7 +68,7 @@ func TestCreate(t *testing.T) {
 		deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "general-m5-12345678"}}
 		for kind, object := range map[string]client.Object{"AWSMachineTemplate": generated, "MachineDeployment": deployment} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				object.SetLabels(GeneratedLabels(fixture.Served, "general"))
+				object.SetLabels(labelsOf(fixture.Served.Name, "general"))
 				api := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 				if tc.exists {
 					existing := object.DeepCopyObject().(client.Object)
@@ -72,11 +78,11 @@ func TestCreate(t *testing.T) {
 					}
 				}
 				created, err := Create(t.Context(), &operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: api}}, object)
-				if created != tc.created || (err != nil) != tc.refused {
-					t.Fatalf("got created=%t and %v, want created=%t refused=%t", created, err, tc.created, tc.refused)
+				if created != tc.created || (err != nil) != (tc.refused != "") {
+					t.Fatalf("got created=%t and %v, want created=%t refused=%q", created, err, tc.created, tc.refused)
 				}
-				want := kind + " " + client.ObjectKeyFromObject(object).String() + " exists, but was not generated for KarpenterMachineTemplate general of Cluster clusters/prod: delete or rename it"
-				if tc.refused && !strings.Contains(err.Error(), want) {
+				want := kind + " " + client.ObjectKeyFromObject(object).String() + " exists, but " + tc.refused
+				if tc.refused != "" && (!strings.Contains(err.Error(), want) || !apierrors.IsAlreadyExists(err)) {
 					t.Errorf("got %q, want %q in it", err, want)
 				}
 			})

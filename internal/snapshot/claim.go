@@ -44,9 +44,9 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 }
 
 // needsMachine reports whether a claim should get a Machine if it has none. A claim that exceeds a
-// limit gets none, nor does one of a suspended resource or of a Cluster that is being deleted.
+// limit gets none, nor does one of another or of a suspended resource, or of a Cluster that is being deleted.
 func (s *Snapshot) needsMachine(claim *karpv1.NodeClaim) bool {
-	return NeedsMachine(claim) && !s.exceeding.Has(claim.UID) && !s.ClusterDeleting && !s.Suspended
+	return NeedsMachine(claim) && !s.exceeding.Has(claim.UID) && !s.nameTaken(claim) && !s.ClusterDeleting && !s.Suspended
 }
 
 // Waits reports whether a claim should get a Machine and has none.

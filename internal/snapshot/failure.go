@@ -43,6 +43,9 @@ func (s *Snapshot) Failure(claim *karpv1.NodeClaim) *failure.Failure {
 	if name, served := s.Plan.Served[claim.UID]; served {
 		return s.failureOf(claim, s.Machines[name])
 	}
+	if s.nameTaken(claim) {
+		return &failure.Failure{Kind: NameTaken, Message: fmt.Sprintf("%s %s was generated from something else than the Machine of offering %s would be: use a KarpenterMachineTemplate of another name", s.kind().Name(), s.Name, catalog.KeyOf(claim))}
+	}
 	if s.hadMachine(claim) {
 		return nil // it gets another Machine
 	}

@@ -62,6 +62,8 @@ type Snapshot struct {
 
 	// indexes are built when they are first used.
 	indexes *indexes
+	// hash of the resource; empty if it has none.
+	hash string
 	// exceeding has the claims that exceed a limit and have no Machine. They get none.
 	exceeding sets.Set[types.UID]
 	// failed has the Machines that have failed for good.
@@ -152,6 +154,7 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
 	s.Claims = claims.Items
+	s.setHash()
 	s.LeaveOut(leftOut)
 	// After the claims, so that a claim never has the provider ID of a Machine that seems to have none.
 	if err := s.readMachines(ctx, clusters, newest, leftOut); err != nil {

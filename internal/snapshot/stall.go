@@ -38,7 +38,7 @@ func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
 	if name, served := s.Plan.Served[claim.UID]; served {
 		return s.machineStalls[name]
 	}
-	if s.hadMachine(claim) || s.unusable != "" || s.unasked() && IsRejected(claim) {
+	if s.nameTaken(claim) || s.hadMachine(claim) || s.unusable != "" || s.unasked() && IsRejected(claim) {
 		return nil
 	}
 	stall := s.stall

@@ -43,10 +43,10 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 		until, marked := r.unavailableUntil(claim, snap)
 		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
-		case failed.Kind == snapshot.LimitReached && pooled:
+		case !isOfOffering(string(failed.Kind)) && pooled:
 			// Its offering has not failed: nothing is marked.
 			errs = append(errs, r.replace(ctx, claim, failed))
-		case failed.Kind == snapshot.LimitReached:
+		case !isOfOffering(string(failed.Kind)):
 			// Nothing would replace it, so it waits.
 			_, err := r.recordFailure(ctx, claim, failed)
 			errs = append(errs, err)
@@ -69,11 +69,16 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 	return again, errors.Join(errs...)
 }
 
-// isRecorded reports whether a failure of a claim was already handled as far as possible. A limit
-// for which the claim waited is no failure of its offering.
+// isOfOffering reports whether a failure of a kind is one of the claim's offering, so that others can have the
+// same. A limit is reached by other claims, and another resource can have the name only of one revision.
+func isOfOffering(kind string) bool {
+	return kind != string(snapshot.LimitReached) && kind != string(snapshot.NameTaken)
+}
+
+// isRecorded reports whether a failure of a claim's offering was already handled as far as possible.
 func isRecorded(claim *karpv1.NodeClaim) bool {
 	condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
-	return condition.IsFalse() && condition.Reason != string(snapshot.LimitReached)
+	return condition.IsFalse() && isOfOffering(condition.Reason)
 }
 
 // replace reports a failure and deletes the claim.

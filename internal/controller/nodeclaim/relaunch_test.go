@@ -39,7 +39,6 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			own := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: before.Resource, Labels: labels()}, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "served"}}
 			alone := launched("alone", func(c *karpv1.NodeClaim) {
 				delete(c.Labels, karpv1.NodePoolLabelKey)
 				c.Annotations = map[string]string{
@@ -52,7 +51,7 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 				m.Labels[clusterv1.MachineDeploymentNameLabel] = before.Resource
 				conditions.Set(m, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "InsufficientInstanceCapacity", Message: "none left"})
 			})
-			if err := w.api.Create(t.Context(), own); err != nil {
+			if err := w.api.Create(t.Context(), before.Generated.Resource.API()); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.api.Create(t.Context(), failed); err != nil {
