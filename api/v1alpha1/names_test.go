@@ -3,6 +3,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -85,6 +86,10 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonResumed, "Resumed"},
 		{v1alpha1.ReasonRejected, "Rejected"},
 		{v1alpha1.ConditionMachinesProgressing, "MachinesProgressing"},
+		{v1alpha1.ReasonObjectsNotReadable, "ObjectsNotReadable"},
+		{v1alpha1.ConditionProviderIDUnchanged, "ProviderIDUnchanged"},
+		{v1alpha1.ReasonProviderIDChanged, "ProviderIDChanged"},
+		{v1alpha1.ReasonProviderIDShared, "ProviderIDShared"},
 		{v1alpha1.ReasonClusterNotFound, "ClusterNotFound"},
 		{v1alpha1.ReasonClusterDeleting, "ClusterDeleting"},
 		{v1alpha1.ReasonClusterDeleted, "ClusterDeleted"},
@@ -101,6 +106,8 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonNoInstanceTypes, "NoInstanceTypes"},
 		{v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypesInvalid"},
 		{v1alpha1.ReasonZonesUnknown, "ZonesUnknown"},
+		{v1alpha1.ReasonDiscoveryIncomplete, "DiscoveryIncomplete"},
+		{v1alpha1.ReasonTaintsNotInNodePool, "TaintsNotInNodePool"},
 		{v1alpha1.ReasonSourcesConflict, "SourcesConflict"},
 		{v1alpha1.ReasonPatchesFailed, "PatchesFailed"},
 		{v1alpha1.ReasonTemplatesRejected, "TemplatesRejected"},
@@ -123,6 +130,8 @@ func TestNames(t *testing.T) {
 		{v1alpha1.DriftOfferingRemoved, "OfferingRemoved"},
 		{v1alpha1.ConditionInstanceTypesValid, "InstanceTypesValid"},
 
+		{v1alpha1.Group, "karpenter.cluster.x-k8s.io"},
+		{v1alpha1.CatalogKind, "InstanceTypeCatalog"},
 		{string(v1alpha1.DriftKarpenter), "Karpenter"},
 		{string(v1alpha1.DriftDisabled), "Disabled"},
 		{string(v1alpha1.ScalableResourceKindMachineDeployment), "MachineDeployment"},
@@ -141,16 +150,6 @@ func TestNames(t *testing.T) {
 
 // The descriptions of the fields name the defaults.
 func TestDefaults(t *testing.T) {
-	content, err := os.ReadFile("../../config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var definition any
-	if err := yaml.Unmarshal(content, &definition); err != nil {
-		t.Fatal(err)
-	}
-	versions := definition.(map[string]any)["spec"].(map[string]any)["versions"].([]any)
-	schema := versions[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"]
 	for path, tc := range map[string]struct {
 		constant, want time.Duration
 	}{
@@ -158,11 +157,7 @@ func TestDefaults(t *testing.T) {
 		"spec.spareTTL":                  {v1alpha1.DefaultSpareTTL, 2 * time.Minute},
 		"spec.scalableResource.emptyTTL": {v1alpha1.DefaultEmptyTTL, 30 * time.Minute},
 	} {
-		field := schema.(map[string]any)
-		for part := range strings.SplitSeq(path, ".") {
-			field = field["properties"].(map[string]any)[part].(map[string]any)
-		}
-		match := regexp.MustCompile(`Default: (\w+)`).FindStringSubmatch(field["description"].(string))
+		match := regexp.MustCompile(`Default: (\w+)`).FindStringSubmatch(schemaOf(t, "karpentermachinetemplates", path)["description"].(string))
 		if match == nil {
 			t.Fatalf("%s documents no default", path)
 		}
@@ -171,6 +166,58 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s: the default is %s, and documented as %s, want %s", path, tc.constant, match[1], tc.want)
 		}
 	}
+}
+
+// What fills a list stops at the length that the API server accepts. With a higher limit no status can be written any
+// more; with a lower one, something is left out without need.
+func TestLengths(t *testing.T) {
+	for _, tc := range []struct{ file, constant, resource, path string }{
+		{"catalog/limits.go", "maxLimitedOfferings", "karpentermachinetemplates", "status.limitedOfferings"},
+		{"catalog/unavailable.go", "maxUnavailableOfferings", "karpentermachinetemplates", "status.unavailableOfferings"},
+		{"controller/machinetemplate/learn.go", "maxObserved", "karpentermachinetemplates", "status.observedCapacity"},
+		{"controller/machinetemplate/resources.go", "maxScalableResources", "karpentermachinetemplates", "status.scalableResources"},
+		{"generate/invalid.go", "maxGroups", "karpentermachinetemplates", "status.invalidOfferings"},
+		{"generate/invalid.go", "maxExamples", "karpentermachinetemplates", "status.invalidOfferings.examples"},
+		{"importer/build.go", "maxTypes", "instancetypecatalogs", "spec.instanceTypes"},
+		{"importer/build.go", "maxOfferings", "instancetypecatalogs", "spec.instanceTypes.offerings"},
+		{"importer/build.go", "maxOfferings", "instancetypecatalogs", "spec.offerings"},
+		{"importer/build.go", "maxZones", "instancetypecatalogs", "spec.instanceTypes.offerings.zones"},
+		{"importer/build.go", "maxZones", "instancetypecatalogs", "spec.offerings.zones"},
+	} {
+		content, err := os.ReadFile("../../internal/" + tc.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		match := regexp.MustCompile(`\b` + tc.constant + ` += (\d+)\n`).FindSubmatch(content)
+		if match == nil {
+			t.Fatalf("%s has no constant %s with a number", tc.file, tc.constant)
+		}
+		if want := fmt.Sprint(schemaOf(t, tc.resource, tc.path)["maxItems"]); string(match[1]) != want {
+			t.Errorf("%s in %s is %s, and %s of %s has at most %s items", tc.constant, tc.file, match[1], tc.path, tc.resource, want)
+		}
+	}
+}
+
+// schemaOf returns the schema of a field, or of a field of the items of a list.
+func schemaOf(t *testing.T, resource, path string) map[string]any {
+	t.Helper()
+	content, err := os.ReadFile("../../config/crd/bases/" + v1alpha1.Group + "_" + resource + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition any
+	if err := yaml.Unmarshal(content, &definition); err != nil {
+		t.Fatal(err)
+	}
+	versions := definition.(map[string]any)["spec"].(map[string]any)["versions"].([]any)
+	field := versions[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+	for part := range strings.SplitSeq(path, ".") {
+		if items, isList := field["items"]; isList {
+			field = items.(map[string]any)
+		}
+		field = field["properties"].(map[string]any)[part].(map[string]any)
+	}
+	return field
 }
 
 // Ready depends on each condition that reports whether Machines can be created, and on no other.

@@ -265,4 +265,9 @@ func TestReservationsThatTemplatesShare(t *testing.T) {
 	if limits.Use(given).Full(reservedA) {
 		t.Error("a claim counts for a reservation that it does not use")
 	}
+	given = claims(reservedA, Key{"m5", "c", "reserved"}, reservedB)
+	given[1].Labels[v1alpha1.ReservationIDLabel] = "cr-1" // offered no more, and its Machine still uses the reservation
+	if got := Exceeding(given, limits); !limits.Use(given[:2]).Full(reservedB) || !got.Equal(sets.New[types.UID]("c02")) {
+		t.Errorf("a claim whose offering no longer exists does not count for its reservation: %v exceed it", sets.List(got))
+	}
 }
