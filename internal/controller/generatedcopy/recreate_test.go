@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package generatedcopy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+var machineTemplate = schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+
+// newObject returns an object of the kind of copies.
+func newObject(name string, annotations map[string]string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	object.SetGroupVersionKind(machineTemplate)
+	object.SetNamespace(fixture.Served.Namespace)
+	object.SetName(name)
+	object.SetAnnotations(annotations)
+	return object
+}
+
+// newReconciler returns a reconciler that knows the kind of copies, with clusters that have objects.
+func newReconciler(objects ...client.Object) *Reconciler {
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("testmachinetemplates.infrastructure.test")
+	definition.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1"})
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, definition, cluster)...).
+		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
+		}).Build()}
+	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+	r := NewReconciler(clusters, catalog.New(clusters), clocktesting.NewFakeClock(fixture.Noon))
+	r.kinds = enqueue.NewKinds(nil, nil, machineTemplate)
+	return r
+}
+
+// A copy that a resource refers to is created again if a user has deleted it: no Machine could be created, or
+// repaired, without it. What the template no longer generates, or what refers to it ends, is not.
+func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", Generation: 1}}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: machineTemplate.Group, Kind: machineTemplate.Kind, Name: "workers"}
+	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
+		Name:      "small",
+		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
+	}}
+	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/instanceType", "{{ .instanceType }}")}
+	for name, tc := range map[string]struct {
+		present  bool // the copy exists
+		resource func(*clusterv1.MachineDeployment)
+		template func(*v1alpha1.KarpenterMachineTemplate) // since the resource was generated
+		want     bool
+	}{
+		"it was deleted": {want: true},
+		"it exists":      {present: true, want: true},
+		"its resource ends": {resource: func(d *clusterv1.MachineDeployment) {
+			d.DeletionTimestamp, d.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x"}
+		}},
+		"its template has changed":    {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.3" }},
+		"its offering is not offered": {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].Zones[0] = "b" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := template.DeepCopy()
+			unused := newReconciler(newObject("workers", nil))
+			launch, err := generate.LaunchOf(t.Context(), unused.clusters, unused.catalog, template, catalog.Key{InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deployment := launch.Generated.Resource.API().(*clusterv1.MachineDeployment)
+			if tc.resource != nil {
+				tc.resource(deployment)
+			}
+			if tc.template != nil {
+				tc.template(template)
+				template.Generation++
+			}
+			objects := []client.Object{newObject("workers", nil), deployment}
+			copies := launch.Generated.Objects
+			if len(copies) == 0 {
+				t.Fatal("nothing is generated")
+			}
+			for _, object := range copies {
+				if tc.present {
+					objects = append(objects, object.DeepCopyObject().(client.Object))
+				}
+			}
+			r := newReconciler(objects...)
+			keepCopies(t, r, template)
+			for _, object := range copies {
+				after := &unstructured.Unstructured{}
+				after.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+				err := r.clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(object), after)
+				if client.IgnoreNotFound(err) != nil || (err == nil) != tc.want {
+					t.Errorf("%s: got %v, want that it exists: %t", object.GetName(), err, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// What Cluster API reads from the annotations of templates follows the base, without a rollout. A copy whose base
+// no longer exists keeps them. Its owners are the resources that refer to it, oldest first.
+func TestCopiesFollowTheirBase(t *testing.T) {
+	resource := func(name string, age time.Duration) *clusterv1.MachineDeployment {
+		deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: name, UID: "uid",
+			CreationTimestamp: metav1.NewTime(fixture.Noon.Add(-age)), Labels: scalable.GeneratedLabels(fixture.Served, "general")}}
+		deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: machineTemplate.Group, Kind: machineTemplate.Kind, Name: "copy"}
+		return deployment
+	}
+	const before, after = "before", "after"
+	for name, tc := range map[string]struct {
+		base map[string]string
+		gone bool
+		want string
+	}{
+		"it is as before":        {base: map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: before}, want: before},
+		"it has changed":         {base: map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: after}, want: after},
+		"it has the key no more": {},
+		"it no longer exists":    {gone: true, want: before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := newObject("copy", map[string]string{
+				clusterv1.MachineSetSkipPreflightChecksAnnotation: before, "mine": "x", clusterv1.TemplateClonedFromNameAnnotation: "workers",
+				clusterv1.TemplateClonedFromGroupKindAnnotation: machineTemplate.GroupKind().String(),
+			})
+			object.SetLabels(scalable.GeneratedLabels(fixture.Served, "general"))
+			objects := []client.Object{object, resource("a", time.Minute), resource("b", time.Hour), resource("c", time.Minute)}
+			if !tc.gone {
+				objects = append(objects, newObject("workers", tc.base))
+			}
+			r := newReconciler(objects...)
+			keepCopies(t, r, nil)
+			if err := r.clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			if got := object.GetAnnotations(); got[clusterv1.MachineSetSkipPreflightChecksAnnotation] != tc.want || got["mine"] != "x" {
+				t.Errorf("got annotations %v, want %q", got, tc.want)
+			}
+			owners := lo.Map(object.GetOwnerReferences(), func(owner metav1.OwnerReference, _ int) string { return owner.Name })
+			if diff := cmp.Diff([]string{"b", "a", "c"}, owners); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+			version := object.GetResourceVersion()
+			keepCopies(t, r, nil)
+			if err := r.clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetResourceVersion() != version {
+				t.Errorf("a settled copy was written again: %v", err)
+			}
+		})
+	}
+}
