@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +16,7 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -134,5 +137,34 @@ func TestAnotherClaimOfTheNameIsNotDeleted(t *testing.T) {
 				t.Errorf("the claim is being deleted: %t, want %t", deleted, tc.deleted)
 			}
 		})
+	}
+}
+
+// The caches of Cluster API and of this operator see that a Node was deleted in any order, so its deletion is an
+// event of the resource of its claim, and only that.
+func TestResourcesOfNode(t *testing.T) {
+	withNodeID := func(id string) func(*karpv1.NodeClaim) {
+		return func(c *karpv1.NodeClaim) { c.Status.ProviderID = id }
+	}
+	unnamed := launched("unnamed", withNodeID("real://unnamed"), func(c *karpv1.NodeClaim) { c.Annotations = nil })
+	r := newWorld(launched("c", withNodeID("real://m")), launched("waits", withNodeID("")), unnamed).newProcess()
+	for name, tc := range map[string]struct {
+		object client.Object
+		want   []reconcile.Request
+	}{
+		"of a claim":              {object: &corev1.Node{Spec: corev1.NodeSpec{ProviderID: "real://m"}}, want: []reconcile.Request{{NamespacedName: types.NamespacedName{Name: resourceName}}}},
+		"of no claim":             {object: &corev1.Node{Spec: corev1.NodeSpec{ProviderID: "real://other"}}},
+		"without a provider ID":   {object: &corev1.Node{}},
+		"of one without resource": {object: &corev1.Node{Spec: corev1.NodeSpec{ProviderID: "real://unnamed"}}},
+		"no Node":                 {object: &corev1.Pod{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := gocmp.Diff(tc.want, r.resourcesOfNode(t.Context(), tc.object), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if only := deleted(); only.Create(event.CreateEvent{}) || only.Update(event.UpdateEvent{}) || only.Generic(event.GenericEvent{}) || !only.Delete(event.DeleteEvent{}) {
+		t.Error("other events than deletions are passed, or deletions are not")
 	}
 }
