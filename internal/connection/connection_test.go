@@ -146,6 +146,11 @@ func TestConnection(t *testing.T) {
 			drain(w.do(w.t.Context(), clusters+watch, 200, broken{}))
 			w.do(w.t.Context(), clusters+watch, 200, nil)
 		}},
+		"the watch of another kind is refused": {do: func(w *world) { w.do(w.t.Context(), clusters+watch, 429, nil) }},
+		"the watch of another kind stays refused": {do: func(w *world) {
+			w.do(w.t.Context(), clusters+watch, 429, nil)
+			w.pass(reopen + time.Second)
+		}, interrupted: true},
 		"the server has an error with another kind": {do: func(w *world) { w.do(w.t.Context(), clusters, 500, nil) }},
 		"the webhook of a provider does not answer": {do: func(w *world) {
 			w.do(w.t.Context(), instances, 500, strings.NewReader(status(500, "InternalError", `failed calling webhook "w"`)))

@@ -97,6 +97,25 @@ func TestSettlesIn(t *testing.T) {
 	}
 }
 
+// The limit counts from when this process leads: until then it decides nothing.
+func TestTheLimitCountsFromTheLease(t *testing.T) {
+	w := newWorld(t)
+	elected := make(chan struct{})
+	w.connection.LeadsFrom(elected)
+	for range 15 { // while another process leads
+		w.do(t.Context(), machines, 503, nil)
+		w.do(t.Context(), machines, 200, nil)
+		w.pass(time.Minute)
+	}
+	close(elected)
+	if got := w.connection.SettlesIn(Recovery, 15*time.Minute); got != Recovery {
+		t.Errorf("settles in %s when this process begins to lead, want %s", got, Recovery)
+	}
+	if waited, cause := w.connection.Unsettled(); waited != 0 || cause != "this process has gained the lease" {
+		t.Errorf("waited for %s because of %q", waited, cause)
+	}
+}
+
 // The cause of a disturbance can be shown after it has ended.
 func TestCauseOfDisturbance(t *testing.T) {
 	w := newWorld(t)

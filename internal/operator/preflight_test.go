@@ -28,6 +28,8 @@ type apiServer struct {
 	unauthorized bool
 	denied       []string // group/resource/verb
 	absent       []string // resources
+	absentGroup  string   // with its version
+	unknownUser  int      // the status of the answer to who the user is
 	clusters     []string
 }
 
@@ -39,6 +41,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized}
+	case s.unknownUser != 0 && strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
+		http.Error(w, "", s.unknownUser)
+		return
+	case s.absentGroup != "" && r.URL.Path == "/apis/"+s.absentGroup:
+		http.Error(w, "", http.StatusNotFound)
+		return
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
 		answer = authenticationv1.SelfSubjectReview{
 			TypeMeta: metav1.TypeMeta{Kind: "SelfSubjectReview", APIVersion: "authentication.k8s.io/v1"},
@@ -154,6 +162,16 @@ func TestPreflight(t *testing.T) {
 				"the cluster has no machines in cluster.x-k8s.io/v1beta2: install Cluster API in it",
 			},
 		},
+		"no kind is there": {
+			workload: apiServer{absentGroup: "karpenter.sh/v1"}, management: apiServer{absentGroup: "cluster.x-k8s.io/v1beta2"},
+			want: []string{
+				"the cluster has no nodeclaims in karpenter.sh/v1, no nodepools in karpenter.sh/v1: install the chart karpenter-capi-crd in it",
+				"the cluster has no clusters in cluster.x-k8s.io/v1beta2, no machinedeployments in cluster.x-k8s.io/v1beta2, no machines in cluster.x-k8s.io/v1beta2, no machinesets in cluster.x-k8s.io/v1beta2: install Cluster API in it",
+			},
+		},
+		"the API server does not say who the user is":  {workload: apiServer{unknownUser: http.StatusNotFound}},
+		"the user has no right to know who they are":   {workload: apiServer{unknownUser: http.StatusForbidden}},
+		"the API server cannot answer who the user is": {workload: apiServer{unknownUser: http.StatusInternalServerError}, want: []string{"does not answer; check"}},
 		"two Clusters": {unnamed: true, management: apiServer{clusters: []string{"a", "b"}}, want: []string{
 			"expected exactly one Cluster, found default/a, default/b: set --cluster-name and --cluster-namespace",
 		}},

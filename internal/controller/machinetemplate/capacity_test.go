@@ -179,6 +179,7 @@ func TestInaccuracies(t *testing.T) {
 		want   string
 	}{
 		"within the tolerance":              {memory: "7800Mi", nodes: 1},
+		"a little below the tolerance":      {memory: "7700Mi", nodes: 1, want: "memory of m5: declared 8Gi, observed 7700Mi"},
 		"too little":                        {memory: "7Gi", nodes: 1, want: "memory of m5: declared 8Gi, observed 7Gi"},
 		"too much":                          {memory: "9Gi", nodes: 2, want: "memory of m5: declared 8Gi, observed 9Gi"},
 		"of one Node that no longer exists": {memory: "7Gi"},
