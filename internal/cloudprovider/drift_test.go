@@ -137,7 +137,15 @@ func TestIsDrifted(t *testing.T) {
 		"the offering is invalid": {changes: []func(*testing.T, *driftWorld){edit(func(t template) {
 			t.Spec.InstanceTypes[0].Offerings[0].Price = "no price"
 		})}},
-		"an edit that is not examined": {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) { t.Generation++ })}},
+		"an edit that is not examined":                {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) { t.Generation++ })}},
+		"an edit whose offerings were never examined": {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) { t.Status.AcceptedHash = "" })}},
+		"an edit, and Ready is of an earlier one": {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) {
+			for i := range t.Status.Conditions {
+				t.Status.Conditions[i].ObservedGeneration--
+			}
+		})}},
+		"a version that is too new":                     {changes: []func(*testing.T, *driftWorld){edit(func(t template) { t.Spec.Template.Spec.Version = "v1.38.0" })}},
+		"the control plane reports no version any more": {changes: []func(*testing.T, *driftWorld){version("", "")}},
 		"an edit that is not Ready": {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) {
 			t.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, "x", "x")
 		})}},

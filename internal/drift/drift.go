@@ -73,6 +73,9 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 	if !current || present.Generated == nil || present.Version.Problem != "" || !t.catalog.Accepted(t.template, key) {
 		return "", nil
 	}
+	if present.Version.Name == "" && hashes.Version != "" {
+		return "", nil // the version is unknown, as while the control plane cannot be read, and patches can use it
+	}
 	return Compare(hashes, present.Generated.Hashes), nil
 }
 
