@@ -3,13 +3,16 @@
 package catalog
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -170,5 +173,57 @@ func TestZonesOfTheCluster(t *testing.T) {
 				t.Errorf("got %v and %q, want %v and %q", got, problems, tc.want, tc.problem)
 			}
 		})
+	}
+}
+
+// The limit of a catalog counts the NodeClaims of all templates that offer it, and no NodeClaims of other operators.
+// A limit of a template's own counts only its own.
+func TestLimitOfACatalog(t *testing.T) {
+	listed := catalogOf("metal", "1", "m5")
+	listed.Spec.Offerings[0].MaxMachines = new(int32(2))
+	key := Key{"m5", "a", "on-demand"}
+	first, second, foreign := nodeClaim("first", key), nodeClaim("second", key), nodeClaim("foreign", key)
+	first.Spec.NodeClassRef.Name, second.Spec.NodeClassRef.Name, foreign.Spec.NodeClassRef.Name = "one", "two", "two"
+	foreign.Spec.NodeClassRef.Kind = "EC2NodeClass"
+	one, two, alone := referring("one", "metal"), referring("two", "metal"), referring("alone")
+	alone.Spec.InstanceTypes = listed.DeepCopy().Spec.InstanceTypes
+	alone.Spec.Offerings = listed.DeepCopy().Spec.Offerings
+	own := nodeClaim("own", key)
+	own.Spec.NodeClassRef.Name = "alone"
+	c, w := newWorld(t, listed, one, two, alone, first, foreign, own)
+	uses := func(template *v1alpha1.KarpenterMachineTemplate) ([]string, Usage) {
+		t.Helper()
+		limits, err := c.Limits(t.Context(), template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := ClaimsThatCount(t.Context(), c.clusters, template, limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lo.Map(claims, func(c karpv1.NodeClaim, _ int) string { return c.Name }), limits.Use(claims)
+	}
+	for _, template := range []*v1alpha1.KarpenterMachineTemplate{one, two} {
+		if names, usage := uses(template); usage.Full(key) {
+			t.Errorf("template %s is at its limit with one NodeClaim of it: %v", template.Name, names)
+		}
+	}
+	if err := w.Create(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	for _, template := range []*v1alpha1.KarpenterMachineTemplate{one, two} {
+		if names, usage := uses(template); !usage.Full(key) || usage.Total() != 1 {
+			t.Errorf("template %s is not at the limit of the catalog: %v", template.Name, names)
+		}
+	}
+	if names, usage := uses(alone); !slices.Equal(names, []string{"own"}) || usage.Full(key) {
+		t.Errorf("template alone has a limit of its own, and counts %v", names)
+	}
+	w.err = errors.New("the cache is not filled")
+	if _, err := c.Limits(t.Context(), one); err == nil {
+		t.Error("an error of the cache is lost")
+	}
+	if _, err := ClaimsThatCount(t.Context(), c.clusters, one, Limits{shared: true}); err == nil {
+		t.Error("an error of the cache is lost, and no NodeClaim counts")
 	}
 }
