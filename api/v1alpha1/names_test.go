@@ -5,6 +5,7 @@ package v1alpha1_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -111,6 +112,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonSourcesConflict, "SourcesConflict"},
 		{v1alpha1.ReasonPatchesFailed, "PatchesFailed"},
 		{v1alpha1.ReasonTemplatesRejected, "TemplatesRejected"},
+		{v1alpha1.ReasonNameTaken, "NameTaken"},
 		{v1alpha1.ReasonSecretNotAllowed, "SecretNotAllowed"},
 		{v1alpha1.ReasonBaseTemplateNotAllowed, "BaseTemplateNotAllowed"},
 		{v1alpha1.ReasonFieldNotAllowed, "FieldNotAllowed"},
@@ -145,6 +147,37 @@ func TestNames(t *testing.T) {
 		if name[0] != name[1] {
 			t.Errorf("got %s, want %s", name[0], name[1])
 		}
+	}
+}
+
+// No label, annotation, condition or reason is missing above.
+func TestAllNamesAreTested(t *testing.T) {
+	read := func(path string) string {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	tested := read("names_test.go")
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constant := regexp.MustCompile(`(?m)^(?:const |\t)((?:Condition|Reason|Drift)[A-Z]\w*|[A-Z]\w*(?:Label|Annotation|Finalizer)) +(?:\w+ +)?= `)
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, match := range constant.FindAllStringSubmatch(read(file), -1) {
+			if found++; !regexp.MustCompile(`v1alpha1\.` + match[1] + `\W`).MatchString(tested) {
+				t.Errorf("%s in %s is not among the names of TestNames", match[1], file)
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("found %d names, want all", found)
 	}
 }
 
