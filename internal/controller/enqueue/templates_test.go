@@ -123,6 +123,11 @@ func TestTemplatesOfOthers(t *testing.T) {
 	claim := func(group string) client.Object {
 		return &karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: group, Kind: v1alpha1.Kind, Name: "plain"}}}
 	}
+	pool := func(group string) client.Object {
+		object := &karpv1.NodePool{}
+		object.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: group, Kind: v1alpha1.Kind, Name: "plain"}
+		return object
+	}
 	for name, tc := range map[string]struct {
 		of     func(context.Context, client.Object) []string
 		object client.Object
@@ -144,6 +149,9 @@ func TestTemplatesOfOthers(t *testing.T) {
 		"a claim":                           {of: templates.OfClaim, object: claim(v1alpha1.Group), want: []string{"plain"}},
 		"a claim of another provider":       {of: templates.OfClaim, object: claim("karpenter.k8s.aws")},
 		"a claim without a class":           {of: templates.OfClaim, object: &karpv1.NodeClaim{}},
+		"a NodePool":                        {of: templates.OfPool, object: pool(v1alpha1.Group), want: []string{"plain"}},
+		"a NodePool of another provider":    {of: templates.OfPool, object: pool("karpenter.k8s.aws")},
+		"an object that is not a NodePool":  {of: templates.OfPool, object: claim(v1alpha1.Group)},
 		"an object that is not a claim":     {of: templates.OfClaim, object: deployment("plain", nil)},
 		"an object that is no pattern":      {of: templates.OfPattern, object: claim(v1alpha1.Group)},
 		"anything, for all templates":       {of: templates.All, want: []string{"discovers", "discovers-other", "metal", "metal-too", "plain", "refers", "refers-too", "vsphere"}},
