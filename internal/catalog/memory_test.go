@@ -136,3 +136,27 @@ func TestMarkInMemory(t *testing.T) {
 		t.Error("marks are never forgotten")
 	}
 }
+
+// A mark that could not be written takes the place of an earlier one in the status.
+func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
+	c, _ := newWorld(t)
+	input := known(template(m5large()), 1)
+	failed := v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Reason: "LaunchTimeout"}
+	earlier, other := failed, failed
+	earlier.Failures, earlier.Until = 1, metav1.NewTime(began.Add(-time.Minute))
+	other.Zone, other.Failures, other.Until = "b", 1, metav1.NewTime(began.Add(-time.Minute))
+	input.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{earlier, other}
+	c.Mark(input, failed, began)
+	again := failed
+	again.Failures, again.Until = 2, metav1.NewTime(began.Add(2*minUnavailable))
+	if diff := cmp.Diff([]v1alpha1.UnavailableOffering{other, again}, c.Unavailable(input, began)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := c.InstanceTypes(t.Context(), input, began); err != nil {
+		t.Fatal(err)
+	}
+	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}))
+	if c.Accepted(input, Key{"m5.large", "a", "spot"}) || !c.Accepted(input, Key{"m5.large", "a", "on-demand"}) || !c.Accepted(known(template(m5large()), 2), Key{"m5.large", "a", "spot"}) {
+		t.Error("offerings are accepted that are invalid, or the other way round")
+	}
+}

@@ -11,7 +11,9 @@ import (
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -76,4 +78,34 @@ func TestOfTemplate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The status is written if it changes, and not again. A catalog that no longer exists is no error.
+func TestReconcile(t *testing.T) {
+	stored := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	stored.Spec.InstanceTypes = fixture.Template().Spec.InstanceTypes[:1]
+	template := refersTo("c")
+	clusters := fixture.Clusters()
+	clusters.Workload = fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(stored, &template).WithStatusSubresource(stored).Build()}
+	reconcileOne := func() string {
+		t.Helper()
+		if _, err := NewReconciler(clusters).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(stored), stored); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return stored.ResourceVersion
+	}
+	first := reconcileOne()
+	if stored.Status.InstanceTypes != 1 || stored.Status.Templates != 1 || !stored.StatusConditions().IsTrue(v1alpha1.ConditionInstanceTypesValid) {
+		t.Errorf("got status %+v", stored.Status)
+	}
+	if again := reconcileOne(); again != first {
+		t.Error("the status is written again although nothing has changed")
+	}
+	if err := clusters.Workload.GetClient().Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	reconcileOne()
 }
