@@ -3,6 +3,7 @@
 package enqueue
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -56,29 +57,32 @@ func TestResources(t *testing.T) {
 	if diff := cmp.Diff([]string{"exists", "named-by-another", "of-another", "only-named", "pool"}, names(all(t.Context(), clusters))); diff != "" {
 		t.Errorf("of the Cluster (-want +got):\n%s", diff)
 	}
-	synctest.Test(t, func(t *testing.T) { // in which a request that does not come is a failure at once
-		q := priorityqueue.New[reconcile.Request](t.Name())
-		defer q.ShutDown()
+	synctest.Test(t, func(t *testing.T) {
 		template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
-		ResourcesOfTemplate(clusters).Generic(t.Context(), event.GenericEvent{Object: template}, q)
-		expectNames(t, q, "exists", "only-named", "pool")
+		expectNames(t, func(q queue) {
+			ResourcesOfTemplate(clusters).Generic(t.Context(), event.GenericEvent{Object: template}, q)
+		}, "exists", "only-named", "pool")
 	})
 }
 
-// expectNames expects that a queue has requests of the names, and no others.
-func expectNames(t *testing.T, q priorityqueue.PriorityQueue[reconcile.Request], want ...string) {
+// expectNames expects that a queue has requests of the names, and no others, once no delay is left. It is called in
+// a bubble of synctest.
+func expectNames(t *testing.T, send func(queue), want ...string) {
 	t.Helper()
-	left := lo.Associate(want, func(name string) (string, bool) { return name, true })
-	for len(left) > 0 {
-		item, shutdown := q.Get()
-		if shutdown || !left[item.Name] {
-			t.Fatalf("got %q, want %v", item.Name, left)
-		}
-		delete(left, item.Name)
-		q.Done(item)
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	send(q)
+	time.Sleep(2 * maxGap)
+	synctest.Wait()
+	var got []string
+	for range q.Len() {
+		request, _ := q.Get()
+		got = append(got, request.Name)
+		q.Done(request)
 	}
-	if q.Len() > 0 {
-		t.Errorf("%d more are in the queue", q.Len())
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -103,10 +107,7 @@ func TestSpacingOfObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := priorityqueue.New[reconcile.Request](t.Name())
-				defer q.ShutDown()
-				tc.send(NewSpacing(clock.RealClock{}), q)
-				expectNames(t, q, tc.want...)
+				expectNames(t, func(q queue) { tc.send(NewSpacing(clock.RealClock{}), q) }, tc.want...)
 			})
 		})
 	}
