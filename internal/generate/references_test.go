@@ -3,15 +3,20 @@
 package generate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -61,5 +66,63 @@ func TestReferences(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantKinds, kinds); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+}
+
+// What users of the management cluster have set up for the Cluster decides what templates may refer to. What the operator
+// generated, what belongs to other Clusters and what is in other namespaces shows nothing.
+func TestReadAllowed(t *testing.T) {
+	const group = "infrastructure.cluster.x-k8s.io"
+	metadata := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: name, Labels: labels}
+	}
+	machine := func(cluster, base, secret string) clusterv1.MachineTemplateSpec {
+		return clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{
+			ClusterName: cluster, Bootstrap: clusterv1.Bootstrap{DataSecretName: &secret},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: "AWSMachineTemplate", Name: base},
+		}}
+	}
+	deployment := func(metadata metav1.ObjectMeta, spec clusterv1.MachineTemplateSpec) client.Object {
+		return &clusterv1.MachineDeployment{ObjectMeta: metadata, Spec: clusterv1.MachineDeploymentSpec{Template: spec}}
+	}
+	base := func(name, secret string, labels map[string]string) client.Object {
+		object := object(group+"/v1beta2", "AWSMachineTemplate", fixture.Served.Namespace, name, map[string]any{"credentials": map[string]any{"secretRef": map[string]any{"name": secret}}})
+		object.SetLabels(labels)
+		return object
+	}
+	secret := func(namespace, name, value string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"example.com/use": value}}}
+	}
+	crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "awsmachinetemplates."+group, nil)
+	crd.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1beta2"})
+	elsewhere := metadata("elsewhere", nil)
+	elsewhere.Namespace = "other"
+	clusters := fixture.Clusters(crd,
+		deployment(metadata("own", nil), machine(fixture.Served.Name, "referred", "of-deployment")),
+		deployment(metadata("generated", map[string]string{v1alpha1.TemplateLabel: "general"}), machine(fixture.Served.Name, "generated", "of-generated")),
+		deployment(metadata("foreign", nil), machine("other", "foreign", "of-foreign")),
+		deployment(elsewhere, machine(fixture.Served.Name, "elsewhere", "of-elsewhere")),
+		&clusterv1.MachinePool{ObjectMeta: metadata("pool", nil), Spec: clusterv1.MachinePoolSpec{Template: machine(fixture.Served.Name, "missing", "of-pool")}},
+		base("referred", "of-referred", nil),
+		base("labelled", "of-labelled", map[string]string{clusterv1.ClusterNameLabel: fixture.Served.Name}),
+		base("unknown", "of-unknown", nil),
+		base("others", "of-others", map[string]string{clusterv1.ClusterNameLabel: "other"}),
+		secret(fixture.Served.Namespace, "shared", "workers"), secret(fixture.Served.Namespace, "private", "other"), secret("other", "elsewhere", "workers"),
+	)
+	clusters.Allowed = lo.Must(tenancy.Parse("label:example.com/use=workers", ""))
+	allowed, err := ReadAllowed(t.Context(), clusters, fixture.Template())
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates := lo.Map(allowed.Own.Templates.UnsortedList(), func(t tenancy.Template, _ int) string { return t.Kind.String() + " " + t.Name })
+	slices.Sort(templates)
+	got := [][]string{templates, sets.List(allowed.Own.Secrets), sets.List(allowed.Own.Labelled)}
+	want := [][]string{
+		{"AWSMachineTemplate." + group + " missing", "AWSMachineTemplate." + group + " referred"},
+		{"of-deployment", "of-labelled", "of-pool", "of-referred"},
+		{"shared"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("templates, Secrets and Secrets by their label (-want +got):\n%s", diff)
 	}
 }

@@ -73,6 +73,17 @@ func TestFunctionsThatExceedTheMemory(t *testing.T) {
 	}
 }
 
+// Templates read nothing of the operator's process, its network or its clock.
+func TestFunctionsThatReadFromOutside(t *testing.T) {
+	for _, text := range []string{
+		`{{ env "HOME" }}`, `{{ expandenv "$HOME" }}`, `{{ getHostByName "localhost" }}`, `{{ now }}`, `{{ uuidv4 }}`, `{{ randAlpha 5 }}`,
+	} {
+		if _, err := parse(text); err == nil {
+			t.Errorf("%s can be used", text)
+		}
+	}
+}
+
 // A template renders to at most 256 KiB.
 func TestRenderedSize(t *testing.T) {
 	for size, fits := range map[int]bool{256 << 10: true, 256<<10 + 1: false} {
