@@ -4,6 +4,7 @@ package snapshot
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,6 +157,64 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 			}
 			if got := snap.DueIn(); got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
+			}
+		})
+	}
+}
+
+// The cache can be behind: an instance that only the API server has is not lost. One that neither has is.
+func TestInstanceThatTheCacheLacks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleted bool // the Machine
+		live    []client.Object
+		want    bool
+	}{
+		"a booting Machine, and it exists":   {live: []client.Object{fixture.Instance()}},
+		"a booting Machine, and none exists": {want: true},
+		"a deleted Machine, and it exists":   {deleted: true, live: []client.Object{fixture.Instance()}},
+		"a deleted Machine, and none exists": {deleted: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfPool(fixture.Machine(time.Minute))
+			if tc.deleted {
+				machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
+			clusters := fixture.Clusters(fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))
+			clusters.Management = fixture.Cluster{Client: clusters.Management.GetClient(), Live: fixture.Clusters(tc.live...).Management.GetClient()}
+			snap := &Snapshot{Now: fixture.Noon, Resource: scalable.New(fixture.MachinePool(nil)), Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
+			if err := snap.loadPool(t.Context(), clusters); err != nil {
+				t.Fatal(err)
+			}
+			if snap.instanceGone["m"] != tc.want {
+				t.Errorf("its instance is gone: %t, want %t", snap.instanceGone["m"], tc.want)
+			}
+		})
+	}
+}
+
+// What nothing acts on does not fail: the controllers of Cluster API, or the provider, do not run.
+func TestPoolStallOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed int64  // generation, of 2
+		status   string // of the infrastructure; empty if none exists
+		want     string // a part of the message; empty if it is not stalled
+	}{
+		"the provider acts":              {observed: 2, status: `{ready: false}`},
+		"the provider has not acted":     {observed: 2, status: `{}`, want: "the infrastructure provider has not acted on AzureMachinePool pool of MachinePool clusters/pool"},
+		"no infrastructure exists":       {observed: 2, want: "the infrastructure object of MachinePool clusters/pool does not exist"},
+		"Cluster API has not acted":      {observed: 1, status: `{ready: false}`, want: "Cluster API has not acted on MachinePool clusters/pool"},
+		"neither has acted on it so far": {observed: 1, status: `{}`, want: "Cluster API has not acted on MachinePool clusters/pool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := fixture.MachinePool(nil)
+			pool.Generation, pool.Status.ObservedGeneration = 2, tc.observed
+			var infrastructure *unstructured.Unstructured
+			if tc.status != "" {
+				infrastructure = fixture.PoolInfrastructure(t, tc.status)
+			}
+			got := poolStallOf(pool, infrastructure)
+			if (got != nil) != (tc.want != "") || got != nil && (!strings.Contains(got.Message, tc.want) || got.Reason != v1alpha1.ReasonNoProgress) {
+				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
 	}
