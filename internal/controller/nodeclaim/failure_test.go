@@ -109,3 +109,24 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 		t.Errorf("got %v, available %t: the next claim would get the same offering", err, instanceTypes[0].Offerings[0].Available)
 	}
 }
+
+// Machines that fail together are one failure of their offering: with each failure it is unavailable for longer.
+func TestClaimsThatFailTogetherAreOneFailure(t *testing.T) {
+	failed := infrastructure("InsufficientInstanceCapacity")
+	w := newWorld(launched("a"), launched("b"), launched("c"), machine("first", linkedTo("a"), failed), machine("second", linkedTo("b"), failed), machine("third", linkedTo("c"), failed))
+	r := w.newProcess()
+	for range 3 { // each step depends on what the previous one has written
+		if err := reconcileOnce(t, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	marks := w.marks(t)
+	if len(marks) != 1 || marks[0].Failures != 1 {
+		t.Errorf("got the marks %+v, want one of one failure", marks)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if w.claim(t, name).DeletionTimestamp.IsZero() {
+			t.Errorf("claim %s is not replaced", name)
+		}
+	}
+}
