@@ -104,6 +104,9 @@ func TestFailure(t *testing.T) {
 			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message+"\n", tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
+			if got != nil && tc.failed == nil && got.Kind != LaunchTimeout {
+				t.Errorf("got the kind %s", got.Kind)
+			}
 		})
 	}
 }

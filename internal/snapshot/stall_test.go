@@ -168,6 +168,13 @@ func TestStallIsNoFailure(t *testing.T) {
 		}
 		return claim
 	}
+	launched := func(age, since time.Duration) *karpv1.NodeClaim {
+		claim := fixture.Claim(age)
+		for i := range claim.Status.Conditions {
+			claim.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fixture.Noon.Add(-since))
+		}
+		return claim
+	}
 	for name, tc := range map[string]struct {
 		claim     *karpv1.NodeClaim
 		machine   *clusterv1.Machine
@@ -189,6 +196,9 @@ func TestStallIsNoFailure(t *testing.T) {
 		"resumed a minute ago, with a Machine":          {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute), machine: fixture.Machine(time.Hour)},
 		"resumed 10 minutes ago, without a Machine":     {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), wantFails: true},
 		"resumed 10 minutes ago, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
+		"resumed before its Machine was created":        {claim: condition(2*time.Hour, v1alpha1.ReasonResumed, time.Hour), machine: fixture.Machine(time.Minute)},
+		"relaunched a minute ago, with an old Machine":  {claim: condition(time.Hour, v1alpha1.ReasonOfferingChanged, time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
+		"launched a minute ago":                         {claim: launched(time.Hour, time.Minute)},
 		"no resource was created yet":                   {claim: fixture.Claim(time.Hour), noneYet: true, halt: stands, want: stands},
 		"a resource was rejected a minute ago":          {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), noneYet: true, halt: stands},
 		"replicas are not raised yet":                   {claim: fixture.Claim(29 * time.Second), unasked: true},
