@@ -60,6 +60,7 @@ func TestFailure(t *testing.T) {
 		machines []*clusterv1.Machine
 		resource *clusterv1.MachineDeployment
 		blocked  string
+		up       time.Duration    // for how long both clusters could be reached; always if zero
 		failed   *failure.Failure // of the Machine
 		want     string           // a part of the message; empty for no failure
 	}{
@@ -77,6 +78,10 @@ func TestFailure(t *testing.T) {
 		"a Machine with a provider ID":                {claim: fixture.Claim(time.Hour), machine: withID},
 		"a Machine that has failed":                   {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
 		"a Machine that was paused":                   {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
+		"a Machine 9 minutes after an outage":         {claim: fixture.Claim(time.Hour), machine: booting(time.Hour), up: 9 * time.Minute},
+		"a Machine 10 minutes after an outage":        {claim: fixture.Claim(time.Hour), machine: booting(time.Hour), up: 10 * time.Minute, want: "no provider ID"},
+		"no Machine 9 minutes after an outage":        {claim: fixture.Claim(time.Hour), up: 9 * time.Minute},
+		"no Machine 10 minutes after an outage":       {claim: fixture.Claim(time.Hour), up: 10 * time.Minute, want: "no Machine in 10m0s"},
 		"no Machine yet":                              {claim: fixture.Claim(9 * time.Minute)},
 		"no Machine after launchTimeout":              {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
 		"no MachineDeployment after launchTimeout":    {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
@@ -87,6 +92,9 @@ func TestFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
+			if tc.up > 0 {
+				s.UpSince = fixture.Noon.Add(-tc.up)
+			}
 			if tc.resource != nil {
 				s.Resource = scalable.New(tc.resource)
 			}
