@@ -53,6 +53,8 @@ func TestFailure(t *testing.T) {
 	}
 	resumed := &clusterv1.MachineDeployment{}
 	conditions.Set(resumed, metav1.Condition{Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: "NotPaused", LastTransitionTime: metav1.NewTime(fixture.Noon.Add(-time.Minute))})
+	scaling := &clusterv1.MachineDeployment{}
+	conditions.Set(scaling, metav1.Condition{Type: clusterv1.ScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: "its Cluster is not ready"})
 
 	for name, tc := range map[string]struct {
 		claim    *karpv1.NodeClaim
@@ -75,20 +77,29 @@ func TestFailure(t *testing.T) {
 			claim: fixture.Claim(time.Minute), machine: onVSphere("Failed", "VirtualMachineProvisioned: NotProvisioned"),
 			want: "for 10m0s: NotReady: * VirtualMachineProvisioned: NotProvisioned\n",
 		},
-		"a Machine with a provider ID":                {claim: fixture.Claim(time.Hour), machine: withID},
-		"a Machine that has failed":                   {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
-		"a Machine that was paused":                   {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
-		"a Machine 9 minutes after an outage":         {claim: fixture.Claim(time.Hour), machine: booting(time.Hour), up: 9 * time.Minute},
-		"a Machine 10 minutes after an outage":        {claim: fixture.Claim(time.Hour), machine: booting(time.Hour), up: 10 * time.Minute, want: "no provider ID"},
-		"no Machine 9 minutes after an outage":        {claim: fixture.Claim(time.Hour), up: 9 * time.Minute},
-		"no Machine 10 minutes after an outage":       {claim: fixture.Claim(time.Hour), up: 10 * time.Minute, want: "no Machine in 10m0s"},
-		"no Machine yet":                              {claim: fixture.Claim(9 * time.Minute)},
-		"no Machine after launchTimeout":              {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
-		"no MachineDeployment after launchTimeout":    {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
-		"a claim that was relaunched since":           {claim: moved},
-		"a resource that was paused":                  {claim: fixture.Claim(time.Hour), resource: resumed},
-		"a claim whose only Machine is being deleted": {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{leaving}},
-		"a claim that has its Node":                   {claim: registered},
+		"a Machine with a provider ID": {claim: fixture.Claim(time.Hour), machine: withID},
+		"a Machine that has failed":    {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
+		"a Machine that was paused":    {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
+		"a Machine that waits for its bootstrap data": {
+			claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(10*time.Minute), clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionFalse, "NotReady", "no token", fixture.Noon),
+			want: "for 10m0s: NotReady: no token\n",
+		},
+		"a Machine that has its bootstrap data": {
+			claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(10*time.Minute), clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionTrue, "Ready", "all is well", fixture.Noon),
+			want: "for 10m0s: NotReady: still creating\n",
+		},
+		"no Machine, which only the MachineDeployment explains": {claim: fixture.Claim(10 * time.Minute), resource: scaling, want: "no Machine in 10m0s: ScalingUp: its Cluster is not ready\n"},
+		"a Machine 9 minutes after an outage":                   {claim: fixture.Claim(time.Hour), machine: booting(time.Hour), up: 9 * time.Minute},
+		"a Machine 10 minutes after an outage":                  {claim: fixture.Claim(time.Hour), machine: booting(time.Hour), up: 10 * time.Minute, want: "no provider ID"},
+		"no Machine 9 minutes after an outage":                  {claim: fixture.Claim(time.Hour), up: 9 * time.Minute},
+		"no Machine 10 minutes after an outage":                 {claim: fixture.Claim(time.Hour), up: 10 * time.Minute, want: "no Machine in 10m0s"},
+		"no Machine yet":                                        {claim: fixture.Claim(9 * time.Minute)},
+		"no Machine after launchTimeout":                        {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
+		"no MachineDeployment after launchTimeout":              {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
+		"a claim that was relaunched since":                     {claim: moved},
+		"a resource that was paused":                            {claim: fixture.Claim(time.Hour), resource: resumed},
+		"a claim whose only Machine is being deleted":           {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{leaving}},
+		"a claim that has its Node":                             {claim: registered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
@@ -155,6 +166,32 @@ func TestSpareMachines(t *testing.T) {
 			}
 			if got := s.DueIn(); got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
+			}
+		})
+	}
+}
+
+// If more replicas, or the resource, were rejected, that is why a claim has no Machine. A rejection that was
+// overcome since is not.
+func TestFailureRepeatsTheRejection(t *testing.T) {
+	claim := fixture.Claim(time.Hour)
+	claim.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, "denied by a quota")
+	for i := range claim.Status.Conditions {
+		claim.Status.Conditions[i].LastTransitionTime = claim.CreationTimestamp
+	}
+	for name, tc := range map[string]struct {
+		resource *scalable.Resource
+		replicas int32 // of the plan
+		want     string
+	}{
+		"its resource":  {replicas: 1, want: "no Machine in 10m0s: denied by a quota"},
+		"its replicas":  {resource: scalable.New(deployment(1)), replicas: 2, want: "no Machine in 10m0s: denied by a quota"},
+		"neither since": {resource: scalable.New(deployment(2)), replicas: 2, want: "no Machine in 10m0s: ScalingUp: version skew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Snapshot{Now: fixture.Noon, Settings: durations, Resource: tc.resource, scalingProblem: ": ScalingUp: version skew", Plan: planner.Plan{Replicas: tc.replicas}}
+			if got := s.Failure(claim); got == nil || !strings.HasSuffix(got.Message, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
 	}
