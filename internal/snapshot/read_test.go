@@ -275,6 +275,9 @@ func TestLoadReadsLimits(t *testing.T) {
 			if snap.Plan.Replicas != tc.replicas || snap.Plan.Served["has"] != "m" {
 				t.Errorf("got %d replicas, want %d; served: %v", snap.Plan.Replicas, tc.replicas, snap.Plan.Served)
 			}
+			if failed := snap.Failure(claims[0]); failed != nil {
+				t.Errorf("the claim that has its Machine fails: %+v", failed)
+			}
 			failed := snap.Failure(claims[len(claims)-1])
 			if exceeds := len(tc.waits) < 2; (failed != nil && failed.Kind == LimitReached) != exceeds {
 				t.Errorf("failure of the youngest claim: got %+v, want that it exceeds the limit: %t", failed, exceeds)
