@@ -80,6 +80,7 @@ func TestDeleteKeepsMachines(t *testing.T) {
 		"its virtual machine was destroyed":           {machine: provisioned(10*time.Minute, 9*time.Minute), waited: 9 * time.Minute},
 		"the Node is missing for a minute":            {machine: provisioned(10*time.Minute, time.Minute), waited: 13 * time.Minute},
 		"the Node is missing for less":                {machine: provisioned(10*time.Minute, time.Minute-time.Second), waited: 10 * time.Minute, kept: true},
+		"the Node is missing since a pause ended":     {machine: unpaused(provisioned(10*time.Minute, 9*time.Minute), time.Minute-time.Second), waited: 9 * time.Minute, kept: true},
 		"the ID came after the claim was deleted":     {machine: provisioned(10*time.Minute, -time.Second), waited: 10 * time.Minute, kept: true},
 		"the Node is missing, and Karpenter gives up": {machine: provisioned(15*time.Minute, 14*time.Minute), waited: 15 * time.Minute, kept: true},
 		"the same, and clocks differ by a minute":     {machine: provisioned(15*time.Minute, 14*time.Minute), waited: 14 * time.Minute, kept: true},

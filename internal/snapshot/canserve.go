@@ -52,7 +52,8 @@ func CanServeNext(ctx context.Context, clusters *operator.Clusters, durations se
 	if lifecycle.HasNode(machine) || lifecycle.IsLeaving(machine) || durations.SpareTTL == 0 {
 		return false
 	}
-	if givenUp(claim, machine) {
+	since := startedAt(machine, now.Add(-clusters.Up()))
+	if givenUp(claim, machine, since) {
 		log.FromContext(ctx).Info("the Machine serves no other NodeClaim, because its NodeClaim was deleted when only its Node was missing",
 			"Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name)
 		return false
@@ -60,7 +61,7 @@ func CanServeNext(ctx context.Context, clusters *operator.Clusters, durations se
 	b := boot{
 		failed:  FailureOf(ctx, clusters, machine) != nil,
 		stalled: MachineStall(ctx, clusters, machine) != nil,
-		since:   startedAt(machine, now.Add(-clusters.Up())),
+		since:   since,
 	}
 	return b.canServe(now, durations.LaunchTimeout)
 }
@@ -80,9 +81,10 @@ const (
 // has a Node only in an object that neither the Machine nor its infrastructure object mirrors
 // (cluster-api-provider-vsphere: pkg/services/govmomi/service.go, NotFoundByBIOSUUIDReason).
 //
-// Karpenter also gives up on slow hardware, whose instance can have just been provisioned. Only times
-// in the API decide, so it does not matter when this is called.
-func givenUp(claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
+// Karpenter also gives up on slow hardware, whose instance can have just been provisioned. While the
+// Cluster is paused or cannot be reached, a Node cannot join, so the instance counts as provisioned from
+// startedAt on if that is later.
+func givenUp(claim *karpv1.NodeClaim, machine *clusterv1.Machine, startedAt time.Time) bool {
 	infrastructure := conditions.Get(machine, clusterv1.MachineInfrastructureReadyCondition)
 	if machine.Spec.ProviderID == "" || claim.DeletionTimestamp.IsZero() || infrastructure == nil {
 		return false
@@ -92,5 +94,5 @@ func givenUp(claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
 		since = registered.LastTransitionTime.Time // core counts from then on
 	}
 	return claim.DeletionTimestamp.Sub(since) < karpenterGivesUp &&
-		claim.DeletionTimestamp.Sub(infrastructure.LastTransitionTime.Time) >= justProvisioned
+		claim.DeletionTimestamp.Sub(lo.Latest(infrastructure.LastTransitionTime.Time, startedAt)) >= justProvisioned
 }
