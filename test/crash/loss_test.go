@@ -3,6 +3,8 @@
 package crash
 
 import (
+	"time"
+
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -12,6 +14,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
+
+// registrationTimeout is the time that core gives the Node of a claim (karpenter:
+// pkg/controllers/nodeclaim/lifecycle/liveness.go).
+const registrationTimeout = 15 * time.Minute
 
 // ledger counts losses that cannot be excluded from outside of Cluster API (docs/design). None is
 // tolerated because of its actor or scenario: an entry is added when its mechanism is seen, and
@@ -33,6 +39,8 @@ type ledger struct {
 	// failed counts the claims that another than the user deleted, and unused the Machines that were marked
 	// for deletion or deleted before they had a Node or a claim.
 	failed, unused int
+	// expired counts the claims that core deleted because no Node had registered within registrationTimeout.
+	expired int
 	// had are the Machines that the actor on the replicas of a resource knew last.
 	had map[string][]string
 	// vanished counts, by resource, those that no longer exist and that replicas may still count.

@@ -24,8 +24,8 @@ type outcome struct {
 	state []string
 	// replicas are those of all resources.
 	replicas int
-	// failed and unused are those of the ledger.
-	failed, unused int
+	// failed, unused and expired are those of the ledger.
+	failed, unused, expired int
 }
 
 // outcome returns the outcome without differences between equivalent objects: names, UIDs and
@@ -71,7 +71,7 @@ func (w *simulation) outcome() outcome {
 			replicas += w.replicasNow(name)
 		}
 	}
-	return outcome{made: made, state: objects, replicas: replicas, failed: w.ledger.failed, unused: w.ledger.unused}
+	return outcome{made: made, state: objects, replicas: replicas, failed: w.ledger.failed, unused: w.ledger.unused, expired: w.ledger.expired}
 }
 
 // kindOfID returns the kind of a claim's provider ID.
