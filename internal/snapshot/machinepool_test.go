@@ -186,7 +186,7 @@ func TestInstanceThatTheCacheLacks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if snap.instanceGone["m"] != tc.want {
-				t.Errorf("its instance is gone: %t, want %t", snap.instanceGone["m"], tc.want)
+				t.Errorf("its instance no longer exists: %t, want %t", snap.instanceGone["m"], tc.want)
 			}
 		})
 	}

@@ -157,10 +157,10 @@ func TestUnavailableChanged(t *testing.T) {
 		after *v1alpha1.KarpenterMachineTemplate
 		want  bool
 	}{
-		"nothing":        {marked("a"), false},
-		"another field":  {other, false},
-		"a mark is new":  {marked("a", "b"), true},
-		"a mark is gone": {marked(), true},
+		"nothing":                 {marked("a"), false},
+		"another field":           {other, false},
+		"a mark is new":           {marked("a", "b"), true},
+		"a mark no longer exists": {marked(), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := UnavailableChanged().Update(event.UpdateEvent{ObjectOld: marked("a"), ObjectNew: tc.after}); got != tc.want {
