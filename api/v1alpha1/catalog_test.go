@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -46,7 +48,12 @@ func TestApplyALargeCatalog(t *testing.T) {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
 		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.CatalogKind))
 		object.SetName("large")
-		if err := apiServer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test")); err != nil {
+		// The API server gives up on a request after 34 s, which a busy machine can need (k8s.io/apiserver:
+		// pkg/endpoints/handlers/rest.go, requestTimeoutUpperBound).
+		err = retry.OnError(retry.DefaultRetry, apierrors.IsTimeout, func() error {
+			return apiServer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		return object.GetResourceVersion()
