@@ -108,7 +108,8 @@ func TestRecoveryHasMargin(t *testing.T) {
 // clock that is set while the process ends: then the age of a write is not known.
 func TestPoolsMustSettle(t *testing.T) {
 	of := scalings[slices.IndexFunc(scalings, func(of *scaling) bool { return of.name == "MachinePool" })]
-	for _, name := range []string{"outages", "jumps_and_crashes"} {
+	// The losses are rare. The search begins where it found one last, and goes on if that is no longer one.
+	for name, first := range map[string]int{"outages": 0, "jumps_and_crashes": 870} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mode := modes[slices.IndexFunc(modes, func(m mode) bool { return m.name == name })]
@@ -118,7 +119,7 @@ func TestPoolsMustSettle(t *testing.T) {
 				}
 				all := s.prepare(t, of)
 				all.begin.hasty = true
-				for seed := range seeds {
+				for seed := first; seed < first+50*seeds; seed++ {
 					r := run{name: mode.name, mode: mode, seed: int64(seed)}
 					if w := all.do(r, nil); w.failure != "" {
 						t.Logf("%s, seed %d: %s", s.name, seed, w.failure)
