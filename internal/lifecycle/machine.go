@@ -22,3 +22,9 @@ func HasNode(machine *clusterv1.Machine) bool {
 func HasNodeOf(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	return HasNode(machine) && machine.Status.NodeRef.Name == claim.Status.NodeName
 }
+
+// HasIDOrNodeOf reports whether a Machine has the provider ID or the Node of a claim: a provider can change
+// the ID of a Machine that has a Node.
+func HasIDOrNodeOf(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
+	return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID || HasNodeOf(machine, claim)
+}

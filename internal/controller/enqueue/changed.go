@@ -19,6 +19,15 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 )
 
+// Deleted passes only the events of objects that no longer exist.
+func Deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
 // Changed reports whether an update of an object can change a decision: whether it changes what package
 // snapshot reads of it, its labels or its annotations. Cluster API writes a new Machine about nine times
 // in its first seconds, and core a new NodeClaim about as often, and each event that passes costs two

@@ -8,9 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
@@ -50,12 +48,4 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, template *v1alpha1.Kar
 	}
 	log.FromContext(ctx).Info("removed the finalizer of a template of which nothing is left", "KarpenterMachineTemplate", template.Name)
 	return nil
-}
-
-// deleted passes only events of deleted objects.
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-	}
 }

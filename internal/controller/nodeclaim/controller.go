@@ -55,7 +55,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	return enqueue.Resources(ctrl.NewControllerManagedBy(mgr).Named("capi.nodeclaim"), r.clusters, r.spacing).
 		// A failure is recorded on the template first. The claim is handled when the cache has that.
 		Watches(&v1alpha1.KarpenterMachineTemplate{}, enqueue.ResourcesOfTemplate(r.clusters), builder.WithPredicates(enqueue.UnavailableChanged())).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.resourcesOfNode), builder.WithPredicates(deleted())).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.resourcesOfNode), builder.WithPredicates(enqueue.Deleted())).
 		WatchesRawSource(r.writer.source(r.spacing)).
 		Complete(r)
 }

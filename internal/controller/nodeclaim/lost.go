@@ -15,9 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
@@ -63,10 +61,7 @@ func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *sn
 		return "", 0, nil
 	}
 	linked := snap.LinkedTo(claim.UID)
-	// The one with its ID or its Node: a provider can change the ID of a Machine.
-	isIts := func(machine *clusterv1.Machine) bool {
-		return machine.Spec.ProviderID == claim.Status.ProviderID || lifecycle.HasNodeOf(machine, claim)
-	}
+	isIts := func(machine *clusterv1.Machine) bool { return lifecycle.HasIDOrNodeOf(machine, claim) }
 	if len(linked) > 0 && !slices.ContainsFunc(linked, isIts) {
 		reason, err := r.lostFirst(ctx, claim, linked[0])
 		return reason, 0, err
@@ -151,15 +146,6 @@ func (r *Reconciler) resourcesOfNode(ctx context.Context, object client.Object) 
 		resource := claim.Annotations[v1alpha1.ScalableResourceAnnotation]
 		return reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}}, resource != ""
 	})
-}
-
-// deleted passes only the events of objects that no longer exist.
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 }
 
 // deleteClaim deletes a claim, and never another one of the same name.

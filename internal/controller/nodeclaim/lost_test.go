@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -164,7 +165,7 @@ func TestResourcesOfNode(t *testing.T) {
 			}
 		})
 	}
-	if only := deleted(); only.Create(event.CreateEvent{}) || only.Update(event.UpdateEvent{}) || only.Generic(event.GenericEvent{}) || !only.Delete(event.DeleteEvent{}) {
+	if only := enqueue.Deleted(); only.Create(event.CreateEvent{}) || only.Update(event.UpdateEvent{}) || only.Generic(event.GenericEvent{}) || !only.Delete(event.DeleteEvent{}) {
 		t.Error("other events than deletions are passed, or deletions are not")
 	}
 }

@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if registered(claim) && hasRealID(claim) {
 		machine, _ := lo.Find(own, func(m clusterv1.Machine) bool { return m.Name == served.Name })
-		if served.ProviderID != claim.Status.ProviderID && !lifecycle.HasNodeOf(&machine, claim) {
+		if !lifecycle.HasIDOrNodeOf(&machine, claim) {
 			return reconcile.Result{}, nil // it is the second Machine of a claim that ends
 		}
 		return requeue.AfterConflict(reconcile.Result{}, r.report(ctx, claim, &machine))

@@ -148,7 +148,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, m
 		return nil
 	}
 	claim := snap.Claim(lifecycle.ClaimUID(machine))
-	if claim != nil && operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() && (claim.Status.ProviderID == machine.Spec.ProviderID || lifecycle.HasNodeOf(machine, claim)) {
+	if claim != nil && operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() && lifecycle.HasIDOrNodeOf(machine, claim) {
 		return nil
 	}
 	if claim == nil {

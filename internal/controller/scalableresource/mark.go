@@ -98,7 +98,7 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, m
 		return false, nil // it names another resource since it was relaunched
 	}
 	other, served := snap.Plan.Served[uid]
-	if !served || hasIDOrNode(claim, machine) {
+	if !served || lifecycle.HasIDOrNodeOf(machine, claim) {
 		return true, nil
 	}
 	first := &clusterv1.Machine{}

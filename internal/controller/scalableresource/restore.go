@@ -26,14 +26,9 @@ import (
 // has the ID of a Machine, the same offering. A claim that was relaunched has another offering.
 func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	if id := claim.Status.ProviderID; id != "" && id != planner.ProvisionalID(claim.UID) {
-		return hasIDOrNode(claim, machine)
+		return lifecycle.HasIDOrNodeOf(machine, claim)
 	}
 	return scalable.OfferingOf(machine) == catalog.KeyOf(claim)
-}
-
-// hasIDOrNode reports whether a claim has the provider ID or the Node of a Machine.
-func hasIDOrNode(claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
-	return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID || lifecycle.HasNodeOf(machine, claim)
 }
 
 // restoreAnnotations restores the annotations that a claim has lost, so that it belongs to the
