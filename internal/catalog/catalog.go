@@ -111,32 +111,27 @@ func (e *entry) lacking(demand Demand) []Key {
 // ones. It returns false if the template has no such type, or if that is not known yet: it
 // does not wait for objects that discovery needs.
 func (c *Catalog) NodeLabels(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, instanceType string) (map[string]string, sets.Set[string], bool, error) {
-	types, err := c.typesNow(ctx, template)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	at := slices.IndexFunc(types, func(t Type) bool { return t.Name == instanceType })
-	if at < 0 {
-		return nil, nil, false, nil
-	}
-	return types[at].Labels, ownKeys(types), true, nil
-}
-
-// typesNow returns the instance types that are known without waiting for any object.
-func (c *Catalog) typesNow(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]Type, error) {
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	if e.isOf(template) {
-		return e.types, nil
+		at, known := e.index[instanceType]
+		if !known {
+			return nil, nil, false, nil
+		}
+		return e.types[at].Labels, e.own, true, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel() // read does not wait then
 	in, err := read(ctx, c.clusters, template)
 	if err != nil {
-		return nil, err
+		return nil, nil, false, err
 	}
 	types, _ := typesOf(template, in)
-	return types, nil
+	found, known := lo.Find(types, func(t Type) bool { return t.Name == instanceType })
+	if !known {
+		return nil, nil, false, nil
+	}
+	return found.Labels, ownKeys(types), true, nil
 }
 
 // Types returns the instance types that a template offers, and why it cannot offer others.

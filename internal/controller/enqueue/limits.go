@@ -25,15 +25,17 @@ func (t *Templates) SharingLimits(ctx context.Context, object client.Object) []s
 	if len(own) == 0 {
 		return nil
 	}
-	found, err := t.clusters.Template(ctx, own[0])
+	template, err := t.clusters.SharedTemplate(ctx, own[0])
 	if err != nil {
 		log.FromContext(ctx).Error(err, "reading KarpenterMachineTemplate", "KarpenterMachineTemplate", own[0])
 		return nil
 	}
-	template := lo.FromPtr(found)
+	if template == nil {
+		template = &v1alpha1.KarpenterMachineTemplate{}
+	}
 	reserved := object.GetLabels()[v1alpha1.ReservationIDLabel] != ""
 	return t.names(ctx, func(other *v1alpha1.KarpenterMachineTemplate) bool {
-		return other.Name != own[0] && (reserved || shareCatalog(&template, other) || shareDiscovery(&template, other))
+		return other.Name != own[0] && (reserved || shareCatalog(template, other) || shareDiscovery(template, other))
 	})
 }
 
