@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # What controller-gen writes for quantities and times accepts values that no client can decode, and one such object
 # makes every list of its kind fail: see api/v1alpha1/decoding_test.go.
 
