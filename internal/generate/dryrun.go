@@ -112,7 +112,7 @@ func (e *Examiner) Examine(ctx context.Context, template *v1alpha1.KarpenterMach
 	if err != nil {
 		return Result{}, 0, err
 	}
-	if known.revision != revision || !identical(known.types, types) || len(taken) != len(known.taken) || !known.until.IsZero() && !now.Before(known.until) {
+	if known.revision != revision || !identical(known.types, types) || !sets.KeySet(taken).Equal(sets.KeySet(known.taken)) || !known.until.IsZero() && !now.Before(known.until) {
 		known.revision, known.types, known.until = revision, types, time.Time{}
 		known.result, err = e.examine(ctx, template, bases, &known)
 		switch {

@@ -4,6 +4,7 @@ package machinetemplate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,5 +69,43 @@ func TestNameOfAnotherOffering(t *testing.T) {
 				t.Errorf("after the other was deleted: got %v and %+v, want Ready", err, got.StatusConditions().Root())
 			}
 		})
+	}
+}
+
+// If one name becomes free and another is taken at the same time, the template reports the other offering.
+func TestAnotherNameIsTaken(t *testing.T) {
+	template := newTemplate()
+	template.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a", "b"}, CapacityType: "on-demand", Price: "1"}}
+	c := newCell(template)
+	known := catalog.New(c.clusters)
+	// takenBy returns a MachineDeployment of another offering with the name for a zone.
+	takenBy := func(zone string) *clusterv1.MachineDeployment {
+		launch, err := generate.LaunchOf(t.Context(), c.clusters, known, template, catalog.Key{InstanceType: "m5", Zone: zone, CapacityType: "on-demand"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := launch.Generated.Resource.API().DeepCopyObject().(*clusterv1.MachineDeployment)
+		other.Labels[v1alpha1.TemplateHashLabel] = "another"
+		return other
+	}
+	first, second := takenBy("a"), takenBy("b")
+	invalid := func() []string {
+		got, err := c.reconcile(t, template.Name)
+		if err != nil || len(got.Status.InvalidOfferings) != 1 {
+			t.Fatalf("got %v and %+v, want one reason", err, got.Status.InvalidOfferings)
+		}
+		return got.Status.InvalidOfferings[0].Examples
+	}
+	if err := c.Create(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if got := invalid(); !slices.Equal(got, []string{"m5/a/on-demand"}) {
+		t.Errorf("got %v, want that of zone a", got)
+	}
+	if err := errors.Join(c.Delete(t.Context(), first), c.Create(t.Context(), second)); err != nil {
+		t.Fatal(err)
+	}
+	if got := invalid(); !slices.Equal(got, []string{"m5/b/on-demand"}) {
+		t.Errorf("got %v, want that of zone b", got)
 	}
 }
