@@ -73,13 +73,10 @@ func (l Limits) None() bool { return l.template == nil && len(l.offerings) == 0 
 // isOwn reports whether a claim is of the template with these limits.
 func (l Limits) isOwn(claim *karpv1.NodeClaim) bool { return claim.Spec.NodeClassRef.Name == l.owner }
 
-// countsFor reports whether a claim counts toward maxMachines of its offering: every claim of the
-// template, and those of other templates that have the offering from the same object.
-func (l Limits) countsFor(key Key, claim *karpv1.NodeClaim) bool {
-	if l.isOwn(claim) {
-		return true
-	}
-	limiter, other := l.offerings[key].limiter, l.others[claim.Spec.NodeClassRef.Name]
+// sharedWith reports whether another template has an offering from the same object, so that its claims
+// count toward maxMachines.
+func (l Limits) sharedWith(name string, key Key) bool {
+	limiter, other := l.offerings[key].limiter, l.others[name]
 	return limiter != nil && other != nil && limiter.offersTo(other) && !lists(other, key)
 }
 
@@ -112,11 +109,19 @@ type Usage struct {
 	total        int32
 	offerings    map[Key]int32
 	reservations map[string]int32
+	// shared has the answers of sharedWith, which many claims of a template need.
+	shared map[offeringOf]bool
+}
+
+// offeringOf is an offering of a template.
+type offeringOf struct {
+	template string
+	Key
 }
 
 // Use returns how much claims use. Claims that have no offering yet use nothing.
 func (l Limits) Use(claims []karpv1.NodeClaim) Usage {
-	usage := Usage{limits: l, offerings: map[Key]int32{}, reservations: map[string]int32{}}
+	usage := Usage{limits: l, offerings: map[Key]int32{}, reservations: map[string]int32{}, shared: map[offeringOf]bool{}}
 	for i := range claims {
 		if Launched(&claims[i]) {
 			usage.add(&claims[i])
@@ -130,12 +135,27 @@ func (u *Usage) add(claim *karpv1.NodeClaim) {
 	if u.limits.isOwn(claim) {
 		u.total++
 	}
-	if u.limits.countsFor(key, claim) {
+	if u.counts(key, claim) {
 		u.offerings[key]++
 	}
 	if id := u.limits.reservationOf(key, claim); id != "" {
 		u.reservations[id]++
 	}
+}
+
+// counts reports whether a claim counts toward maxMachines of its offering: every claim of the template,
+// and those of templates that share it.
+func (u *Usage) counts(key Key, claim *karpv1.NodeClaim) bool {
+	if u.limits.isOwn(claim) {
+		return true
+	}
+	other := offeringOf{claim.Spec.NodeClassRef.Name, key}
+	shared, known := u.shared[other]
+	if !known {
+		shared = u.limits.sharedWith(other.template, key)
+		u.shared[other] = shared
+	}
+	return shared
 }
 
 // reservationOf returns the id of a claim's reservation. It is that of the Machine, also if its offering no longer exists
