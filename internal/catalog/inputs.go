@@ -241,7 +241,7 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 // does not exist, or if Cluster API cannot use its kind.
 func (r *reader) infrastructureOf(ctx context.Context, deployment *clusterv1.MachineDeployment) (*unstructured.Unstructured, error) {
 	management, ref := r.clusters.Management.GetClient(), deployment.Spec.Template.Spec.InfrastructureRef
-	gvk, err := reference.Kind(ctx, management, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	gvk, err := reference.Kind(ctx, management, ref.GroupKind())
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
 		return nil, nil
 	}

@@ -26,11 +26,6 @@ type Reference struct {
 	Shared bool
 }
 
-// GroupKind returns the kind of the base template.
-func (r Reference) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
-}
-
 // References returns the references of a template to base templates, each once: those of the template and
 // of its instance types, and then those of the instance types in its catalogs.
 func References(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]Reference, error) {

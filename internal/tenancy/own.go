@@ -59,7 +59,7 @@ func (r Resource) IsOwn(cluster types.NamespacedName) bool {
 func (r Resource) References() []Template {
 	refs := []clusterv1.ContractVersionedObjectReference{r.Machine.InfrastructureRef, r.Machine.Bootstrap.ConfigRef}
 	return lo.FilterMap(refs, func(ref clusterv1.ContractVersionedObjectReference, _ int) (Template, bool) {
-		return Template{Kind: schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, Name: ref.Name}, ref.IsDefined()
+		return Template{Kind: ref.GroupKind(), Name: ref.Name}, ref.IsDefined()
 	})
 }
 

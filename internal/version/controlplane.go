@@ -48,7 +48,7 @@ func Read(ctx context.Context, clusters *operator.Clusters) (ControlPlane, error
 		return unknown, nil
 	}
 	management := clusters.Management.GetClient()
-	kind, err := reference.Kind(ctx, management, schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	kind, err := reference.Kind(ctx, management, ref.GroupKind())
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
 		return unknown, nil
 	}

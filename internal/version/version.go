@@ -181,5 +181,5 @@ func usesKubeadm(template *v1alpha1.KarpenterMachineTemplate) bool {
 	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	discovery := template.Spec.Discovery
 	generates := len(template.Spec.InstanceTypes) > 0 || len(template.Spec.CatalogRefs) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
-	return generates && schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind} == KubeadmTemplate
+	return generates && ref.GroupKind() == KubeadmTemplate
 }

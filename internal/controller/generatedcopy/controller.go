@@ -35,8 +35,7 @@ import (
 const (
 	// concurrency is the number of templates whose copies are maintained at once.
 	concurrency = 10
-	// timeout bounds a reconcile. The first list of a kind does not end while the operator may not
-	// read its objects.
+	// timeout bounds a reconcile, which can wait for the first list of each kind.
 	timeout = time.Minute
 )
 
@@ -135,7 +134,7 @@ func (r *Reconciler) watch(ctx context.Context, template *v1alpha1.KarpenterMach
 	}
 	generated, err := r.kindsOf(ctx, lo.FlatMap(resources, func(resource *scalable.Resource, _ int) []schema.GroupKind {
 		return lo.Map(resource.References(), func(ref clusterv1.ContractVersionedObjectReference, _ int) schema.GroupKind {
-			return schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}
+			return ref.GroupKind()
 		})
 	}))
 	errs = append(errs, err)

@@ -126,7 +126,7 @@ func usersOf(resources []*scalable.Resource) map[copyKey][]*scalable.Resource {
 	users := map[copyKey][]*scalable.Resource{}
 	for _, resource := range resources {
 		for _, ref := range resource.References() {
-			key := copyKey{schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}, ref.Name}
+			key := copyKey{ref.GroupKind(), ref.Name}
 			users[key] = append(users[key], resource)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -29,7 +28,7 @@ type problem struct{ reason, message string }
 // problem if Cluster API cannot use the object, or it is not accepted. It also adds watches,
 // so that changes of the object, and of objects generated from it, trigger a reconcile.
 func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, kind scalable.Kind, accepts func(*unstructured.Unstructured) error) (*problem, error) {
-	gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), ref.GroupKind())
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
 		return &problem{v1alpha1.ReasonReferenceKindUnusable, unusable.Error()}, nil
 	}
