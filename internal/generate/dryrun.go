@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
@@ -220,6 +221,9 @@ func ReasonOf(problem error) string {
 	}
 	if apierrors.IsNotFound(problem) {
 		return v1alpha1.ReasonReferenceNotFound
+	}
+	if errors.As(problem, &reference.Unlisted{}) {
+		return v1alpha1.ReasonObjectsNotReadable
 	}
 	if errors.As(problem, &nameTakenError{}) {
 		return v1alpha1.ReasonNameTaken

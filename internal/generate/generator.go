@@ -160,6 +160,9 @@ func (g *Generator) generate(instanceType *catalog.Type, offering *catalog.Offer
 // whether the offering is valid.
 type UnreadError struct{ error }
 
+// Unwrap returns the cause.
+func (e UnreadError) Unwrap() error { return e.error }
+
 // infrastructureOf returns the infrastructure template of an offering: the template's base with its
 // patches, or the one that the instance type refers to, without changes.
 func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch.Variables) (*unstructured.Unstructured, error) {

@@ -5,6 +5,7 @@ package machinetemplate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/samber/lo"
@@ -14,6 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -27,8 +29,8 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 	if err != nil {
 		return err
 	}
-	references = lo.Filter(references, func(reference generate.Reference, _ int) bool {
-		return reference.Target == v1alpha1.PatchTargetInfrastructure
+	references = lo.Filter(references, func(ref generate.Reference, _ int) bool {
+		return ref.Target == v1alpha1.PatchTargetInfrastructure
 	})
 	if len(references) == 0 && pattern.Pending(template) {
 		conditions.SetUnknownWithReason(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
@@ -47,13 +49,13 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 	accepts := func(base *unstructured.Unstructured) error {
 		return cmp.Or(kind.Accepts(base, template.Spec.ScalableResource), allowed.Base(base))
 	}
-	for _, reference := range references {
-		problem, err := r.resolve(ctx, reference.ContractVersionedObjectReference, kind, accepts)
-		if err != nil {
+	for _, ref := range references {
+		problem, err := r.resolve(ctx, ref.ContractVersionedObjectReference, kind, accepts)
+		if err != nil && (!ref.Shared || !errors.As(err, &reference.Unlisted{})) {
 			return err
 		}
-		if problem != nil && !reference.Shared {
-			conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, problem.reason, reference.Field+": "+problem.message)
+		if problem != nil && !ref.Shared {
+			conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, problem.reason, ref.Field+": "+problem.message)
 			return nil
 		}
 	}

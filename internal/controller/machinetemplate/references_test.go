@@ -8,9 +8,14 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 // withOwnInfrastructure returns a template whose instance types are in a catalog and name their own
@@ -64,5 +69,35 @@ func TestMissingInfrastructureOfCatalog(t *testing.T) {
 	}
 	if valid := got.StatusConditions().Get(v1alpha1.ConditionOfferingsValid); !valid.IsTrue() {
 		t.Errorf("got OfferingsValid %+v after the template was created, want True", valid)
+	}
+}
+
+// A kind that cannot be listed, and that only a type of a catalog names, harms no other type either.
+func TestInfrastructureOfCatalogThatCannotBeListed(t *testing.T) {
+	template, listed := withOwnInfrastructure("workers", "unlisted")
+	c := newCell(template, listed, named(infrastructureKind, "unlisted"))
+	c.fails = func(_ string, object any, name string) error {
+		if _, is := object.(*unstructured.Unstructured); is && name == "unlisted" {
+			return reference.Unlisted{Kind: infrastructureKind.GroupKind()}
+		}
+		return nil
+	}
+	for range 2 { // the first one adds the finalizer
+		if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: template.Name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := &v1alpha1.KarpenterMachineTemplate{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(template), stored); err != nil {
+		t.Fatal(err)
+	}
+	conditions := stored.StatusConditions()
+	valid := conditions.Get(v1alpha1.ConditionOfferingsValid)
+	if !conditions.Root().IsTrue() || !valid.IsFalse() || valid.Reason != v1alpha1.ReasonObjectsNotReadable || !strings.Contains(valid.Message, "type-unlisted/a/on-demand") || !strings.Contains(valid.Message, "check that the operator has the rights") {
+		t.Errorf("got %+v and OfferingsValid %+v, want only the second to be False", conditions.Root(), valid)
+	}
+	c.fails = nil
+	if got, err := c.reconcile(t, template.Name); err != nil || !got.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).IsTrue() {
+		t.Errorf("after the kind was listed, got %v and %+v", err, got.StatusConditions().Get(v1alpha1.ConditionOfferingsValid))
 	}
 }
