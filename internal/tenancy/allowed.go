@@ -15,7 +15,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
 // Allowed decides what templates may refer to and set.
@@ -43,9 +42,6 @@ func (n NotAllowed) Error() string { return n.message }
 func notAllowed(reason, format string, args ...any) error {
 	return NotAllowed{Reason: reason, message: fmt.Sprintf(format, args...)}
 }
-
-// maxNamed is how many allowed Secrets a message names.
-const maxNamed = 5
 
 // Base returns an error if templates may not refer to a base template. The caches have none of other Clusters, so the
 // check for these is a second one.
@@ -138,13 +134,10 @@ func (a Allowed) secret(name string) bool {
 	return a.Own.Secrets.Has(name) || a.Own.Labelled.Has(name) || a.Rules.secretNamed(name)
 }
 
+// secretNotAllowed names no Secrets that are allowed: users who write templates cannot list them.
 func (a Allowed) secretNotAllowed(field, secret, more string) error {
-	may := "none"
-	if names := sets.List(a.Own.Secrets.Union(a.Own.Labelled).Union(sets.New(a.Rules.Secrets...))); len(names) > 0 {
-		may = budget.Names(names, maxNamed)
-	}
-	return notAllowed(v1alpha1.ReasonSecretNotAllowed, "%[1]s names Secret %[2]s, but templates of Cluster %[3]s may only refer to Secrets that its own base templates or --allowed-secrets name (%[4]s): name one of these, or add %[2]s to the operator's --allowed-secrets%[5]s",
-		field, secret, a.Cluster, may, more)
+	return notAllowed(v1alpha1.ReasonSecretNotAllowed, "%[1]s names Secret %[2]s, but templates of Cluster %[3]s may only refer to Secrets that its own base templates or --allowed-secrets name: name one of these, or add %[2]s to the operator's --allowed-secrets%[4]s",
+		field, secret, a.Cluster, more)
 }
 
 func secretsOf(object *unstructured.Unstructured, namespace string) []string {

@@ -130,7 +130,7 @@ func TestSecretOfABase(t *testing.T) {
 			}
 			check(t, err, v1alpha1.ReasonSecretNotAllowed,
 				"spec.template.spec.files[0].contentFrom.secret.name of KubeadmConfigTemplate workers names Secret join", "templates of Cluster fleet/served",
-				"(none)", "add join to the operator's --allowed-secrets, or give KubeadmConfigTemplate workers the label cluster.x-k8s.io/cluster-name=served")
+				"add join to the operator's --allowed-secrets, or give KubeadmConfigTemplate workers the label cluster.x-k8s.io/cluster-name=served")
 		})
 	}
 }
@@ -145,7 +145,7 @@ func TestPatched(t *testing.T) {
 		"a Secret of the base in another field": {base: withSecret, patched: `{template: {spec: {users: [{passwdFrom: {secret: {name: join}}}]}}}`},
 		"another Secret": {
 			base: withSecret, patched: `{template: {spec: {files: [{contentFrom: {secret: {name: other-kubeconfig, key: value}}}]}}}`,
-			reason: v1alpha1.ReasonSecretNotAllowed, texts: []string{"names Secret other-kubeconfig", "(join)"},
+			reason: v1alpha1.ReasonSecretNotAllowed, texts: []string{"names Secret other-kubeconfig"},
 		},
 		"a Secret of another namespace": {
 			base: withSecret, patched: `{template: {spec: {userData: {name: join, namespace: other}}}}`,
@@ -231,7 +231,31 @@ func TestBootstrap(t *testing.T) {
 	check(t, allowed.Bootstrap(""), "")
 	check(t, allowed.Bootstrap("workers-1"), "")
 	check(t, allowed.Bootstrap("labelled"), "")
-	check(t, allowed.Bootstrap("other-kubeconfig"), v1alpha1.ReasonSecretNotAllowed, "spec.template.spec.bootstrap.dataSecretName names Secret other-kubeconfig", "(labelled, workers-*)")
+	check(t, allowed.Bootstrap("other-kubeconfig"), v1alpha1.ReasonSecretNotAllowed, "spec.template.spec.bootstrap.dataSecretName names Secret other-kubeconfig")
+}
+
+// Who writes templates cannot list Secrets of the management cluster, and learns no names of others from a message.
+func TestMessageNamesNoOtherSecret(t *testing.T) {
+	cluster := map[string]string{clusterv1.ClusterNameLabel: "served"}
+	base := kubeadm(t, withSecret, cluster)
+	allowed := allowedBy(t, "workers-*,registry", "", base, deployment("served", func(d *clusterv1.MachineDeployment) {
+		d.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("userdata")}
+	}))
+	allowed.Own.Labelled.Insert("labelled")
+	patched := kubeadm(t, `{template: {spec: {files: [{contentFrom: {secret: {name: other-kubeconfig, key: value}}}]}}}`, cluster)
+	for name, err := range map[string]error{
+		"bootstrap data": allowed.Bootstrap("other-kubeconfig"),
+		"a patch":        allowed.Generated(base, patched),
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, err, v1alpha1.ReasonSecretNotAllowed, "names Secret other-kubeconfig")
+			for _, secret := range []string{"join", "userdata", "labelled", "registry", "workers-"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("got %q, which names Secret %s", err, secret)
+				}
+			}
+		})
+	}
 }
 
 func TestMetadata(t *testing.T) {

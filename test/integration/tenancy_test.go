@@ -65,7 +65,7 @@ var _ = Describe("A template", func() {
 		env.change(ctx, f.template, func() {
 			f.template.Spec.Template.Spec.Bootstrap.DataSecretName = new("prod-kubeconfig")
 		})
-		f.waitNotReady(ctx, v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonSecretNotAllowed, "spec.template.spec.bootstrap.dataSecretName names Secret prod-kubeconfig", "(bootstrap)")
+		f.waitNotReady(ctx, v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonSecretNotAllowed, "spec.template.spec.bootstrap.dataSecretName names Secret prod-kubeconfig")
 		env.waitGone(ctx, f.launchOne(ctx))
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
