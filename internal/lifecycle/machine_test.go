@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -155,6 +156,7 @@ func TestHoldInstance(t *testing.T) {
 		"marked, without a link": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, held: true},
 		"marked and deleted":     {annotations: leaving, deleted: true, held: true},
 		"deleted by a user":      {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}, deleted: true, held: true},
+		"marked, with the hook":  {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.TerminateHookAnnotation: ""}, held: true},
 		"its hooks were removed": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,6 +169,7 @@ func TestHoldInstance(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
 				t.Fatal(err)
 			}
+			before := machine.DeepCopy()
 			if err := lifecycle.HoldInstance(t.Context(), management, machine); err != nil {
 				t.Fatal(err)
 			}
@@ -176,6 +179,72 @@ func TestHoldInstance(t *testing.T) {
 			if lifecycle.HoldsInstance(machine) != tc.held {
 				t.Errorf("has the hook: %t, want %t", lifecycle.HoldsInstance(machine), tc.held)
 			}
+			if written := machine.ResourceVersion != before.ResourceVersion; written != (tc.held && !lifecycle.HoldsInstance(before)) {
+				t.Errorf("written: %t", written)
+			}
 		})
+	}
+}
+
+// The Machine of a claim is known by its provider ID and, after a provider has changed that, by its Node. A Machine and a
+// claim that both have none are not each other's.
+func TestMachineOfAClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id, node           string // of the Machine
+		claimID, claimNode string
+		ofNode, want       bool
+	}{
+		"both have nothing":          {},
+		"the ID":                     {id: "sim://m", claimID: "sim://m", want: true},
+		"another ID":                 {id: "sim://m", claimID: "sim://n"},
+		"another ID, and the Node":   {id: "sim://m", node: "n", claimID: "sim://n", claimNode: "n", ofNode: true, want: true},
+		"another ID and Node":        {id: "sim://m", node: "m", claimID: "sim://n", claimNode: "n"},
+		"no ID of the Machine":       {claimID: "sim://m", claimNode: "n"},
+		"no Node of the claim":       {node: "n"},
+		"the ID, and no Node":        {id: "sim://m", claimID: "sim://m", claimNode: "n", want: true},
+		"the ID, and another Node":   {id: "sim://m", node: "m", claimID: "sim://m", claimNode: "n", want: true},
+		"the Node, and no ID at all": {node: "n", claimNode: "n", ofNode: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine, claim := fixture.Machine(time.Minute), fixture.Claim(time.Minute)
+			machine.Spec.ProviderID, machine.Status.NodeRef.Name = tc.id, tc.node
+			claim.Status.ProviderID, claim.Status.NodeName = tc.claimID, tc.claimNode
+			if got := lifecycle.HasNodeOf(machine, claim); got != tc.ofNode {
+				t.Errorf("it has the Node of the claim: %t, want %t", got, tc.ofNode)
+			}
+			if got := lifecycle.HasIDOrNodeOf(machine, claim); got != tc.want {
+				t.Errorf("it is the Machine of the claim: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// Lists of linked Machines have those of one claim, or those of all claims, and no spare ones.
+func TestListOfLinkedMachines(t *testing.T) {
+	var objects []client.Object
+	for name, claim := range map[string]string{"a": "c", "b": "c", "d": "other", "spare": ""} {
+		machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+		machine.Name = name
+		if claim != "" {
+			machine.Labels[v1alpha1.NodeClaimUIDLabel] = claim
+		}
+		objects = append(objects, machine)
+	}
+	management := fixture.Clusters(objects...).Management.GetClient()
+	for name, tc := range map[string]struct {
+		option client.ListOption
+		want   []string
+	}{
+		"one claim": {lifecycle.LinkedTo("c"), []string{"a", "b"}},
+		"any claim": {lifecycle.LinkedToAny(), []string{"a", "b", "d"}},
+	} {
+		machines := &clusterv1.MachineList{}
+		if err := management.List(t.Context(), machines, tc.option); err != nil {
+			t.Fatal(err)
+		}
+		got := lo.Map(machines.Items, func(m clusterv1.Machine, _ int) string { return m.Name })
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("linked to %s (-want +got):\n%s", name, diff)
+		}
 	}
 }

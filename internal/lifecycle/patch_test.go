@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -44,6 +45,7 @@ var writes = map[string]struct {
 	"hold": {mark, func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
 		return lifecycle.HoldInstance(ctx, c, m)
 	}},
+	"skip the drain": {mark, lifecycle.SkipDrain},
 	"remove hooks": {linkTo("c"), func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
 		return lifecycle.RemoveHooks(ctx, c, m)
 	}},
@@ -82,10 +84,10 @@ func TestConflicts(t *testing.T) {
 		"a condition":                           {change: func(m *clusterv1.Machine) { m.Status.Phase = "Provisioned" }},
 		"a link":                                {change: linkTo("other"), conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
 		"a link that was removed":               {change: unlink, conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
-		"a mark":                                {change: func(m *clusterv1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = "x" }, conflicts: []string{"hold", "link", "mark", "mark undrained", "unlink"}},
+		"a mark":                                {change: func(m *clusterv1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = "x" }, conflicts: []string{"hold", "link", "mark", "mark undrained", "skip the drain", "unlink"}},
 		"a Node":                                {change: func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }, conflicts: []string{"mark", "unlink"}},
 		"its deletion":                          {deleted: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "unlink"}},
-		"another Machine of its name":           {again: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "remove hooks", "unlink"}},
+		"another Machine of its name":           {again: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "remove hooks", "skip the drain", "unlink"}},
 		"the loss of the hook before a removal": {change: func(m *clusterv1.Machine) { delete(m.Annotations, v1alpha1.DrainHookAnnotation) }, conflicts: []string{"hold", "mark", "mark undrained", "remove hooks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,13 +153,22 @@ func TestDelete(t *testing.T) {
 			if tc.again {
 				machine.UID = "again"
 			}
-			management := fixture.Clusters(machine).Management.GetClient()
+			deletions := 0
+			management := interceptor.NewClient(fixture.Clusters(machine).Management.GetClient().(client.WithWatch), interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+					deletions++
+					return c.Delete(ctx, object, options...)
+				},
+			})
 			if err := lifecycle.Delete(t.Context(), management, read); apierrors.IsConflict(err) != tc.again || err != nil && !tc.again {
 				t.Errorf("got %v, want a conflict: %t", err, tc.again)
 			}
 			after := fresh(t, management, machine)
 			if deleting := !after.DeletionTimestamp.IsZero(); deleting != tc.wantDeleting || lifecycle.HasHooks(after) != tc.wantHooks {
 				t.Errorf("it is being deleted: %t, want %t; it has hooks: %t, want %t", deleting, tc.wantDeleting, lifecycle.HasHooks(after), tc.wantHooks)
+			}
+			if (deletions > 0) == tc.deleting {
+				t.Errorf("it is deleted %d times", deletions)
 			}
 		})
 	}

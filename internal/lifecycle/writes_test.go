@@ -37,11 +37,18 @@ func TestWhatIsWritten(t *testing.T) {
 			}
 		}
 	}
+	skipDrain := func(t *testing.T, c client.Client, machine *clusterv1.Machine) {
+		t.Helper()
+		if err := lifecycle.SkipDrain(t.Context(), c, machine); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(drained)), slices.Sorted(slices.Values(lifecycle.DrainAnnotations))); diff != "" {
 		t.Errorf("annotations that leave out the drain (-want +got):\n%s", diff)
 	}
 	for name, tc := range map[string]struct {
 		linked, node, deleting bool
+		unwritten              bool
 		annotations            entries
 		do                     func(*testing.T, client.Client, *clusterv1.Machine)
 		wantUID, wantLabel     string
@@ -79,7 +86,13 @@ func TestWhatIsWritten(t *testing.T) {
 		"mark, drained by Karpenter":                 {linked: true, node: true, annotations: linked, do: mark(true), wantUID: "c", want: lo.Assign(marked, drained)},
 		"mark, without a Node":                       {linked: true, annotations: linked, do: mark(true), wantUID: "c", want: lo.Assign(marked, drained)},
 		"mark what is being deleted: its hook stays": {linked: true, node: true, deleting: true, annotations: linked, do: mark(false), wantUID: "c", want: lo.Assign(marked, entries{v1alpha1.DrainHookAnnotation: ""})},
-		"mark again, which changes nothing":          {linked: true, node: true, annotations: lo.Assign(linked, entries{v1alpha1.MarkedForDeletionAtAnnotation: before}), do: mark(true), wantUID: "c", want: lo.Assign(linked, entries{v1alpha1.MarkedForDeletionAtAnnotation: before})},
+		"mark again, which changes nothing":          {linked: true, node: true, unwritten: true, annotations: lo.Assign(linked, entries{v1alpha1.MarkedForDeletionAtAnnotation: before}), do: mark(true), wantUID: "c", want: lo.Assign(linked, entries{v1alpha1.MarkedForDeletionAtAnnotation: before})},
+		"end the drain": {
+			linked: true, node: true, deleting: true, annotations: marked, do: skipDrain, wantUID: "c", want: lo.Assign(marked, drained),
+		},
+		"end the drain again, which changes nothing": {
+			linked: true, node: true, deleting: true, annotations: lo.Assign(marked, drained), unwritten: true, do: skipDrain, wantUID: "c", want: lo.Assign(marked, drained),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := fixture.OfMachineDeployment(fixture.Machine(time.Hour))
@@ -94,8 +107,12 @@ func TestWhatIsWritten(t *testing.T) {
 				machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 			}
 			management := fixture.Clusters(machine).Management.GetClient()
-			tc.do(t, management, fresh(t, management, machine))
+			before := fresh(t, management, machine)
+			tc.do(t, management, before.DeepCopy())
 			after := fresh(t, management, machine)
+			if tc.unwritten && after.ResourceVersion != before.ResourceVersion {
+				t.Error("it is written without a change")
+			}
 			if diff := cmp.Diff(tc.want, after.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}

@@ -186,6 +186,11 @@ func TestDecide(t *testing.T) {
 			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).leaving()}},
 			wantReplicas: 0,
 		},
+		"a claim waits while its MachineSet may delete the Machine that it would get": {
+			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1)}, Scaling: MachineSet{Replicas: 2, Lowered: true}},
+			wantSpares:   []string{"m"},
+			wantReplicas: 1,
+		},
 		"a claim gets the oldest of several spare Machines": {
 			state:        State{Replicas: 3, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("p", 3), machine("n", 2), machine("m", 1)}},
 			wantLinks:    links{"m": "a"},

@@ -24,7 +24,7 @@ func TestUnmanagedMachines(t *testing.T) {
 	}{
 		"none":                                   {replicas: 0, wantReplicas: 2},
 		"those that existed before":              {replicas: 2, machines: []Machine{machine("b", 10), machine("a", 5)}, want: []string{"a", "b"}, wantReplicas: 2},
-		"more than the operator must keep":       {replicas: 3, machines: []Machine{machine("a", 5), machine("b", 6), machine("c", 7)}, want: []string{"a", "b", "c"}, wantReplicas: 3},
+		"more than the operator must keep":       {replicas: 3, machines: []Machine{machine("a", 5), machine("b", 6), machine("c", 10)}, want: []string{"a", "b", "c"}, wantReplicas: 3},
 		"one is being deleted, and is replaced":  {replicas: 2, machines: []Machine{machine("a", 5).leaving(), machine("b", 6)}, want: []string{"b"}, wantReplicas: 3},
 		"one no longer exists, and is requested": {replicas: 2, machines: []Machine{machine("b", 6)}, want: []string{"b"}, wantReplicas: 2},
 		"its replacement, which is the oldest":   {replicas: 3, machines: []Machine{machine("b", 6), machine("d", 30), machine("c", 20)}, want: []string{"b", "c"}, spares: []string{"d"}, wantReplicas: 3},
