@@ -144,6 +144,12 @@ func TestDecide(t *testing.T) {
 			wantUnlinks:  []string{"m"},
 			wantReplicas: 2,
 		},
+		"of two Machines with the provider ID of a claim, the older stays linked": {
+			state: State{Replicas: 2, Claims: []Claim{claim("a", 0).registered("real://m")},
+				Machines: []Machine{machine("n", 2).serves("a").node("real://m"), machine("m", 1).serves("a").node("real://m")}},
+			wantMarks:    []string{"n"},
+			wantReplicas: 2,
+		},
 		"a link that a user removed is restored": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0).registered("real://m")}, Machines: []Machine{machine("m", 1).node("real://m")}},
 			wantLinks:    links{"m": "a"},
@@ -151,6 +157,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a claim that is being deleted keeps its Machine until that is deleted": {
 			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0).gone()}, Machines: []Machine{machine("m", 1).serves("a")}},
+			wantReplicas: 1,
+		},
+		"a claim that is not launched yet, and has no provider ID, gets no Machine": {
+			state:        State{Replicas: 1, Claims: []Claim{{UID: "a", Name: "a"}}, Machines: []Machine{machine("m", 1)}},
+			wantSpares:   []string{"m"},
 			wantReplicas: 1,
 		},
 		"a claim that is being deleted gets no Machine": {
@@ -218,6 +229,36 @@ func TestDecide(t *testing.T) {
 			}
 			if plan.Replicas != tc.wantReplicas {
 				t.Errorf("replicas: got %d, want %d", plan.Replicas, tc.wantReplicas)
+			}
+		})
+	}
+}
+
+// Of the Machines linked to a claim, the one whose provider ID it has serves it, or else the oldest one that stays.
+func TestServedBy(t *testing.T) {
+	old, young := machine("old", 1).serves("a"), machine("young", 2).serves("a").node("real://young")
+	for name, tc := range map[string]struct {
+		providerID string
+		linked     []Machine
+		want       string // empty for none
+	}{
+		"none":                                {},
+		"the oldest":                          {linked: []Machine{young, old}, want: "old"},
+		"the oldest, without a provider ID":   {linked: []Machine{old, young}, want: "old"},
+		"the one whose provider ID it has":    {providerID: "real://young", linked: []Machine{old, young}, want: "young"},
+		"that one is leaving":                 {providerID: "real://young", linked: []Machine{old, young.leaving()}, want: "old"},
+		"the oldest is leaving":               {linked: []Machine{old.leaving(), young}, want: "young"},
+		"all are leaving":                     {providerID: "real://young", linked: []Machine{old.leaving(), young.leaving()}},
+		"a younger one without a provider ID": {linked: []Machine{young, machine("last", 3).serves("a")}, want: "young"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, found := ServedBy(tc.providerID, tc.linked)
+			if got.Name != tc.want || found != (tc.want != "") {
+				t.Errorf("got %q and %t, want %q", got.Name, found, tc.want)
+			}
+			plan := Decide(State{Claims: []Claim{{UID: "a", Name: "a", ProviderID: tc.providerID}}, Machines: tc.linked})
+			if plan.Served["a"] != tc.want {
+				t.Errorf("the plan has %q, want %q", plan.Served["a"], tc.want)
 			}
 		})
 	}

@@ -62,21 +62,34 @@ func TestCanServeNext(t *testing.T) {
 	withNode, leaving := fixture.Machine(time.Minute), fixture.Machine(time.Minute)
 	withNode.Status.NodeRef.Name = "n"
 	leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+	provisioned := fixture.WithCondition(fixture.Machine(9*time.Minute), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionTrue, "Ready", "", fixture.Noon.Add(-5*time.Minute))
+	provisioned.Spec.ProviderID = "sim://m"
+	unreported := provisioned.DeepCopy()
+	unreported.Status.Conditions = nil
+	creating := fixture.WithCondition(fixture.Machine(9*time.Minute), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "", fixture.Noon.Add(-5*time.Minute))
 	notKept := durations
 	notKept.SpareTTL = 0
 	for name, tc := range map[string]struct {
 		machine *clusterv1.Machine
 		spares  bool
+		deleted bool // the claim, after 9 minutes in which its Node has not registered
 		want    bool
 	}{
+		"only its Node is missing":                             {machine: provisioned, spares: true, deleted: true},
+		"only its Node is missing, and the claim stays":        {machine: provisioned, spares: true, want: true},
+		"its instance is being created":                        {machine: creating, spares: true, deleted: true, want: true},
+		"it has an ID, and its infrastructure reports nothing": {machine: unreported, spares: true, deleted: true, want: true},
 		"it boots":              {machine: fixture.Machine(time.Minute), spares: true, want: true},
 		"it has a Node":         {machine: withNode, spares: true},
 		"it is being deleted":   {machine: leaving, spares: true},
 		"spares are not wanted": {machine: fixture.Machine(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := lo.Ternary(tc.spares, durations, notKept)
-			if got := CanServeNext(t.Context(), fixture.Clusters(), settings, fixture.Claim(time.Hour), tc.machine, fixture.Noon); got != tc.want {
+			settings, claim := lo.Ternary(tc.spares, durations, notKept), fixture.Claim(9*time.Minute)
+			if tc.deleted {
+				claim.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
+			if got := CanServeNext(t.Context(), fixture.Clusters(), settings, claim, tc.machine, fixture.Noon); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

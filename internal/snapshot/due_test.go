@@ -83,6 +83,7 @@ func TestDueIn(t *testing.T) {
 		"a claim that has its Node":               {claims: claim(time.Minute, func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered) })},
 		"a claim that exceeds a limit":            {claims: claim(time.Hour), limited: true, want: time.Minute},
 		"a claim that is stalled":                 {claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute)), want: 30 * time.Second},
+		"a stalled claim that is being deleted":   {claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute), ends)},
 		"a claim that is blocked":                 {claims: claim(time.Hour, available(v1alpha1.ReasonBlocked, time.Minute)), want: 30 * time.Second},
 		"a claim whose launch has resumed":        {claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 9 * time.Minute},
 		"a served claim whose launch resumed":     {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), served: true, want: 9 * time.Minute},

@@ -49,6 +49,10 @@ func TestEndingResources(t *testing.T) {
 			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a")}, ending: true, leaving: []string{"m"},
 			why: "MachineDeployment clusters/general is being deleted",
 		},
+		"a MachineDeployment that is being deleted, and is empty": {
+			resource: scalable.New(deletedDeployment), sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 2)},
+			why: "MachineDeployment clusters/general is being deleted",
+		},
 		"its MachineSet is being deleted": {
 			resource: scalable.New(deployment(2)), sets: []*clusterv1.MachineSet{deleted(fixture.MachineSet("a", "general", 2), 1)},
 			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a")}, ending: true, leaving: []string{"m"},
@@ -63,6 +67,9 @@ func TestEndingResources(t *testing.T) {
 			sets:     []*clusterv1.MachineSet{older(deleted(fixture.MachineSet("a", "general", 1), 1)), fixture.MachineSet("b", "general", 1)},
 			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a"), "n": fixture.OwnedBy("n", "b")}, leaving: []string{"m"},
 			why: "could not be set to 3",
+		},
+		"a MachinePool that is being deleted, and is empty": {
+			resource: scalable.New(deletedPool), why: "MachinePool clusters/pool is being deleted",
 		},
 		"a MachinePool that is being deleted": {
 			resource: scalable.New(deletedPool), machines: map[string]*clusterv1.Machine{"m": fixture.OfPool(fixture.Machine(time.Hour))}, ending: true,

@@ -37,6 +37,13 @@ func TestFailure(t *testing.T) {
 		}}
 		return machine
 	}
+	onlyV1Beta1 := onVSphere("CloningFailed", "no such template")
+	onlyV1Beta1.Status.Conditions = nil
+	other := func(age time.Duration) *clusterv1.Machine {
+		machine := fixture.Machine(age)
+		machine.Name = "other"
+		return machine
+	}
 	withID := fixture.Machine(time.Hour)
 	withID.Spec.ProviderID = "real://m"
 	leaving := fixture.Machine(time.Hour)
@@ -77,9 +84,13 @@ func TestFailure(t *testing.T) {
 			claim: fixture.Claim(time.Minute), machine: onVSphere("Failed", "VirtualMachineProvisioned: NotProvisioned"),
 			want: "for 10m0s: NotReady: * VirtualMachineProvisioned: NotProvisioned\n",
 		},
+		"a Machine after launchTimeout of which only the older API version reports a problem": {
+			claim: fixture.Claim(time.Minute), machine: onlyV1Beta1, want: "for 10m0s: CloningFailed: no such template\n",
+		},
 		"a Machine with a provider ID": {claim: fixture.Claim(time.Hour), machine: withID},
 		"a Machine that has failed":    {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
 		"a Machine that was paused":    {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
+		"a Machine that is paused":     {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionTrue, "Paused", "", fixture.Noon.Add(-time.Minute)), want: "no provider ID"},
 		"a Machine that waits for its bootstrap data": {
 			claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(10*time.Minute), clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionFalse, "NotReady", "no token", fixture.Noon),
 			want: "for 10m0s: NotReady: no token\n",
@@ -98,6 +109,9 @@ func TestFailure(t *testing.T) {
 		"no MachineDeployment after launchTimeout":              {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
 		"a claim that was relaunched since":                     {claim: moved},
 		"a resource that was paused":                            {claim: fixture.Claim(time.Hour), resource: resumed},
+		"no Machine, and another was created a minute ago":      {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{other(time.Minute)}},
+		"no Machine, and another was created 10 minutes ago":    {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{other(10 * time.Minute)}, want: "no Machine in 10m0s"},
+		"a resource that was paused, with an older Machine":     {claim: fixture.Claim(time.Hour), resource: resumed, machines: []*clusterv1.Machine{other(time.Hour)}},
 		"a claim whose only Machine is being deleted":           {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{leaving}},
 		"a claim that has its Node":                             {claim: registered},
 	} {
@@ -143,12 +157,14 @@ func TestSpareMachines(t *testing.T) {
 	edited.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: "yesterday"}
 	for name, tc := range map[string]struct {
 		machine        *clusterv1.Machine
-		fresh          bool // its Node is not registered
+		fresh          bool          // its Node is not registered
+		up             time.Duration // for how long both clusters could be reached; always if zero
 		expired, unfit bool
 		dueIn          time.Duration
 	}{
 		"created a minute ago":           {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
 		"created two minutes ago":        {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
+		"created before an outage":       {machine: fixture.Machine(2 * time.Minute), up: time.Minute, dueIn: time.Minute},
 		"unlinked a minute ago":          {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
 		"unlinked a minute ago, and old": {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
 		"unlinked, with an invalid time": {machine: edited, dueIn: time.Minute},
@@ -158,6 +174,9 @@ func TestSpareMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, unregistered: map[string]bool{"m": tc.fresh}}
+			if tc.up > 0 {
+				s.UpSince = fixture.Noon.Add(-tc.up)
+			}
 			if got := s.expired(tc.machine); got != tc.expired {
 				t.Errorf("expired: got %t, want %t", got, tc.expired)
 			}

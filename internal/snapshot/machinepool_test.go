@@ -44,12 +44,13 @@ func TestLoadPool(t *testing.T) {
 		claims  int
 		want    planner.Pool
 		problem string
+		stall   string // a part of its message
 		dueIn   time.Duration
 	}{
 		"no pool yet":           {claims: 1, want: planner.Pool{Unready: true}},
-		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure object does not exist"},
-		"an infrastructure that creates no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSeen: true}},
-		"and a claim that waits for it":                  {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSeen: true}, dueIn: 5 * time.Second},
+		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure object does not exist", stall: "the infrastructure object of MachinePool clusters/pool does not exist"},
+		"an infrastructure that creates no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSeen: true}, stall: "the infrastructure provider has not acted"},
+		"and a claim that waits for it":                  {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSeen: true}, stall: "the infrastructure provider has not acted", dueIn: 5 * time.Second},
 		"an infrastructure that creates Machines":        {pool: scalable.New(fixture.MachinePool(nil)), status: makesMachines, claims: 1, want: planner.Pool{ReplicasSeen: true}},
 		"replicas that were set now":                     {pool: scalable.New(fixture.MachinePool(ago(0))), status: makesMachines, want: planner.Pool{}, dueIn: 10 * time.Second},
 		"replicas that were set 9 seconds ago":           {pool: scalable.New(fixture.MachinePool(ago(9))), status: makesMachines, want: planner.Pool{}, dueIn: time.Second},
@@ -69,6 +70,9 @@ func TestLoadPool(t *testing.T) {
 			}
 			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
+			}
+			if (snap.stall != nil) != (tc.stall != "") || snap.stall != nil && !strings.Contains(snap.stall.Message, tc.stall) || snap.Ending {
+				t.Errorf("stall: got %+v, want %q; ending: %t", snap.stall, tc.stall, snap.Ending)
 			}
 			if snap.scalingProblem != tc.problem {
 				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
@@ -97,6 +101,8 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 	}
 	unknown := node(fixture.Machine(time.Minute))
 	unknown.Spec.ProviderID = ""
+	hasID := fixture.Machine(time.Minute)
+	hasID.Spec.ProviderID = "azure:///m"
 	going := fixture.Instance()
 	going.SetFinalizers([]string{"x"})
 	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
@@ -135,6 +141,8 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 			want: planner.Machine{Leaving: true, HasNode: true, InstanceGone: true}, dueIn: 10 * time.Second},
 		"deleted, booting, and the provider lists others": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(), listed: listed[:1],
 			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
+		"deleted, booting with an ID, and the provider lists others": {machine: deleted(hasID, 0), instance: fixture.Instance(), listed: listed[:1],
+			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
 		"deleted, a Node, and no provider ID yet": {machine: deleted(unknown, 0), instance: fixture.Instance(), listed: listed,
 			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
 		"marked, a Node, and the provider lists others": {machine: chosen(node(fixture.Machine(time.Minute)), time.Minute), instance: fixture.Instance(), listed: listed[:1],
@@ -162,24 +170,28 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 	}
 }
 
-// The cache can be behind: an instance that only the API server has is not lost. One that neither has is.
+// The cache can be behind: an instance that only the API server has is not lost. One that neither has is. What the cache
+// has is not read again.
 func TestInstanceThatTheCacheLacks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleted bool // the Machine
+		cached  []client.Object
 		live    []client.Object
 		want    bool
 	}{
-		"a booting Machine, and it exists":   {live: []client.Object{fixture.Instance()}},
-		"a booting Machine, and none exists": {want: true},
-		"a deleted Machine, and it exists":   {deleted: true, live: []client.Object{fixture.Instance()}},
-		"a deleted Machine, and none exists": {deleted: true, want: true},
+		"a booting Machine, and it is cached": {cached: []client.Object{fixture.Instance()}},
+		"a deleted Machine, and it is cached": {deleted: true, cached: []client.Object{fixture.Instance()}},
+		"a booting Machine, and it exists":    {live: []client.Object{fixture.Instance()}},
+		"a booting Machine, and none exists":  {want: true},
+		"a deleted Machine, and it exists":    {deleted: true, live: []client.Object{fixture.Instance()}},
+		"a deleted Machine, and none exists":  {deleted: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := fixture.OfPool(fixture.Machine(time.Minute))
 			if tc.deleted {
 				machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 			}
-			clusters := fixture.Clusters(fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))
+			clusters := fixture.Clusters(append(tc.cached, fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))...)
 			clusters.Management = fixture.Cluster{Client: clusters.Management.GetClient(), Live: fixture.Clusters(tc.live...).Management.GetClient()}
 			snap := &Snapshot{Now: fixture.Noon, Resource: scalable.New(fixture.MachinePool(nil)), Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
 			if err := snap.loadPool(t.Context(), clusters); err != nil {
@@ -269,10 +281,17 @@ func TestLoadMachinesOfDeletedPool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaving, live := fixture.OfPool(fixture.Machine(time.Minute)), fixture.OfPool(fixture.Machine(time.Minute))
 			live.Name = "live"
+			marked := leaving.DeepCopy()
+			marked.Name = "marked"
 			leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 			leaving.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.TerminateHookAnnotation: ""}
 			snap := &Snapshot{Now: fixture.Noon, Resource: tc.resource, Settings: durations, instanceGone: map[string]bool{},
 				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": live}}
+			if len(tc.objects) > 0 {
+				// Its instance is deleted only after its Machine, because the Machine has the hook.
+				marked.Annotations = leaving.Annotations
+				snap.Machines["marked"] = marked
+			}
 			if err := snap.loadPool(t.Context(), fixture.Clusters(tc.objects...)); err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,12 @@ func older(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	return set
 }
 
+// counts returns a MachineSet that reports a number of Machines.
+func counts(set *clusterv1.MachineSet, machines int32) *clusterv1.MachineSet {
+	set.Status.Replicas = &machines
+	return set
+}
+
 func onDelete() *clusterv1.MachineDeployment {
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", Generation: 2}}
 	deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
@@ -34,6 +40,10 @@ func TestSeveralMachineSets(t *testing.T) {
 	type sets []*clusterv1.MachineSet
 	rolling := onDelete()
 	rolling.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
+	deleted := func(set *clusterv1.MachineSet) *clusterv1.MachineSet {
+		set.DeletionTimestamp, set.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{clusterv1.MachineSetFinalizer}
+		return set
+	}
 	unseen := onDelete()
 	unseen.Generation = 3
 	for scenario, tc := range map[string]struct {
@@ -43,14 +53,19 @@ func TestSeveralMachineSets(t *testing.T) {
 		want       []planner.Set // nil if one equation is enough
 		unseen     bool
 	}{
-		"none":                                 {deployment: onDelete()},
-		"one":                                  {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}},
-		"an older one that is empty":           {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}},
-		"an older one, with another strategy":  {deployment: rolling, sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 2)}},
-		"an older one with replicas":           {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
-		"an older one that still has Machines": {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 1)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, want: []planner.Set{{Name: "a"}, {Name: "b", Replicas: 1, Current: true}}},
-		"one that is not known yet":            {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}, want: []planner.Set{{Name: "a", Replicas: 2, Current: true}}},
-		"two, of which none is marked as old":  {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 0)}, want: []planner.Set{{Name: "a", Replicas: 2, Behind: true}, {Name: "b", Behind: true}}},
+		"none":                                     {deployment: onDelete()},
+		"one":                                      {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}},
+		"an older one that is empty":               {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}},
+		"an older one, with another strategy":      {deployment: rolling, sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 2)}},
+		"an older one with replicas":               {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
+		"an older one that still has Machines":     {deployment: onDelete(), sets: sets{older(fixture.MachineSet("a", name, 0)), fixture.MachineSet("b", name, 1)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, want: []planner.Set{{Name: "a"}, {Name: "b", Replicas: 1, Current: true}}},
+		"an older one that still counts a Machine": {deployment: onDelete(), sets: sets{counts(older(fixture.MachineSet("a", name, 0)), 1), fixture.MachineSet("b", name, 1)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}, want: []planner.Set{{Name: "a"}, {Name: "b", Replicas: 1, Current: true}}},
+		"an older one that is behind":              {deployment: onDelete(), sets: sets{notCreated(older(fixture.MachineSet("a", name, 2)), ""), fixture.MachineSet("b", name, 1)}, want: []planner.Set{{Name: "a", Replicas: 2, Behind: true}, {Name: "b", Replicas: 1, Current: true}}},
+		"an older one that is being deleted":       {deployment: onDelete(), sets: sets{deleted(notCreated(older(fixture.MachineSet("a", name, 2)), "")), fixture.MachineSet("b", name, 1)}, want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
+		"a Machine that none has adopted yet":      {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.Machine(0)}},
+		"none is known yet, and a Machine is":      {deployment: onDelete(), machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}},
+		"one that is not known yet":                {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2)}, machines: []*clusterv1.Machine{fixture.OwnedBy("m", "b")}, want: []planner.Set{{Name: "a", Replicas: 2, Current: true}}},
+		"two, of which none is marked as old":      {deployment: onDelete(), sets: sets{fixture.MachineSet("a", name, 2), fixture.MachineSet("b", name, 0)}, want: []planner.Set{{Name: "a", Replicas: 2, Behind: true}, {Name: "b", Behind: true}}},
 		"not acted on by the MachineDeployment controller": {deployment: unseen, sets: sets{older(fixture.MachineSet("a", name, 2)), fixture.MachineSet("b", name, 1)}, unseen: true,
 			want: []planner.Set{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1, Current: true}}},
 	} {

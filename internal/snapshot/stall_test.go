@@ -50,6 +50,12 @@ func TestStallOf(t *testing.T) {
 	behind.Generation++
 	deleted.Generation++
 	deleted.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+	withoutV1Beta1 := notCreated(fixture.MachineSet("a", "general", 4), "")
+	withoutV1Beta1.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{}
+	created, otherProblem := notCreated(fixture.MachineSet("a", "general", 4), "1 of 4 created"), notCreated(fixture.MachineSet("a", "general", 4), "no answer")
+	created.Status.Deprecated.V1Beta1.Conditions[0].Status = "True" //nolint:staticcheck // No other field has it.
+	reported := otherProblem.Status.Deprecated.V1Beta1              //nolint:staticcheck // As above.
+	reported.Conditions = append(clusterv1.Conditions{{Type: clusterv1.ResizedV1Beta1Condition, Status: "False", Message: "resizing"}}, reported.Conditions...)
 	for name, tc := range map[string]struct {
 		deployment *clusterv1.MachineDeployment
 		set        *clusterv1.MachineSet
@@ -67,6 +73,12 @@ func TestStallOf(t *testing.T) {
 			want: noProgress("Cluster API has not acted on MachineSet clusters/a: check that its controllers run")},
 		"a webhook does not answer": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), `failed calling webhook "x": connection refused`),
 			want: noProgress(`MachineSet clusters/a cannot create Machines: failed calling webhook "x": connection refused`)},
+		"it cannot create Machines, of which the older API version reports nothing": {deployment: deployment(4), set: withoutV1Beta1,
+			want: noProgress("Cluster API has not acted on MachineSet clusters/a: check that its controllers run")},
+		"it has created Machines before": {deployment: deployment(4), set: created,
+			want: noProgress("Cluster API has not acted on MachineSet clusters/a: check that its controllers run")},
+		"another problem is reported first": {deployment: deployment(4), set: otherProblem,
+			want: noProgress("MachineSet clusters/a cannot create Machines: no answer")},
 		"a webhook rejects Machines": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), `admission webhook "x" denied the request: no such type`)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,10 +96,8 @@ func TestStallOf(t *testing.T) {
 // A MachineSet is blocked only if it has certainly created no Machine for its present replicas.
 func TestBlocked(t *testing.T) {
 	probed := fixture.Noon.Add(-operator.ProductionTimings().Probe)
-	counts := func(machines int32, set *clusterv1.MachineSet) *clusterv1.MachineSet {
-		set.Status.Replicas = &machines
-		return set
-	}
+	going := counts(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), 3)
+	going.DeletionTimestamp, going.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{clusterv1.MachineSetFinalizer}
 	lowered := func(at time.Time) *clusterv1.MachineDeployment {
 		object := deployment(4)
 		object.Annotations = map[string]string{v1alpha1.ReplicasLoweredAtAnnotation: timestamp.Format(at)}
@@ -97,17 +107,19 @@ func TestBlocked(t *testing.T) {
 		deployment *clusterv1.MachineDeployment
 		set        *clusterv1.MachineSet
 		want       planner.MachineSet
+		dueIn      time.Duration
 	}{
-		"certainly":                               {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 4), upgrading)), want: planner.MachineSet{Replicas: 4, Blocked: true}},
-		"it may have created some before":         {deployment: deployment(4), set: counts(4, scalingUp(fixture.MachineSet("a", "general", 5), upgrading)), want: planner.MachineSet{Replicas: 5}},
-		"it counts Machines that the cache lacks": {deployment: deployment(4), set: counts(4, scalingUp(fixture.MachineSet("a", "general", 4), upgrading)), want: planner.MachineSet{Replicas: 4}},
-		"it has not observed its replicas":        {deployment: deployment(4), set: counts(3, notCreated(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), "")), want: planner.MachineSet{Replicas: 4, Behind: true}},
-		"it has the replicas of before":           {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 5), upgrading)), want: planner.MachineSet{Replicas: 5}},
-		"it creates Machines":                     {deployment: deployment(4), set: counts(3, scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")), want: planner.MachineSet{Replicas: 4}},
-		"replicas were lowered now":               {deployment: lowered(fixture.Noon), set: counts(3, fixture.MachineSet("a", "general", 4)), want: planner.MachineSet{Replicas: 4, Lowered: true}},
-		"replicas were lowered 15 seconds ago":    {deployment: lowered(probed), set: counts(3, fixture.MachineSet("a", "general", 4)), want: planner.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
-		"lowered 15 seconds ago, not passed on":   {deployment: lowered(probed), set: counts(3, fixture.MachineSet("a", "general", 5)), want: planner.MachineSet{Replicas: 5, Lowered: true}},
-		"lowered 15 seconds ago, not acted on":    {deployment: lowered(probed), set: counts(3, notCreated(fixture.MachineSet("a", "general", 4), "")), want: planner.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
+		"it is being deleted":                     {deployment: deployment(0), set: going, want: planner.MachineSet{}},
+		"certainly":                               {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), 3), want: planner.MachineSet{Replicas: 4, Blocked: true}},
+		"it may have created some before":         {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 5), upgrading), 4), want: planner.MachineSet{Replicas: 5}},
+		"it counts Machines that the cache lacks": {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), 4), want: planner.MachineSet{Replicas: 4}},
+		"it has not observed its replicas":        {deployment: deployment(4), set: counts(notCreated(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), ""), 3), want: planner.MachineSet{Replicas: 4, Behind: true}},
+		"it has the replicas of before":           {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 5), upgrading), 3), want: planner.MachineSet{Replicas: 5}},
+		"it creates Machines":                     {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up from 3 to 4 replicas"), 3), want: planner.MachineSet{Replicas: 4}},
+		"replicas were lowered now":               {deployment: lowered(fixture.Noon), set: counts(fixture.MachineSet("a", "general", 4), 3), want: planner.MachineSet{Replicas: 4, Lowered: true}, dueIn: 15 * time.Second},
+		"replicas were lowered 15 seconds ago":    {deployment: lowered(probed), set: counts(fixture.MachineSet("a", "general", 4), 3), want: planner.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
+		"lowered 15 seconds ago, not passed on":   {deployment: lowered(probed), set: counts(fixture.MachineSet("a", "general", 5), 3), want: planner.MachineSet{Replicas: 5, Lowered: true}},
+		"lowered 15 seconds ago, not acted on":    {deployment: lowered(probed), set: counts(notCreated(fixture.MachineSet("a", "general", 4), ""), 3), want: planner.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(tc.deployment),
@@ -117,6 +129,10 @@ func TestBlocked(t *testing.T) {
 			}
 			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			snap.Machines = nil
+			if got := snap.DueIn(); got != tc.dueIn {
+				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})
 	}
@@ -136,6 +152,10 @@ func TestScale(t *testing.T) {
 		"raised while it is blocked":         {set: planner.MachineSet{Blocked: true}, lowered: before, replicas: 5},
 		"lowered again":                      {set: planner.MachineSet{Lowered: true}, lowered: before, replicas: 3, want: before},
 		"lowered again, when a probe is due": {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 3, want: before},
+		"raised, before a probe is due":      {set: planner.MachineSet{Lowered: true}, lowered: before, replicas: 5, want: before},
+		"raised while it is blocked again":   {set: planner.MachineSet{Lowered: true, Blocked: true}, lowered: before, replicas: 5},
+		"raised, with a time of before":      {lowered: before, replicas: 5},
+		"lowered, with a time of before":     {lowered: before, replicas: 3},
 		"raised as a probe":                  {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 5},
 		"unchanged, which changes no time":   {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 4, want: before},
 		"unchanged, while it is blocked":     {set: planner.MachineSet{Blocked: true}, replicas: 4},
@@ -262,6 +282,12 @@ func TestMachineStall(t *testing.T) {
 		"Cluster API has not noticed": {machine: seen(same), instance: instance(func(o *unstructured.Unstructured) {
 			o.Object["spec"], o.Object["status"] = fixture.YAML(t, `{providerID: azure://m}`), fixture.YAML(t, `{initialization: {provisioned: true}}`)
 		}), want: noProgress("Cluster API has not noticed that AzureMachinePoolMachine m of Machine clusters/m is provisioned: check that its controllers run")},
+		"it is provisioned, and its ID is missing": {machine: seen(same), instance: instance(func(o *unstructured.Unstructured) {
+			o.Object["status"] = fixture.YAML(t, `{initialization: {provisioned: true}}`)
+		})},
+		"it has an ID, and is being provisioned": {machine: seen(same), instance: instance(func(o *unstructured.Unstructured) {
+			o.Object["spec"], o.Object["status"] = fixture.YAML(t, `{providerID: azure://m}`), fixture.YAML(t, `{phase: Creating}`)
+		})},
 		"no instance exists":   {machine: seen(same)},
 		"it has a provider ID": {machine: seen(func(m *clusterv1.Machine) { m.Spec.ProviderID = "azure://m" }), instance: instance(asItIs)},
 		"it is being deleted":  {machine: seen(func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(fixture.Noon)) }), instance: instance(asItIs)},
