@@ -5,6 +5,7 @@ package failure
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -166,6 +167,34 @@ func TestOfInfrastructure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, OfInfrastructure(&unstructured.Unstructured{Object: test.object})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of all conditions of contract v1beta1, only that of the infrastructure explains why a machine could not be launched, and
+// only while it is False and has a message.
+func TestReportedV1Beta1(t *testing.T) {
+	type condition = clusterv1.Condition //nolint:staticcheck // Providers of contract v1beta1 report there.
+	failed := condition{Type: clusterv1.InfrastructureReadyV1Beta1Condition, Status: "False", Reason: "CloningFailed", Message: "no such template"}
+	other, ready, silent := failed, failed, failed
+	other.Type, other.Message, ready.Status, silent.Message = clusterv1.ReadyV1Beta1Condition, "0 of 2 completed", "True", ""
+	for name, tc := range map[string]struct {
+		conditions []condition
+		want       string
+	}{
+		"none":                  {},
+		"its infrastructure":    {conditions: []condition{failed}, want: "CloningFailed: no such template"},
+		"another one before it": {conditions: []condition{other, failed}, want: "CloningFailed: no such template"},
+		"it is True":            {conditions: []condition{ready}},
+		"it has no message":     {conditions: []condition{silent}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := &clusterv1.Machine{}
+			machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{Conditions: tc.conditions}} //nolint:staticcheck // As above.
+			reason, message := ReportedV1Beta1(machine)
+			if got := strings.TrimPrefix(reason+": "+message, ": "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -135,3 +135,119 @@ func TestPoolSettles(t *testing.T) {
 		})
 	}
 }
+
+// Lower replicas of a blocked MachineSet stay on their way, whatever claims wait, if it deletes only Machines
+// because of them that nothing needs.
+func TestLowerNumberStaysOnItsWay(t *testing.T) {
+	for name, machine := range map[string]Machine{
+		"a Machine that serves a claim has its Node": in("served"),
+		"one that serves a claim leaves":             machine("served", 0).serves("served").leaving(),
+		"one that serves no claim":                   machine("spare", 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{
+				Replicas: 1, Machines: []Machine{machine}, Scaling: MachineSet{Replicas: 2, Lowered: true},
+				Claims: []Claim{{UID: "served", Name: "served"}, claim("a", 0), claim("b", 0), claim("c", 0)},
+			})
+			if plan.Replicas != 1 || plan.Reasons["replicas"] != LoweringInProgress || len(plan.Links) > 0 {
+				t.Errorf("got %d replicas, because %q, and links %v; want 1, and that lower replicas are on their way", plan.Replicas, plan.Reasons["replicas"], plan.Links)
+			}
+		})
+	}
+}
+
+// A blocked MachineSet that lacks Machines gets lower replicas only if it cannot delete a booting one because of them.
+func TestBlockedMachineSetIsLowered(t *testing.T) {
+	served, spare := machine("served", 0).serves("served"), machine("spare", 0)
+	for name, tc := range map[string]struct {
+		machines []Machine
+		waiting  bool
+		replicas int32 // before
+		want     int32
+	}{
+		"nothing boots":                              {machines: []Machine{in("served"), spare.leaving()}, replicas: 4, want: 1},
+		"one boots, and as many leave":               {machines: []Machine{served, spare.leaving()}, waiting: true, replicas: 3, want: 2},
+		"one boots, and fewer leave":                 {machines: []Machine{served, spare.leaving()}, replicas: 3, want: 3},
+		"one boots, and it lacks no Machine":         {machines: []Machine{served, spare.leaving()}, replicas: 2, want: 1},
+		"one boots, and it is raised for another":    {machines: []Machine{served}, waiting: true, replicas: 1, want: 2},
+		"one boots without a claim, and none leaves": {machines: []Machine{spare}, replicas: 2, want: 2},
+		"none boots, and a claim waits":              {machines: []Machine{spare.leaving()}, waiting: true, replicas: 2, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Decide(State{
+				Replicas: tc.replicas, Machines: tc.machines, Scaling: MachineSet{Replicas: tc.replicas, Blocked: true},
+				Claims: []Claim{{UID: "served", Name: "served"}, {UID: "a", Name: "a", NeedsMachine: tc.waiting}},
+			})
+			if plan.Replicas != tc.want {
+				t.Errorf("got %d replicas, want %d; reasons: %v", plan.Replicas, tc.want, plan.Reasons)
+			}
+		})
+	}
+}
+
+// After replicas of a blocked MachineSet were lowered, they count leaving Machines again only to find out whether it is
+// still blocked.
+func TestLeavingMachinesCountAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  MachineSet
+		want int32
+	}{
+		"it creates Machines":        {set: MachineSet{}, want: 4},
+		"it is blocked":              {set: MachineSet{Blocked: true}, want: 2},
+		"its replicas were lowered":  {set: MachineSet{Lowered: true}, want: 2},
+		"a probe is due":             {set: MachineSet{Lowered: true, Probe: true}, want: 4},
+		"the probe finds it blocked": {set: MachineSet{Lowered: true, Probe: true, Blocked: true}, want: 2},
+		"it is blocked again":        {set: MachineSet{Lowered: true, Blocked: true}, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.set.Replicas = 1
+			plan := Decide(State{
+				Replicas: 1, Machines: []Machine{in("a"), in("b").chosen(), in("c").chosen()}, Scaling: tc.set,
+				Claims: []Claim{{UID: "a", Name: "a"}, claim("new", 0)},
+			})
+			if plan.Replicas != tc.want {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.want)
+			}
+		})
+	}
+}
+
+// Replicas of a pool count the instances that its provider counts.
+func TestPoolCounts(t *testing.T) {
+	leaving := func(change func(*Machine)) Machine {
+		m := Machine{Name: "leaving", Leaving: true, HasNode: true}
+		change(&m)
+		return m
+	}
+	marked := leaving(func(m *Machine) { m.Marked, m.Hooked, m.MarkSeen = true, true, true })
+	for name, tc := range map[string]struct {
+		leaving  []Machine
+		scaling  Pool
+		waiting  bool
+		replicas int32 // before
+		want     int32
+	}{
+		"deleted by others, and held by a hook":       {leaving: []Machine{leaving(func(m *Machine) { m.Hooked = true })}, replicas: 2, want: 2},
+		"deleted by others, without a hook":           {leaving: []Machine{leaving(func(*Machine) {})}, replicas: 1, want: 2},
+		"marked, without a hook":                      {leaving: []Machine{leaving(func(m *Machine) { m.Marked = true })}, replicas: 1, want: 1},
+		"held, and its instance no longer exists":     {leaving: []Machine{leaving(func(m *Machine) { m.Hooked, m.InstanceGone = true, true })}, replicas: 1, want: 1},
+		"marked, and the infrastructure is not ready": {leaving: []Machine{marked}, scaling: Pool{Unready: true}, replicas: 2, want: 1},
+		"one of two marks is not seen, and a claim waits": {
+			leaving: []Machine{marked, leaving(func(m *Machine) { m.Name, m.Marked, m.Hooked = "unseen", true, true })}, waiting: true, replicas: 4, want: 4,
+		},
+		"the same, and the provider may not have seen replicas": {
+			leaving: []Machine{marked, leaving(func(m *Machine) { m.Name, m.Marked, m.Hooked = "unseen", true, true })}, waiting: true, replicas: 3, want: 4,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.scaling.ReplicasSeen = !tc.waiting
+			plan := Decide(State{
+				Replicas: tc.replicas, Machines: append(tc.leaving, in("live")), Scaling: tc.scaling,
+				Claims: []Claim{{UID: "live", Name: "live"}, {UID: "new", Name: "new", NeedsMachine: tc.waiting}},
+			})
+			if plan.Replicas != tc.want {
+				t.Errorf("got %d replicas, want %d; reasons: %v", plan.Replicas, tc.want, plan.Reasons)
+			}
+		})
+	}
+}

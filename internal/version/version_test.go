@@ -128,6 +128,8 @@ func TestOf(t *testing.T) {
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment, changing: "from v1.36.3 to v1.37.0"},
 		"a MachineDeployment after its topology has upgraded the control plane": {followed: "v1.36.3", bootstrap: kubeadm, controlPlane: withTopology(at("v1.37.0", "v1.37.0"), "v1.37.0"),
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfMachineDeployment, changing: "MachineDeployment md-0 is at v1.36.3 on the way to version v1.37.0"},
+		"a version that is too new, during an upgrade": {given: "v1.38.0", bootstrap: other, controlPlane: at("v1.37.0", "v1.36.3"),
+			want: "v1.38.0", reason: v1alpha1.ReasonVersionSkew, problem: "is newer than version v1.37.0", changing: "from v1.36.3 to v1.37.0"},
 		"a control plane that runs a newer version": {bootstrap: kubeadm, controlPlane: at("v1.36.3", "v1.36.4"),
 			want: "v1.36.3", reason: v1alpha1.ReasonVersionOfControlPlane},
 	} {
@@ -155,6 +157,14 @@ func TestOf(t *testing.T) {
 			}
 			if got.Problem == "" && got.Message == "" {
 				t.Error("there is neither a problem nor a message")
+			}
+			for text, want := range map[string]bool{
+				"no Node is replaced until that is done: " + got.Changing: got.Changing != "",
+				"the control plane reports no version to compare it with": tc.given != "" && tc.controlPlane.Version == "",
+			} {
+				if strings.Contains(got.Message, text) != want {
+					t.Errorf("got %q, want that it contains %q: %t", got.Message, text, want)
+				}
 			}
 		})
 	}
@@ -222,6 +232,9 @@ func TestControlPlaneOf(t *testing.T) {
 		"status.versions comes first": {fields: map[string]any{"spec": map[string]any{"version": "v1.36.3"}, "status": map[string]any{
 			"version": "v1.36.2", "versions": []any{map[string]any{"version": "v1.36.1"}, map[string]any{"version": "v1.36.3"}}}},
 			version: "v1.36.3", running: "v1.36.1,v1.36.3"},
+		"status.versions without a version": {fields: map[string]any{"spec": map[string]any{"version": "v1.36.3"}, "status": map[string]any{
+			"version": "v1.36.2", "versions": []any{map[string]any{"replicas": int64(1)}}}},
+			version: "v1.36.3", running: "v1.36.2"},
 		"a version of another type": {fields: map[string]any{"spec": map[string]any{"version": int64(1)}}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
