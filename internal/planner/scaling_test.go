@@ -3,6 +3,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -223,30 +224,60 @@ func TestPoolCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leaving  []Machine
 		scaling  Pool
-		waiting  bool
+		unseen   bool  // the provider may not have seen replicas
+		waiting  int   // claims
 		replicas int32 // before
 		want     int32
+		why      Reason // for replicas that stay
 	}{
-		"deleted by others, and held by a hook":       {leaving: []Machine{leaving(func(m *Machine) { m.Hooked = true })}, replicas: 2, want: 2},
-		"deleted by others, without a hook":           {leaving: []Machine{leaving(func(*Machine) {})}, replicas: 1, want: 2},
-		"marked, without a hook":                      {leaving: []Machine{leaving(func(m *Machine) { m.Marked = true })}, replicas: 1, want: 1},
-		"held, and its instance no longer exists":     {leaving: []Machine{leaving(func(m *Machine) { m.Hooked, m.InstanceGone = true, true })}, replicas: 1, want: 1},
-		"marked, and the infrastructure is not ready": {leaving: []Machine{marked}, scaling: Pool{Unready: true}, replicas: 2, want: 1},
-		"one of two marks is not seen, and a claim waits": {
-			leaving: []Machine{marked, leaving(func(m *Machine) { m.Name, m.Marked, m.Hooked = "unseen", true, true })}, waiting: true, replicas: 4, want: 4,
+		"nothing to do, and nothing is ready":                 {scaling: Pool{Unready: true, Unsettled: true}, unseen: true, replicas: 1, want: 1},
+		"a requested one is missing":                          {replicas: 2, want: 2, why: RequestedNotCreated},
+		"a requested one is missing, and its claim waits":     {waiting: 1, replicas: 2, want: 2},
+		"a requested one is missing, and another claim waits": {waiting: 2, replicas: 2, want: 3},
+		"marked, and the provider may not have seen replicas": {leaving: []Machine{marked}, unseen: true, replicas: 2, want: 2, why: ReplicasNotSeen},
+		"marked, and a claim waits for the infrastructure":    {leaving: []Machine{marked}, scaling: Pool{Unready: true}, waiting: 2, replicas: 2, want: 2, why: InfrastructureNotReady},
+		"deleted by others, and held by a hook":               {leaving: []Machine{leaving(func(m *Machine) { m.Hooked = true })}, replicas: 2, want: 2},
+		"deleted by others, without a hook":                   {leaving: []Machine{leaving(func(*Machine) {})}, replicas: 1, want: 2},
+		"marked, without a hook":                              {leaving: []Machine{leaving(func(m *Machine) { m.Marked = true })}, replicas: 1, want: 1},
+		"held, and its instance no longer exists":             {leaving: []Machine{leaving(func(m *Machine) { m.Hooked, m.InstanceGone = true, true })}, replicas: 1, want: 1},
+		"marked, and the infrastructure is not ready":         {leaving: []Machine{marked}, scaling: Pool{Unready: true}, replicas: 2, want: 1},
+		"one of two marks and replicas are not seen, and a claim waits": {
+			leaving: []Machine{marked, leaving(func(m *Machine) { m.Name, m.Marked, m.Hooked = "unseen", true, true })}, unseen: true, waiting: 1, replicas: 4, want: 4,
 		},
-		"the same, and the provider may not have seen replicas": {
-			leaving: []Machine{marked, leaving(func(m *Machine) { m.Name, m.Marked, m.Hooked = "unseen", true, true })}, waiting: true, replicas: 3, want: 4,
+		"the same, before replicas are raised": {
+			leaving: []Machine{marked, leaving(func(m *Machine) { m.Name, m.Marked, m.Hooked = "unseen", true, true })}, unseen: true, waiting: 1, replicas: 3, want: 4,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.scaling.ReplicasSeen = !tc.waiting
-			plan := Decide(State{
-				Replicas: tc.replicas, Machines: append(tc.leaving, in("live")), Scaling: tc.scaling,
-				Claims: []Claim{{UID: "live", Name: "live"}, {UID: "new", Name: "new", NeedsMachine: tc.waiting}},
-			})
-			if plan.Replicas != tc.want {
-				t.Errorf("got %d replicas, want %d; reasons: %v", plan.Replicas, tc.want, plan.Reasons)
+			tc.scaling.ReplicasSeen = !tc.unseen
+			state := State{Replicas: tc.replicas, Machines: append(tc.leaving, in("live")), Claims: []Claim{{UID: "live", Name: "live"}}, Scaling: tc.scaling}
+			for i := range tc.waiting {
+				state.Claims = append(state.Claims, claim(fmt.Sprint("waiting-", i), 0))
+			}
+			if plan := Decide(state); plan.Replicas != tc.want || plan.Reasons["replicas"] != tc.why {
+				t.Errorf("got %d replicas, because %q; want %d, because %q", plan.Replicas, plan.Reasons["replicas"], tc.want, tc.why)
+			}
+		})
+	}
+}
+
+// A marked Machine of a pool whose instance nothing keeps is deletable, whatever the provider has seen: the provider does
+// not count it.
+func TestPoolLetsGoWhatItCannotKeep(t *testing.T) {
+	for name, tc := range map[string]struct {
+		machine Machine
+		want    []string
+	}{
+		"its instance is kept":             {machine: Machine{Hooked: true}},
+		"it has no hook":                   {machine: Machine{}, want: []string{"m"}},
+		"its instance does not exist":      {machine: Machine{Hooked: true, InstanceGone: true}, want: []string{"m"}},
+		"it has no hook, and is not there": {machine: Machine{InstanceGone: true}, want: []string{"m"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.machine.Name = "m"
+			plan := Decide(State{Replicas: 1, Machines: []Machine{tc.machine.marked()}, Scaling: Pool{Unsettled: true}})
+			if !slices.Equal(plan.Deletable, tc.want) {
+				t.Errorf("got %v, want %v; reasons: %v", plan.Deletable, tc.want, plan.Reasons)
 			}
 		})
 	}
