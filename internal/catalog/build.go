@@ -3,8 +3,6 @@
 package catalog
 
 import (
-	"slices"
-
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -96,9 +94,9 @@ func (b *builder) offeringRequirements(zone, capacityType, reservation string) s
 	key := [3]string{zone, capacityType, reservation}
 	if _, known := b.offerings[key]; !known {
 		b.offerings[key] = scheduling.NewRequirements(
-			b.is(karpv1.CapacityTypeLabelKey, capacityType),
-			b.is(corev1.LabelTopologyZone, zone),
-			b.is(v1alpha1.ReservationIDLabel, reservation),
+			b.isOrNot(karpv1.CapacityTypeLabelKey, capacityType),
+			b.isOrNot(corev1.LabelTopologyZone, zone),
+			b.isOrNot(v1alpha1.ReservationIDLabel, reservation),
 		)
 	}
 	return b.offerings[key]
@@ -130,7 +128,6 @@ func (b *builder) addOfferings(requirements scheduling.Requirements, t *Type) {
 		case 1:
 			requirements[key] = b.is(key, found[0])
 		default:
-			slices.Sort(found)
 			requirements[key] = scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, found...)
 		}
 	}
@@ -139,12 +136,17 @@ func (b *builder) addOfferings(requirements scheduling.Requirements, t *Type) {
 	values(v1alpha1.ReservationIDLabel, func(o Offering) string { return lo.FromPtr(o.Reservation).ID })
 }
 
-// is returns the requirement that a label has a value or, if the value is empty, that
+// isOrNot returns the requirement that a label has a value or, if the value is empty, that
 // the label does not exist.
-func (b *builder) is(key, value string) *scheduling.Requirement {
+func (b *builder) isOrNot(key, value string) *scheduling.Requirement {
 	if value == "" {
 		return b.not(key)
 	}
+	return b.is(key, value)
+}
+
+// is returns the requirement that a label has a value, which can be empty.
+func (b *builder) is(key, value string) *scheduling.Requirement {
 	at := [2]string{key, value}
 	if b.requirements[at] == nil {
 		b.requirements[at] = scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value)
@@ -163,10 +165,7 @@ func (b *builder) not(key string) *scheduling.Requirement {
 func asObserved(capacity corev1.ResourceList, overhead *cloudprovider.InstanceTypeOverhead, observed v1alpha1.ObservedCapacity) (corev1.ResourceList, *cloudprovider.InstanceTypeOverhead) {
 	capacity, total := merged(capacity, observed.Capacity), overhead.Total()
 	for name, allocatable := range observed.Allocatable {
-		whole, has := capacity[name]
-		if !has {
-			continue
-		}
+		whole := capacity[name]
 		rest := whole.DeepCopy()
 		rest.Sub(allocatable)
 		if name == corev1.ResourceMemory {

@@ -99,6 +99,21 @@ func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
 			kubelet:  &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{}},
 			want:     list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi", "pods", "110"),
 		},
+		"everything is reserved": {
+			capacity: list("cpu", "2", "memory", "8Gi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{KubeReserved: list("cpu", "2", "memory", "8092Mi")},
+			want:     list("cpu", "0", "memory", "0", "pods", "110"),
+		},
+		"the least and the greatest percentage": {
+			capacity: list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"memory.available": "0%", "nodefs.available": "100%"}},
+			want:     list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "0", "pods", "110"),
+		},
+		"a threshold for a disk that is not given": {
+			capacity: list("cpu", "2", "memory", "8Gi"),
+			kubelet:  &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"nodefs.available": "1Gi"}},
+			want:     list("cpu", "2", "memory", "8Gi", "pods", "110"),
+		},
 		"maxPods": {
 			capacity: list("cpu", "2", "memory", "8Gi", "pods", "29"),
 			kubelet:  &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))},
@@ -162,6 +177,27 @@ func TestWhatCannotBeOffered(t *testing.T) {
 			},
 			"spec.instanceTypes[0] (bad): kubelet reserves more memory than the capacity of 64Mi",
 		},
+		"a formula that reserves more than the capacity": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedEKS}
+				t.Spec.InstanceTypes[0].Capacity["memory"] = resource.MustParse("1Gi")
+			},
+			"spec.instanceTypes[0] (bad): kubelet reserves more memory than the capacity of 1Gi",
+		},
+		"a threshold below nothing": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"nodefs.available": "-1%"}}
+				delete(t.Spec.InstanceTypes[1].Capacity, "ephemeral-storage")
+			},
+			`spec.instanceTypes[0] (bad): kubelet.evictionHard[nodefs.available]: "-1%" is not a percentage between 0% and 100%`,
+		},
+		"a threshold above everything": {
+			func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"nodefs.available": "101%"}}
+				delete(t.Spec.InstanceTypes[1].Capacity, "ephemeral-storage")
+			},
+			`kubelet.evictionHard[nodefs.available]: "101%" is not a percentage between 0% and 100%`,
+		},
 		"a price that no number can hold": {
 			func(t *v1alpha1.KarpenterMachineTemplate) {
 				t.Spec.InstanceTypes[0].Offerings[0].Price = v1alpha1.Decimal(strings.Repeat("9", 400))
@@ -211,7 +247,9 @@ func TestRequirements(t *testing.T) {
 		"a region it has": {change: func(it *v1alpha1.InstanceType) {
 			it.Labels = map[string]v1alpha1.LabelValue{corev1.LabelTopologyRegion: "r"}
 		}, requirements: scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyRegion: "r"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
-		"a label of its own": {change: func(it *v1alpha1.InstanceType) { it.Labels = map[string]v1alpha1.LabelValue{"x.y/z": "1"} }, requirements: scheduling.NewLabelRequirements(map[string]string{"x.y/z": "1"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"a zone that it lacks":        {change: func(it *v1alpha1.InstanceType) { it.Offerings = it.Offerings[:1] }, requirements: spotInB},
+		"a label with an empty value": {change: func(it *v1alpha1.InstanceType) { it.Labels = map[string]v1alpha1.LabelValue{"x.y/role": ""} }, requirements: scheduling.NewLabelRequirements(map[string]string{"x.y/role": ""}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
+		"a label of its own":          {change: func(it *v1alpha1.InstanceType) { it.Labels = map[string]v1alpha1.LabelValue{"x.y/z": "1"} }, requirements: scheduling.NewLabelRequirements(map[string]string{"x.y/z": "1"}), wantType: true, wantPrices: []float64{0.096, 0.096, 0.035}},
 		"no zones, none wanted": {change: func(it *v1alpha1.InstanceType) {
 			it.Offerings = []v1alpha1.Offering{{CapacityType: "on-demand", Price: "1"}}
 		}, requirements: scheduling.NewRequirements(), wantType: true, wantPrices: []float64{1}},

@@ -50,6 +50,14 @@ func TestDerivedLabels(t *testing.T) {
 					t.Errorf("%s: got %v, want %q", key, requirement, want)
 				}
 			}
+			for key, requirement := range built[0].Requirements {
+				if requirement.Key != key {
+					t.Errorf("the requirement for label %s is one for %s", key, requirement.Key)
+				}
+			}
+			if name := built[0].Requirements.Get(corev1.LabelInstanceTypeStable); !name.Has("m5.large") || name.Len() != 1 {
+				t.Errorf("got instance type %s", name)
+			}
 			for key := range karpv1.WellKnownLabels {
 				if key != karpv1.NodePoolLabelKey && !built[0].Requirements.Has(key) {
 					t.Errorf("no requirement for the well-known label %s", key)
@@ -76,6 +84,9 @@ func TestReservedOfferings(t *testing.T) {
 		}
 		if offering.ReservationID() != want || !offering.Requirements.Has(v1alpha1.ReservationIDLabel) {
 			t.Errorf("%s: got reservation %q, want %q", offering.CapacityType(), offering.ReservationID(), want)
+		}
+		if none := offering.Requirements[v1alpha1.ReservationIDLabel].Operator() == corev1.NodeSelectorOpDoesNotExist; none != (want == "") {
+			t.Errorf("%s: there is no label for a reservation: %t", offering.CapacityType(), none)
 		}
 	}
 	if !cloudprovider.ReservedCapacityLabels.Has(v1alpha1.ReservationIDLabel) || cloudprovider.ReservationIDLabel != v1alpha1.ReservationIDLabel {
@@ -153,6 +164,18 @@ func TestLabelsOfAnotherTemplate(t *testing.T) {
 	}
 	if got := wants("example.com/rack"); got != nil {
 		t.Errorf("got %v for a NodePool that has the label", got)
+	}
+	own, err := c.InstanceTypesFor(ctx, other, Demand{Labels: []string{"example.com/rack", corev1.LabelTopologyZone}}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string][]string{"example.com/rack": {"r1"}, corev1.LabelTopologyZone: {"a", "b"}} {
+		if got := own[0].Requirements[key]; got == nil || !slices.Equal(slices.Sorted(slices.Values(got.Values())), want) {
+			t.Errorf("label %s, which the template gives: got %v for a NodePool that has it, want %v", key, got, want)
+		}
+	}
+	if _, _, known, err := c.NodeLabels(ctx, other, "m6.large"); known || err != nil {
+		t.Errorf("the labels of a type that does not exist are known: %t, %v", known, err)
 	}
 	labels, keys, known, err := c.NodeLabels(ctx, other, "m5.large")
 	if err != nil || !known || labels["example.com/rack"] != "r1" || !keys.Has("example.com/rack") || keys.Has("example.com/disk") {
