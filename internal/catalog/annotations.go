@@ -108,18 +108,9 @@ func parseQuantity(text string) (resource.Quantity, error) {
 
 // labels returns the labels that the annotation gives to nodes.
 func (a annotations) labels() (map[string]string, error) {
-	text := strings.TrimSuffix(strings.TrimSpace(a[labelsAnnotation]), ",")
-	if text == "" {
-		return map[string]string{}, nil
-	}
-	given, err := labels.ConvertSelectorToLabelsMap(text)
+	given, err := labels.ConvertSelectorToLabelsMap(strings.TrimSuffix(strings.TrimSpace(a[labelsAnnotation]), ","))
 	if err != nil {
 		return nil, wrongAnnotation(labelsAnnotation, expectLabels, a[labelsAnnotation])
-	}
-	for key, value := range given {
-		if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-			return nil, wrongAnnotation(labelsAnnotation, expectLabels, a[labelsAnnotation])
-		}
 	}
 	return given, nil
 }

@@ -232,7 +232,7 @@ func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachi
 	}
 	e := c.lock(template)
 	defer e.mu.Unlock()
-	overtaken := e.built && e.uid == template.UID && e.generation > template.Generation
+	overtaken := e.uid == template.UID && e.generation > template.Generation
 	used := in.Used
 	in.Used = e.inputs.Used
 	switch {

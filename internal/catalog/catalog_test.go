@@ -96,6 +96,16 @@ func nodeClaim(name string, key Key) *karpv1.NodeClaim {
 	return c
 }
 
+// awsMachineTemplates returns the CustomResourceDefinition of the kind of infrastructureTemplate.
+func awsMachineTemplates() *unstructured.Unstructured {
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("awsmachinetemplates.infrastructure.cluster.x-k8s.io")
+	definition.SetLabels(map[string]string{clusterv1.GroupVersion.Group + "/v1beta2": "v1beta2"})
+	return definition
+}
+
 func byName(instanceTypes []*cloudprovider.InstanceType) map[string]*cloudprovider.InstanceType {
 	found := map[string]*cloudprovider.InstanceType{}
 	for _, instanceType := range instanceTypes {
@@ -137,8 +147,7 @@ func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 	if got, _ := c.InstanceTypes(ctx, recreated, now); len(got) != 1 {
 		t.Error("not built again for another template of the same name")
 	}
-	var gone NotOffered
-	if _, _, err := c.Find(ctx, recreated, Key{"m5.large", "x", "spot"}); !errors.As(err, &gone) || !strings.Contains(err.Error(), "KarpenterMachineTemplate general has no offering m5.large/x/spot") {
+	if _, _, err := c.Find(ctx, recreated, Key{"m5.large", "x", "spot"}); !IsNotOffered(err) || IsUndiscovered(err) || !strings.Contains(err.Error(), "KarpenterMachineTemplate general has no offering m5.large/x/spot") {
 		t.Errorf("got %v for an offering that does not exist", err)
 	}
 	c.Forget("general")
@@ -218,11 +227,7 @@ func TestTypesInUseStayListed(t *testing.T) {
 
 func TestCatalogDiscovers(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	definition := &unstructured.Unstructured{}
-	definition.SetAPIVersion("apiextensions.k8s.io/v1")
-	definition.SetKind("CustomResourceDefinition")
-	definition.SetName("awsmachinetemplates.infrastructure.cluster.x-k8s.io")
-	definition.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
+	definition := awsMachineTemplates()
 	large := infrastructureTemplate("large", nil)
 	generated := infrastructureTemplate("generated", nil)
 	generated.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general"})
@@ -231,9 +236,12 @@ func TestCatalogDiscovers(t *testing.T) {
 	copied.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general", clusterv1.ClusterNameLabel: "neighbour"})
 	theirs.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "neighbour"})
 	ours.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "served"})
+	deleted := infrastructureTemplate("deleted", nil)
+	deleted.SetFinalizers([]string{"x/y"})
+	deleted.SetDeletionTimestamp(new(metav1.Now()))
 	bad := infrastructureTemplate("bad", map[string]string{cpuAnnotation: "many"})
 	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
-	c, w := newWorld(t, definition, large, generated, copied, theirs, ours, bad, existing)
+	c, w := newWorld(t, definition, large, generated, copied, theirs, ours, deleted, bad, existing)
 	input := template(m5large())
 	input.UID, input.Generation = "1", 1
 	input.Spec.Discovery = &v1alpha1.Discovery{
@@ -270,7 +278,7 @@ func TestCatalogDiscovers(t *testing.T) {
 	}
 	input.Generation = 2
 	input.Spec.Discovery.InfrastructureTemplates.Kind = "NoSuchTemplate"
-	if _, problems, err := c.Types(ctx, input); err != nil || len(problems) != 1 || problems[0].Reason != v1alpha1.ReasonReferenceKindUnusable {
+	if _, problems, err := c.Types(ctx, input); err != nil || len(problems) != 1 || problems[0].Reason != v1alpha1.ReasonReferenceKindUnusable || !strings.HasPrefix(problems[0].Message, "spec.discovery.infrastructureTemplates: ") {
 		t.Errorf("got %+v and %v for a kind that does not exist", problems, err)
 	}
 }

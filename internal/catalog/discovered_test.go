@@ -79,9 +79,25 @@ func TestFromInfrastructure(t *testing.T) {
 			},
 			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
 		},
+		"no disk though the status has one": {
+			annotations: map[string]string{diskAnnotation: "0"},
+			change: func(o *unstructured.Unstructured) {
+				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "1Gi", "ephemeral-storage": "10Gi"}}
+			},
+			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
+		},
+		"its operating system, but nothing that no Node reports": {
+			change: func(o *unstructured.Unstructured) {
+				_ = unstructured.SetNestedStringMap(o.Object, map[string]string{"operatingSystem": "windows", "architecture": "x86 or arm"}, "status", "nodeInfo")
+			},
+			want: Type{
+				Name: "large", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/os": "windows"},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+			},
+		},
 		"no capacity": {
 			change:    func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "status") },
-			wantError: "expected cpu in the status.capacity of the infrastructure template or the annotation capacity.cluster-autoscaler.kubernetes.io/cpu",
+			wantError: "expected cpu in the status.capacity of the infrastructure template or the annotation capacity.cluster-autoscaler.kubernetes.io/cpu, found neither",
 		},
 		"an invalid status": {
 			change:    func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"capacity": "much"} },
@@ -108,13 +124,14 @@ func TestFromInfrastructure(t *testing.T) {
 			wantError: `status.capacity.memory: expected a quantity of at least 0, such as 4 or 16Gi, found "1e-2147483648"`,
 		},
 		"a bad GPU count":     {annotations: map[string]string{gpuCountAnnotation: "1.5"}, wantError: "gpu-count: expected a whole number"},
-		"a bad GPU type":      {annotations: map[string]string{gpuCountAnnotation: "1", gpuTypeAnnotation: "a b"}, wantError: "gpu-type: expected the name of a resource"},
-		"bad labels":          {annotations: map[string]string{labelsAnnotation: "a=b=c"}, wantError: "labels: expected labels in the form key=value"},
-		"a bad label value":   {annotations: map[string]string{labelsAnnotation: "a=b c"}, wantError: "labels: expected labels in the form key=value"},
-		"a bad zone":          {annotations: map[string]string{v1alpha1.DiscoveredZonesAnnotation: "a b"}, wantError: "zones: expected names of zones"},
+		"a bad GPU type":      {annotations: map[string]string{gpuCountAnnotation: "1", gpuTypeAnnotation: "a b"}, wantError: `gpu-type: expected the name of a resource, such as nvidia.com/gpu, found "a b"`},
+		"bad labels":          {annotations: map[string]string{labelsAnnotation: "a=b=c"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/labels: expected labels in the form key=value,key=value, found "a=b=c"`},
+		"a bad label value":   {annotations: map[string]string{labelsAnnotation: "a=b c"}, wantError: `labels: expected labels in the form key=value,key=value, found "a=b c"`},
+		"a bad label key":     {annotations: map[string]string{labelsAnnotation: "a b=c"}, wantError: `labels: expected labels in the form key=value,key=value, found "a b=c"`},
+		"a bad zone":          {annotations: map[string]string{v1alpha1.DiscoveredZonesAnnotation: "a b"}, wantError: `/zones: expected names of zones separated by commas, such as us-east-1a,us-east-1b, found "a b"`},
 		"a bad capacity type": {annotations: map[string]string{v1alpha1.DiscoveredCapacityTypeAnnotation: "reserved"}, wantError: `capacity-type: expected on-demand or spot, found "reserved"`},
-		"a bad price":         {annotations: map[string]string{v1alpha1.DiscoveredPriceAnnotation: "cheap"}, wantError: "price: expected a decimal number"},
-		"a bad limit":         {annotations: map[string]string{v1alpha1.DiscoveredMaxMachinesAnnotation: "-1"}, wantError: "max-machines: expected a whole number"},
+		"a bad price":         {annotations: map[string]string{v1alpha1.DiscoveredPriceAnnotation: "cheap"}, wantError: `price: expected a decimal number of at least 0, such as 0.096, found "cheap"`},
+		"a bad limit":         {annotations: map[string]string{v1alpha1.DiscoveredMaxMachinesAnnotation: "-1"}, wantError: `max-machines: expected a whole number of at least 0, found "-1"`},
 		"a bad name":          {annotations: map[string]string{v1alpha1.DiscoveredInstanceTypeAnnotation: "a/b"}, wantError: `must be a label value, found "a/b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,6 +187,11 @@ func TestFromMachineDeployment(t *testing.T) {
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
 				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(4)), MachineDeployment: "md"}}},
 		},
+		"no longer adopted, with unmanaged replicas": {
+			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5", v1alpha1.UnmanagedReplicasAnnotation: "1"},
+			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(3)), MachineDeployment: "md"}}},
+		},
 		"paused": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.PausedAnnotation: ""},
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
@@ -197,10 +219,10 @@ func TestFromMachineDeployment(t *testing.T) {
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
 				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
 		},
-		"a failure domain of two zones": {
+		"a failure domain of several zones": {
 			annotations: capacity,
 			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "2" },
-			wantError:   "spec.template.spec.failureDomain 2 is that of the zones east, east-2 in spec.failureDomains: set the label topology.kubernetes.io/zone in the annotation capacity.cluster-autoscaler.kubernetes.io/labels",
+			wantError:   "spec.template.spec.failureDomain 2 is that of the zones east, east-2, north, south in spec.failureDomains: set the label topology.kubernetes.io/zone in the annotation capacity.cluster-autoscaler.kubernetes.io/labels",
 		},
 		"a failure domain that is no label value": {
 			annotations: capacity,
@@ -214,12 +236,12 @@ func TestFromMachineDeployment(t *testing.T) {
 				tc.change(deployment)
 			}
 			general := template()
-			general.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"eastus-1": "1", "east": "2", "east-2": "2"}
+			general.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"eastus-1": "1", "east": "2", "south": "2", "north": "2", "east-2": "2"}
 			got, err := fromMachineDeployment(deployment, infrastructureTemplate("large", nil), general, estimated)
 			check(t, got, err, tc.want, tc.wantError)
 		})
 	}
-	if _, err := fromMachineDeployment(machineDeployment("md", capacity), nil, template(), estimated); err == nil || !strings.Contains(err.Error(), "expected memory in") {
+	if _, err := fromMachineDeployment(machineDeployment("md", capacity), nil, template(), estimated); err == nil || !strings.HasSuffix(err.Error(), "or the annotation capacity.cluster-autoscaler.kubernetes.io/memory, found neither") {
 		t.Errorf("got %v without memory anywhere", err)
 	}
 }

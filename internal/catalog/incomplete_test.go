@@ -4,6 +4,8 @@ package catalog
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,10 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -71,11 +76,7 @@ func (b *blocked) List(ctx context.Context, list client.ObjectList, options ...c
 // cannot be listed. What is known is offered, callers wait once together, and nothing seems to be removed.
 func TestDiscoveryThatCannotBeRead(t *testing.T) {
 	described, discovered, adopted := Key{"m5.large", "a", "spot"}, Key{"large", "", "on-demand"}, Key{"md", "", "on-demand"}
-	definition := &unstructured.Unstructured{}
-	definition.SetAPIVersion("apiextensions.k8s.io/v1")
-	definition.SetKind("CustomResourceDefinition")
-	definition.SetName("awsmachinetemplates.infrastructure.cluster.x-k8s.io")
-	definition.SetLabels(map[string]string{clusterv1.GroupVersion.Group + "/v1beta2": "v1beta2"})
+	definition := awsMachineTemplates()
 	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
 	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "large"}
 	c, w := newWorld(t, definition, infrastructureTemplate("large", nil), existing, nodeClaim("a", described), nodeClaim("b", discovered), nodeClaim("c", adopted))
@@ -150,5 +151,89 @@ func TestDiscoveryThatCannotBeRead(t *testing.T) {
 	}
 	if _, problems, _ := c.Types(t.Context(), input); len(problems) > 0 {
 		t.Errorf("got problems %+v after the kind was listed", problems)
+	}
+}
+
+// unreadable is a management cluster in which objects of one kind cannot be read. It lists objects in another order
+// each time, as caches do.
+type unreadable struct {
+	client.Client
+	kind  string
+	lists int
+}
+
+func (u *unreadable) check(object runtime.Object) error {
+	gvk, err := apiutil.GVKForObject(object, u.Scheme())
+	if err == nil && strings.TrimSuffix(gvk.Kind, "List") == u.kind {
+		err = errors.New("objects of this kind cannot be read")
+	}
+	return err
+}
+
+// Get implements client.Reader.
+func (u *unreadable) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := u.check(object); err != nil {
+		return err
+	}
+	return u.Client.Get(ctx, key, object, options...)
+}
+
+// List implements client.Reader.
+func (u *unreadable) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := u.check(list); err != nil {
+		return err
+	}
+	if err := u.Client.List(ctx, list, options...); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if u.lists++; u.lists%2 == 0 {
+		slices.Reverse(items)
+	}
+	return errors.Join(err, meta.SetList(list, items))
+}
+
+// What cannot be read is one problem for all objects of its kind, and the offerings that need it can come back.
+func TestKindsThatCannotBeRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind string
+		want string
+	}{
+		"MachineDeployments":             {"MachineDeployment", "spec.discovery.machineDeployments: objects of this kind cannot be read"},
+		"their infrastructure templates": {"AWSMachineTemplate", "spec.discovery.machineDeployments: getting AWSMachineTemplate fleet/large: objects of this kind cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two := machineDeployment("md-1", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"}), machineDeployment("md-2", nil)
+			one.Spec.Template.Spec.InfrastructureRef.Name, two.Spec.Template.Spec.InfrastructureRef.Name = "large", "large"
+			c, w := newWorld(t, awsMachineTemplates(), infrastructureTemplate("large", nil), one, two)
+			c.clusters.Management = clusterOf{client: &unreadable{Client: w, kind: tc.kind}}
+			input := known(template(), 1)
+			input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			if _, _, err := c.Find(t.Context(), input, Key{"md-1", "", "on-demand"}); !IsUndiscovered(err) {
+				t.Errorf("got %v, want that the offering may come back", err)
+			}
+			if _, problems, err := c.Types(t.Context(), input); err != nil || len(problems) != 1 || problems[0] != (Problem{v1alpha1.ReasonDiscoveryIncomplete, tc.want}) {
+				t.Errorf("got problems %+v and %v, want %q", problems, err, tc.want)
+			}
+		})
+	}
+}
+
+// The order in which a cache lists objects changes nothing.
+func TestDiscoveryDoesNotDependOnTheOrder(t *testing.T) {
+	capacity := map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"}
+	c, w := newWorld(t, machineDeployment("md-1", capacity), machineDeployment("md-2", capacity), machineDeployment("bad-1", nil), machineDeployment("bad-2", nil))
+	c.clusters.Management = clusterOf{client: &unreadable{Client: w}}
+	input := known(template(), 1)
+	input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+	before, problems, err := c.Types(t.Context(), input)
+	if err != nil || len(before) != 2 || len(problems) != 2 {
+		t.Fatalf("got %d types, problems %v and %v", len(before), problems, err)
+	}
+	if _, err := c.Refresh(t.Context(), input); err != nil {
+		t.Fatal(err)
+	}
+	if after, _, _ := c.Types(t.Context(), input); &after[0] != &before[0] {
+		t.Error("the types are computed again although nothing has changed")
 	}
 }

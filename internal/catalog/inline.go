@@ -74,7 +74,6 @@ func usable(capacity corev1.ResourceList, kubelet *v1alpha1.KubeletConfiguration
 		return err
 	}
 	kubelet = KubeletOf(kubelet, capacity)
-	capacity = capacityOf(capacity, kubelet)
 	overhead, err := overheadOf(capacity, kubelet)
 	if err != nil {
 		return err

@@ -86,9 +86,7 @@ func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 	if discovery == nil {
 		return r, nil
 	}
-	if r.prices, err = pricesOfDiscovered(template.Spec.Pricing); err != nil {
-		r.problem(v1alpha1.ReasonInstanceTypesInvalid, "spec", err)
-	}
+	r.prices = pricesOfDiscovered(template.Spec.Pricing)
 	r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates)
 	r.machineDeployments(ctx, discovery.MachineDeployments, cluster)
 	return r, nil

@@ -88,7 +88,6 @@ func register(types []Type) *customLabels {
 	defer customise.Unlock()
 	before = custom.Load()
 	if !before.known.IsSuperset(added) {
-		added = added.Difference(before.known)
 		custom.Store(&customLabels{keys: before.keys.Union(added), known: before.known.Union(added)})
 	}
 	return custom.Load()
@@ -175,7 +174,7 @@ func derived(capacity corev1.ResourceList) map[string]string {
 func gpus(capacity corev1.ResourceList) int64 {
 	var count int64
 	for resource, quantity := range capacity {
-		if _, name, qualified := strings.Cut(string(resource), "/"); qualified && strings.HasPrefix(name, "gpu") {
+		if _, name, _ := strings.Cut(string(resource), "/"); strings.HasPrefix(name, "gpu") {
 			count += quantity.Value()
 		}
 	}

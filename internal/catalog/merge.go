@@ -31,9 +31,7 @@ func Merge(template *v1alpha1.KarpenterMachineTemplate, others []Source) ([]Type
 	given, problems := inline(template)
 	claimed := sets.New(lo.Map(template.Spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) string { return it.Name })...)
 	others = slices.Clone(others)
-	slices.SortFunc(others, func(a, b Source) int {
-		return cmp.Or(cmp.Compare(a.Type.Name, b.Type.Name), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(others, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
 	byName := lo.GroupBy(others, func(s Source) string { return s.Type.Name })
 	types := make([]Type, 0, len(given)+len(byName))
 	for _, source := range given {
@@ -101,7 +99,6 @@ const maxZonesNamed = 8
 // join adds the offerings of other sources to a type that spec.instanceTypes describes.
 func join(given Source, others []Source) (Type, []Problem) {
 	joined := given.Type
-	joined.Offerings = slices.Clone(joined.Offerings)
 	var problems []Problem
 	var fitting []Source
 	for _, source := range others {
@@ -176,7 +173,7 @@ func differences(one, other Type, alike bool) []string {
 	for _, name := range sets.List(names) {
 		mine, isMine := has[name]
 		theirs, isTheirs := otherHas[name]
-		if isMine != isTheirs || mine.Cmp(theirs) != 0 {
+		if mine.Cmp(theirs) != 0 { // 0 is the same as none
 			found = append(found, fmt.Sprintf("capacity.%s: %s instead of %s", name, orNone(mine.String(), isMine), orNone(theirs.String(), isTheirs)))
 		}
 	}

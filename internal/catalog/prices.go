@@ -27,13 +27,14 @@ type prices struct {
 // among machines without prices.
 var estimated = prices{perCPU: 0.03, perGiB: 0.004, perGPU: 0.5, computed: true}
 
-// pricesOfDiscovered returns the prices of discovered objects without one.
-func pricesOfDiscovered(pricing *v1alpha1.Pricing) (prices, error) {
-	p, err := pricesOf(pricing)
+// pricesOfDiscovered returns the prices of discovered objects without one. What is wrong with them is a problem
+// of spec.instanceTypes.
+func pricesOfDiscovered(pricing *v1alpha1.Pricing) prices {
+	p, _ := pricesOf(pricing)
 	if !p.computed {
 		p.perCPU, p.perGiB, p.perGPU, p.computed = estimated.perCPU, estimated.perGiB, estimated.perGPU, true
 	}
-	return p, err
+	return p
 }
 
 func pricesOf(pricing *v1alpha1.Pricing) (prices, error) {

@@ -66,6 +66,20 @@ func TestSelectedMachineDeployments(t *testing.T) {
 			if offered := len(types) == 1; offered != tc.offered || offered && types[0].Offerings[0].Paused != tc.paused {
 				t.Errorf("got %+v, want that it is offered: %t, paused: %t", types, tc.offered, tc.paused)
 			}
+			instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, instanceType := range instanceTypes {
+				if available := instanceType.Offerings[0].Available; available == tc.paused {
+					t.Errorf("the offering is available: %t, paused: %t", available, tc.paused)
+				}
+			}
+			for _, problem := range problems {
+				if want := lo.Ternary(tc.problem == contested, v1alpha1.ReasonScalableResourceUnusable, v1alpha1.ReasonInstanceTypesInvalid); problem.Reason != want {
+					t.Errorf("got reason %s, want %s", problem.Reason, want)
+				}
+			}
 			if len(problems) > 1 || (len(problems) == 1) != (tc.problem != "") || tc.problem != "" && !strings.HasPrefix(problems[0].Message, tc.problem) {
 				t.Errorf("got problems %v, want %q", problems, tc.problem)
 			}
@@ -73,7 +87,8 @@ func TestSelectedMachineDeployments(t *testing.T) {
 	}
 }
 
-// What is wrong with the discovery itself is a problem, and costs the other sources nothing.
+// What is wrong with the discovery itself is a problem, and costs the other sources nothing. A wrong selector selects
+// nothing, because MachineDeployments that it does not mean would be adopted.
 func TestWrongDiscovery(t *testing.T) {
 	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 	for name, tc := range map[string]struct {
@@ -82,19 +97,23 @@ func TestWrongDiscovery(t *testing.T) {
 	}{
 		"selectors": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: bad},
-				InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{Selector: bad}}
+				InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Selector: bad}}
 		}, []string{"spec.discovery.infrastructureTemplates.selector: ", "spec.discovery.machineDeployments.selector: "}},
 		"prices": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.Discovery, s.Pricing = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}, &v1alpha1.Pricing{CPU: "cheap"}
+			none := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			s.Discovery, s.Pricing = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: none}}, &v1alpha1.Pricing{CPU: "cheap"}
 		}, []string{"spec: pricing.cpu: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := newWorld(t)
+			c, _ := newWorld(t, awsMachineTemplates(), infrastructureTemplate("large", nil), machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"}))
 			input := known(template(), 1)
 			tc.change(&input.Spec)
-			_, problems, err := c.Types(t.Context(), input)
+			types, problems, err := c.Types(t.Context(), input)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if len(types) > 0 || len(problems) != len(tc.want) {
+				t.Errorf("got %d types and problems %v, want none and %d", len(types), problems, len(tc.want))
 			}
 			for _, want := range tc.want {
 				if !slices.ContainsFunc(problems, func(p Problem) bool {
@@ -102,6 +121,65 @@ func TestWrongDiscovery(t *testing.T) {
 				}) {
 					t.Errorf("got %v, want %s", problems, want)
 				}
+			}
+		})
+	}
+}
+
+// Each kind of discovery is there without the other one, and reports the kind whose objects change what it finds.
+func TestKindsThatDiscoveryNeeds(t *testing.T) {
+	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
+	existing.Spec.Template.Spec.InfrastructureRef.Name = "large"
+	for name, tc := range map[string]struct {
+		discovery v1alpha1.Discovery
+		want      string
+		wantKinds int
+	}{
+		"infrastructure templates": {v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate"}}, "large", 1},
+		"MachineDeployments":       {v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}, "md", 1},
+		"nothing":                  {v1alpha1.Discovery{}, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newWorld(t, awsMachineTemplates(), infrastructureTemplate("large", nil), existing.DeepCopy())
+			input := known(template(), 1)
+			input.Spec.Discovery = &tc.discovery
+			kinds, err := c.Refresh(t.Context(), input)
+			if err != nil || len(kinds) != tc.wantKinds || len(kinds) > 0 && kinds[0].Kind != "AWSMachineTemplate" {
+				t.Errorf("got kinds %v and %v", kinds, err)
+			}
+			types, problems, err := c.Types(t.Context(), input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if names := strings.Join(lo.Map(types, func(t Type, _ int) string { return t.Name }), " "); names != tc.want || len(problems) > 0 {
+				t.Errorf("got the types %q and problems %v, want %q", names, problems, tc.want)
+			}
+		})
+	}
+}
+
+// Discovered objects have the prices of spec.pricing, and others if it only has factors or is not set.
+func TestPricesOfDiscovered(t *testing.T) {
+	half := map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}
+	for name, tc := range map[string]struct {
+		pricing *v1alpha1.Pricing
+		want    float64
+	}{
+		"no prices":          {nil, 2*0.03 + 8*0.004},
+		"factors":            {&v1alpha1.Pricing{Factors: half}, 0.5 * (2*0.03 + 8*0.004)},
+		"prices":             {&v1alpha1.Pricing{CPU: "1", Memory: "0.125"}, 3},
+		"prices and factors": {&v1alpha1.Pricing{CPU: "1", Factors: half}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := newWorld(t, machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "8Gi", v1alpha1.DiscoveredCapacityTypeAnnotation: "spot"}))
+			input := known(template(), 1)
+			input.Spec.Pricing, input.Spec.Discovery = tc.pricing, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			_, offering, err := c.Find(t.Context(), input, Key{"md", "", "spot"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := offering.Price; got < tc.want-1e-9 || got > tc.want+1e-9 {
+				t.Errorf("got the price %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -133,6 +211,17 @@ func TestReservationInUse(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The offerings in use do not depend on the order of the NodeClaims, so that nothing seems to change.
+func TestOfferingsInUseAreInOrder(t *testing.T) {
+	want := []Key{{"c", "z", "spot"}, {"m", "a", "spot"}, {"m", "b", "on-demand"}, {"m", "b", "spot"}}
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}} {
+		given := lo.Map(order, func(at, i int) karpv1.NodeClaim { return *nodeClaim(string(rune('a'+i)), want[at]) })
+		if diff := cmp.Diff(want, lo.Map(usedBy(given), func(u used, _ int) Key { return u.Key })); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }
 
