@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,17 +67,22 @@ func TestStatusTakesEffect(t *testing.T) {
 		}
 		return plain, variant
 	}
-	for version, change := range map[string]func(){
-		"1": func() {},
-		"2": func() {
-			input.Status.ScalableResources = []v1alpha1.ScalableResourceStatus{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Paused: true}}
-		},
-		"3": func() { input.Status.ScalableResources = nil },
+	input.Spec.MaxMachines = new(int32(5))
+	pause := []v1alpha1.ScalableResourceStatus{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Paused: true}}
+	for version, step := range []struct {
+		name   string
+		status v1alpha1.KarpenterMachineTemplateStatus
+		want   int
+	}{
+		{"nothing", v1alpha1.KarpenterMachineTemplateStatus{}, 3},
+		{"one is paused", v1alpha1.KarpenterMachineTemplateStatus{ScalableResources: pause}, 2},
+		{"none is paused", v1alpha1.KarpenterMachineTemplateStatus{}, 3},
+		{"the template is full", v1alpha1.KarpenterMachineTemplateStatus{NodeClaims: 5}, 0},
+		{"it has room", v1alpha1.KarpenterMachineTemplateStatus{NodeClaims: 4}, 3},
 	} {
-		input.ResourceVersion = version
-		change()
-		if plain, variant := available(); plain != variant || plain != 3-len(input.Status.ScalableResources) {
-			t.Errorf("version %s: got %d and %d available offerings, want %d", version, plain, variant, 3-len(input.Status.ScalableResources))
+		input.ResourceVersion, input.Status = fmt.Sprint(version), step.status
+		if plain, variant := available(); plain != step.want || variant != step.want {
+			t.Errorf("%s: got %d and %d available offerings, want %d", step.name, plain, variant, step.want)
 		}
 	}
 }

@@ -125,8 +125,8 @@ func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 	}
 	w.reads.Store(0)
 	again, _ := c.InstanceTypes(ctx, input.DeepCopy(), now)
-	if _, _, err := c.Find(ctx, input, Key{"m5.large", "a", "spot"}); err != nil {
-		t.Error(err)
+	if _, found, err := c.Find(ctx, input, Key{"m5.large", "a", "spot"}); err != nil || found.CapacityType != "spot" || found.Zone != "a" {
+		t.Errorf("got %+v and %v", found, err)
 	}
 	if &first[0] != &again[0] || w.reads.Load() != 0 {
 		t.Errorf("built again, with %d reads, although nothing has changed", w.reads.Load())

@@ -48,6 +48,9 @@ func offered(t *testing.T, c *Catalog, template *v1alpha1.KarpenterMachineTempla
 	}
 	var names []string
 	for i := range found {
+		if len(found[i].Offerings) == 0 {
+			t.Errorf("type %s has no offerings", found[i].Name)
+		}
 		for j := range found[i].Offerings {
 			names = append(names, found[i].KeyOf(&found[i].Offerings[j]).String())
 		}
@@ -173,6 +176,22 @@ func TestZonesOfTheCluster(t *testing.T) {
 				t.Errorf("got %v and %q, want %v and %q", got, problems, tc.want, tc.problem)
 			}
 		})
+	}
+}
+
+// Offerings without a zone need no failure domain, and Machines of a MachineDeployment are in the one that it has.
+func TestOfferingsOfNoFailureDomain(t *testing.T) {
+	listed := catalogOf("cloud", "1", "m5")
+	listed.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "")}
+	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
+	existing.Spec.Template.Spec.FailureDomain = "9"
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
+	cluster.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "1"}}
+	c, _ := newWorld(t, listed, cluster, existing)
+	template := referring("general", "cloud")
+	template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+	if got, problems := offered(t, c, template); !slices.Equal(got, []string{"m5/on-demand", "md/9/on-demand"}) || problems != "" {
+		t.Errorf("got %v and %q", got, problems)
 	}
 }
 

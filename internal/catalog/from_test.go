@@ -50,3 +50,14 @@ func TestFollowedMachineDeploymentIsNotOffered(t *testing.T) {
 		}
 	}
 }
+
+// A template that follows a MachineDeployment needs no infrastructure of its own: its types have that of the
+// MachineDeployment.
+func TestTypesOfAFollowingTemplate(t *testing.T) {
+	input := template(m5large())
+	input.Spec.Template.Spec.InfrastructureRef = nil
+	input.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "workers"}
+	if types, problems := Merge(input, nil); len(types) != 1 || len(problems) > 0 {
+		t.Errorf("got %d types and %v", len(types), problems)
+	}
+}

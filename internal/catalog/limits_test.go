@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -51,7 +52,9 @@ func claims(keys ...Key) []karpv1.NodeClaim {
 func TestUsage(t *testing.T) {
 	waiting := *nodeClaim("waiting", limited)
 	waiting.Annotations = nil
-	withinReservation := func(types []Type) { types[0].Offerings[2].MaxMachines = new(int32(1)) }
+	limitReserved := func(limit int32) func([]Type) {
+		return func(types []Type) { types[0].Offerings[2].MaxMachines = new(limit) }
+	}
 	for name, tc := range map[string]struct {
 		max        *int32
 		types      func([]Type)
@@ -73,7 +76,19 @@ func TestUsage(t *testing.T) {
 			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
 			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
 		}},
-		"a limit within a reservation": {max: nil, types: withinReservation, claims: claims(reservedA), wantFull: []Key{reservedA}, wantStatus: []v1alpha1.LimitedOffering{
+		"a reservation is one count, in any order": {types: func(types []Type) { slices.Reverse(types[0].Offerings) }, claims: claims(reservedA, reservedB), wantFull: []Key{reservedA, reservedB}, wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
+			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
+		}},
+		"a limit that a reservation does not reach": {types: limitReserved(5), claims: claims(reservedA), wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
+			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
+		}},
+		"a limit and its reservation": {types: limitReserved(1), claims: claims(reservedA, reservedB), wantFull: []Key{reservedA, reservedB}, wantStatus: []v1alpha1.LimitedOffering{
+			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
+			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
+		}},
+		"a limit within a reservation": {types: limitReserved(1), claims: claims(reservedA), wantFull: []Key{reservedA}, wantStatus: []v1alpha1.LimitedOffering{
 			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 1, Limit: 1},
 			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
 		}},
@@ -101,12 +116,96 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	}
-	if !LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{}}}}).None() || LimitsOf(template(), limitedTypes()).None() {
+	full := template()
+	full.Spec.MaxMachines = new(int32(1))
+	if LimitsOf(full, nil).None() || !LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{}}}}).None() || LimitsOf(template(), limitedTypes()).None() {
 		t.Error("None is wrong")
 	}
 }
 
+// The status has the limited offerings in order. If there is no room for all, it has those that are closest to their
+// limit, and of others the first ones.
+func TestStatusOfManyLimits(t *testing.T) {
+	var types []Type
+	var given []karpv1.NodeClaim
+	var near, far []string
+	for name := range 50 {
+		instanceType := Type{Name: fmt.Sprintf("type-%02d", name)}
+		for _, capacityType := range []string{"spot", "on-demand"} {
+			for _, zone := range []string{"zone-c", "zone-b", "zone-a"} {
+				key, limit := Key{instanceType.Name, zone, capacityType}, int32(len(given)%2)+2
+				instanceType.Offerings = append(instanceType.Offerings, Offering{Zone: zone, CapacityType: capacityType, MaxMachines: &limit})
+				given = append(given, *nodeClaim(key.String(), key))
+				*lo.Ternary(limit == 2, &near, &far) = append(*lo.Ternary(limit == 2, &near, &far), key.String())
+			}
+		}
+		types = append(types, instanceType)
+	}
+	slices.Sort(far)
+	for name, count := range map[string]int{"there is room for all": 20, "there is no room for all": len(types)} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, entry := range LimitsOf(template(), types[:count]).Use(given).Status() {
+				got = append(got, Key{entry.InstanceType, entry.Zone, entry.CapacityType}.String())
+			}
+			want := slices.Concat(near[:3*count], far[:len(got)-3*count])
+			slices.Sort(want)
+			if diff := cmp.Diff(want, got); diff != "" || (len(got) == 6*count) != (count == 20) || len(got) < 3*count+9 {
+				t.Errorf("got %d of %d offerings (-want +got):\n%s", len(got), 6*count, diff)
+			}
+		})
+	}
+}
+
+// Only a limit or reservation that other templates can use makes their NodeClaims count.
+func TestLimitsThatNeedAllNodeClaims(t *testing.T) {
+	limited := Offering{Zone: "a", MaxMachines: new(int32(1))}
+	ofCatalog, reserved := limited, Offering{Zone: "b", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 1}}
+	ofCatalog.Limiter, ofCatalog.Zone = &Limiter{Catalog: "metal"}, "c"
+	for name, tc := range map[string]struct {
+		offerings []Offering
+		want      bool
+	}{
+		"none":                        {[]Offering{{}}, false},
+		"a limit of its own":          {[]Offering{limited}, false},
+		"a limit of a catalog":        {[]Offering{ofCatalog, limited}, true},
+		"a reservation":               {[]Offering{reserved, limited}, true},
+		"a limit, and one of its own": {[]Offering{limited, ofCatalog}, true},
+	} {
+		if got := LimitsOf(template(), []Type{{Name: "m5", Offerings: tc.offerings}}).shared; got != tc.want {
+			t.Errorf("%s: the NodeClaims of all templates count: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+// A NodeClaim counts as soon as it has an offering: the annotation is written before the condition.
+func TestLaunched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*karpv1.NodeClaim)
+		want   bool
+	}{
+		"with the annotation": {func(*karpv1.NodeClaim) {}, true},
+		"with the condition": {func(c *karpv1.NodeClaim) {
+			c.Annotations = nil
+			c.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+		}, true},
+		"with neither": {func(c *karpv1.NodeClaim) { c.Annotations = nil }, false},
+		"with a condition that fails": {func(c *karpv1.NodeClaim) {
+			c.Annotations = nil
+			c.StatusConditions().SetFalse(karpv1.ConditionTypeLaunched, "x", "x")
+		}, false},
+		"without an offering": {func(c *karpv1.NodeClaim) { c.Labels = nil }, false},
+	} {
+		claim := nodeClaim("a", limited)
+		if tc.change(claim); Launched(claim) != tc.want {
+			t.Errorf("%s: launched: %t, want %t", name, Launched(claim), tc.want)
+		}
+	}
+}
+
 func TestExceeding(t *testing.T) {
+	waiting := claims(limited, limited, limited)
+	waiting[0].Annotations = nil
 	sameTime := claims(limited, limited, limited)
 	for i := range sameTime {
 		sameTime[i].CreationTimestamp = metav1.Time{}
@@ -120,6 +219,7 @@ func TestExceeding(t *testing.T) {
 		"the youngest":                  {claims: claims(limited, limited, unlimited, limited), want: []types.UID{"c03"}},
 		"of one time the last by name":  {claims: sameTime, want: []types.UID{"c02"}},
 		"of a reservation in two zones": {claims: claims(reservedA, reservedB, reservedA, reservedB), want: []types.UID{"c02", "c03"}},
+		"none, if one was not launched": {claims: waiting},
 		"of the template":               {max: new(int32(2)), claims: claims(unlimited, unlimited, unlimited), want: []types.UID{"c02"}},
 		"one over its own limit uses up none of the template's": {
 			max: new(int32(3)), claims: claims(limited, limited, limited, unlimited, unlimited), want: []types.UID{"c02", "c04"},
@@ -221,31 +321,38 @@ func TestLimitsThatTemplatesShare(t *testing.T) {
 		"all infrastructure templates":              {discovered, discovers("MetalMachineTemplate", nil), true},
 		"other infrastructure templates":            {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "2"}), false},
 		"infrastructure templates of another kind":  {discovered, discovers("AWSMachineTemplate", nil), false},
-		"no discovery":                              {discovered, refers("metal"), false},
-		"a limit of its own":                        {nil, refers("metal"), false},
+		"the same kind of another group": {discovered, func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			discovers("MetalMachineTemplate", nil)(s)
+			s.Discovery.InfrastructureTemplates.APIGroup = "other.example.com"
+		}, false},
+		"MachineDeployments": {discovered, func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+		}, false},
+		"no discovery":       {discovered, refers("metal"), false},
+		"a limit of its own": {nil, refers("metal"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := template()
 			other.Name = "other"
 			tc.other(&other.Spec)
-			limits := LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "on-demand", MaxMachines: new(int32(1)), Limiter: tc.limiter}}}})
+			limits := LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "on-demand", MaxMachines: new(int32(2)), Limiter: tc.limiter}}}})
 			limits.others = map[string]*v1alpha1.KarpenterMachineTemplate{"general": template(), "other": other}
-			given := claims(key, key) // the second one is younger, and of this template
-			given[0].Spec.NodeClassRef.Name = "other"
-			usage := limits.Use(given[:1])
+			given := claims(key, key, key) // the last one is younger, and of this template
+			given[0].Spec.NodeClassRef.Name, given[1].Spec.NodeClassRef.Name = "other", "other"
+			usage := limits.Use(given[:2])
 			if usage.Full(key) != tc.want || usage.Total() != 0 {
 				t.Errorf("full: %t with %d claims of its own, want %t", usage.Full(key), usage.Total(), tc.want)
 			}
-			if got := Exceeding(given, limits); got.Has("c01") != tc.want || got.Has("c00") {
+			if got := Exceeding(given, limits); got.Has("c02") != tc.want || got.HasAny("c00", "c01") {
 				t.Errorf("exceeding: %v", sets.List(got))
 			}
-			given[0].CreationTimestamp = metav1.NewTime(time.Unix(60, 0))
+			given[1].CreationTimestamp = metav1.NewTime(time.Unix(60, 0))
 			if got := Exceeding(given, limits); got.Len() > 0 {
 				t.Errorf("exceeding if the other one is younger: %v", sets.List(got))
 			}
 			deleted := limits
 			deleted.others = nil
-			if deleted.Use(given[:1]).Full(key) {
+			if deleted.Use(given[:2]).Full(key) {
 				t.Error("claims of a template that does not exist count")
 			}
 		})
@@ -260,6 +367,11 @@ func TestReservationsThatTemplatesShare(t *testing.T) {
 	usage := limits.Use(given)
 	if !usage.Full(reservedA) || !usage.Full(reservedB) || usage.Full(limited) || usage.Total() != 1 {
 		t.Errorf("got %+v", usage)
+	}
+	unreserved := claims(reservedA, reservedA)
+	unreserved[1].Spec.NodeClassRef.Name = "other"
+	if limits.Use(unreserved).Full(reservedA) {
+		t.Error("a claim of another template counts for a reservation of this one")
 	}
 	given[0].Labels[v1alpha1.ReservationIDLabel] = "cr-0" // its offering had another one when it was launched
 	if limits.Use(given).Full(reservedA) {

@@ -69,8 +69,19 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("got %v and %+v, want that it is closed", err, instanceTypes[1].Offerings[0])
 	}
 
-	if c.Examined(known(template(m5large()), 2)) {
+	next := known(template(m5large()), 2)
+	if c.Examined(next) {
 		t.Error("it counts as examined in the next generation")
+	}
+	c.SetAccepted(next, sets.New(Key{"m5.large", "a", "on-demand"}, Key{"m5.large", "b", "on-demand"}))
+	if !c.Examined(next) {
+		t.Error("it does not count as examined if the same offerings are valid in the next generation")
+	}
+	if none, _ := newWorld(t); true {
+		none.SetAccepted(input, sets.New[Key]())
+		if !none.Examined(input) || len(closed(t, none, input, began)) != 3 {
+			t.Error("it does not count as examined, or has offerings, if no offering is valid")
+		}
 	}
 	recreated := known(template(m5large()), 1)
 	recreated.UID = "2"
@@ -111,6 +122,9 @@ func TestMarkInMemory(t *testing.T) {
 	if got := closed(t, c, input, began.Add(minUnavailable)); len(got) > 0 {
 		t.Errorf("%v are closed after their time", got)
 	}
+	if at, marked := c.MarkedUntil(input, key, began.Add(minUnavailable)); marked {
+		t.Errorf("it counts as recorded until %s after its time", at)
+	}
 
 	// It fails again: this is the second failure in a row.
 	c.Mark(input, failed, began.Add(minUnavailable))
@@ -128,6 +142,9 @@ func TestMarkInMemory(t *testing.T) {
 	if diff := cmp.Diff(input.Status.UnavailableOfferings, c.Unavailable(input, now)); diff != "" {
 		t.Errorf("written (-want +got):\n%s", diff)
 	}
+	if at, marked := c.MarkedUntil(input, key, now); !marked || !at.Equal(again[0].Until.Time) {
+		t.Errorf("got %s and %t, want that it counts as recorded when it is written", at, marked)
+	}
 	input.Status.UnavailableOfferings[0].Until = metav1.NewTime(now.Add(time.Hour))
 	if diff := cmp.Diff(input.Status.UnavailableOfferings, c.Unavailable(input, now)); diff != "" {
 		t.Errorf("written later (-want +got):\n%s", diff)
@@ -144,7 +161,7 @@ func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
 	failed := v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Reason: "LaunchTimeout"}
 	earlier, other := failed, failed
 	earlier.Failures, earlier.Until = 1, metav1.NewTime(began.Add(-time.Minute))
-	other.Zone, other.Failures, other.Until = "b", 1, metav1.NewTime(began.Add(-time.Minute))
+	other.Zone, other.Failures, other.Until = "b", 1, metav1.NewTime(began.Add(time.Hour))
 	input.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{earlier, other}
 	c.Mark(input, failed, began)
 	again := failed
@@ -154,6 +171,10 @@ func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
 	}
 	if _, err := c.InstanceTypes(t.Context(), input, began); err != nil {
 		t.Fatal(err)
+	}
+	input.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{earlier}
+	if diff := cmp.Diff([]v1alpha1.UnavailableOffering{again}, c.Unavailable(input, began)); diff != "" {
+		t.Errorf("without what the status no longer has (-want +got):\n%s", diff)
 	}
 	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}))
 	if c.Accepted(input, Key{"m5.large", "a", "spot"}) || !c.Accepted(input, Key{"m5.large", "a", "on-demand"}) || !c.Accepted(known(template(m5large()), 2), Key{"m5.large", "a", "spot"}) {

@@ -5,6 +5,7 @@ package catalog
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -59,6 +60,37 @@ func TestMerge(t *testing.T) {
 			discovered: []Source{discovered("x", "m5.large", "a")},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
 			problems:   []string{"both have offering m5.large/a/on-demand; spec.instanceTypes[0] takes precedence"},
+		},
+		"inline with another architecture than the default": {
+			inline: []v1alpha1.InstanceType{func() v1alpha1.InstanceType {
+				it := m5large()
+				it.Labels = map[string]v1alpha1.LabelValue{"kubernetes.io/arch": "arm64"}
+				return it
+			}()},
+			discovered: []Source{discovered("x", "m5.large", "z")},
+			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "z/on-demand"}},
+		},
+		"an offering of others that inline does not have": {
+			inline:     []v1alpha1.InstanceType{m5large()},
+			discovered: []Source{discovered("y", "m5.large", "z"), discovered("x", "m5.large", "z"), discovered("w", "m5.large", "y")},
+			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "y/on-demand"}},
+			problems:   []string{"instance type m5.large: y contradicts x: both have offering m5.large/z/on-demand; neither is offered"},
+		},
+		"what one has and the other does not": {
+			discovered: []Source{discovered("y", "n1", "b"), with(discovered("z", "n1", "c"), func(s *Source) {
+				s.Capacity, s.Labels = corev1.ResourceList(list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1")), map[string]string{"role": ""}
+			}), with(discovered("a", "n2", "b"), func(s *Source) { s.Labels["role"] = "" }), discovered("b", "n2", "c")},
+			want: map[string][]string{},
+			problems: []string{
+				"instance type n1: z contradicts y: capacity.nvidia.com/gpu: 1 instead of none, label role:  instead of none; none is offered",
+				"instance type n2: b contradicts a: label role: none instead of ; none is offered",
+			},
+		},
+		"no GPU, or none given": {
+			discovered: []Source{discovered("x", "n1", "a"), with(discovered("y", "n1", "b"), func(s *Source) {
+				s.Capacity = corev1.ResourceList(list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "0"))
+			})},
+			want: map[string][]string{"n1": {"a/on-demand", "b/on-demand"}},
 		},
 		"discovered objects contradict each other": {
 			discovered: []Source{discovered("y", "n1", "b"), with(discovered("x", "n1", "a"), func(s *Source) {
@@ -116,7 +148,12 @@ func TestMergeDoesNotDependOnTheOrder(t *testing.T) {
 			}
 			found = append(found, s)
 		}
+		before := slices.Clone(found)
 		types, problems := Merge(template(m5large()), found)
+		if diff := cmp.Diff(before, found); diff != "" {
+			t.Logf("it has changed what it was given: %s", diff)
+			return false
+		}
 		random.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 		again, problemsAgain := Merge(template(m5large()), found)
 		if diff := cmp.Diff(types, again) + cmp.Diff(problems, problemsAgain); diff != "" {

@@ -75,6 +75,9 @@ func TestKubeletOf(t *testing.T) {
 			if MaxPods(got) != tc.wantPods || reserved.Cpu().String() != tc.wantCPU || reserved.Memory().String() != tc.wantMemory {
 				t.Errorf("got %d Pods, reserved %v", MaxPods(got), reserved)
 			}
+			if got != nil && (got.KubeReservedFormula != "" || len(got.KubeReserved) > 0 && tc.wantCPU == "0") {
+				t.Errorf("got the formula %q and %v, want what is reserved, and nothing without a formula", got.KubeReservedFormula, got.KubeReserved)
+			}
 			if planned := capacityOf(capacity, got); planned.Pods().Value() != int64(tc.wantPods) {
 				t.Errorf("Karpenter plans with %v Pods, the kubelet with %d", planned.Pods(), tc.wantPods)
 			}

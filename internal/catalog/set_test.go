@@ -44,13 +44,18 @@ func TestOfferingsOfSet(t *testing.T) {
 		"a reservation with a price": {price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "0.4")}, want: "x/reserved 0.4"},
 		"a factor for reservations": {
 			pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"reserved": "0.2"}}, price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0.1"},
-		"free": {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
+		"a price per GiB": {pricing: &v1alpha1.Pricing{Memory: "0.01"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 0.08"},
+		"a price per GPU": {pricing: &v1alpha1.Pricing{GPU: "2"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 2"},
+		"free":            {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
 
 		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the list"},
 		"no price":                {own: []v1alpha1.Offering{zonal("spot", "", "a", "b")}, err: "offering a,b/spot: it has no price: set price here or for the instance type, or pricing"},
 		"only factors":            {pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, own: []v1alpha1.Offering{zonal("spot", "")}, err: "it has no price"},
 		"a zone twice":            {price: "1", own: []v1alpha1.Offering{zonal("spot", "", "a", "b"), zonal("spot", "", "b")}, err: "offering b/spot is given twice"},
 		"no zone twice":           {price: "1", own: []v1alpha1.Offering{zonal("", ""), zonal("on-demand", "2")}, err: "offering on-demand is given twice"},
+		"a price below nothing":   {own: []v1alpha1.Offering{zonal("", "-0.1")}, err: `price "-0.1" is not a decimal number of at least 0`},
+		"a price without end":     {own: []v1alpha1.Offering{zonal("", "Inf")}, err: `price "Inf" is not a decimal number of at least 0`},
+		"a price that is none":    {own: []v1alpha1.Offering{zonal("", "NaN")}, err: `price "NaN" is not a decimal number of at least 0`},
 		"a price beyond numbers":  {price: v1alpha1.Decimal(strings.Repeat("9", 400)), own: []v1alpha1.Offering{zonal("", "")}, err: "is not a decimal number of at least 0"},
 		"a factor beyond numbers": {pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": v1alpha1.Decimal(strings.Repeat("9", 400))}}, err: "pricing.factors.spot: price"},
 	} {
@@ -88,7 +93,7 @@ func TestCheckCountsTheOthers(t *testing.T) {
 	set := &v1alpha1.InstanceTypeSet{
 		Offerings: []v1alpha1.Offering{zonal("on-demand", "", "a", "b", "c"), zonal("spot", "0.1", "a")},
 		InstanceTypes: []v1alpha1.InstanceType{
-			{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi"), Price: "1"},
+			{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "0"), Price: "1"},
 			{Name: "free", Capacity: list("cpu", "2", "memory", "8Gi")},
 			{Name: "empty", Capacity: list("cpu", "0", "memory", "8Gi"), Price: "1"},
 			{Name: "negative", Capacity: list("cpu", "1", "memory", "8Gi", "nvidia.com/gpu", "-1"), Price: "1"},

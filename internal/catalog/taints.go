@@ -28,8 +28,8 @@ type Taint struct {
 
 // taints returns the taints that the annotation describes. Something may remove them.
 func (a annotations) taints() ([]Taint, error) {
-	text, given := a[taintsAnnotation]
-	if !given || strings.TrimSpace(text) == "" {
+	text := a[taintsAnnotation]
+	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	var taints []Taint
@@ -97,7 +97,7 @@ func Untolerated(types []Type, pools []karpv1.NodePool) []Problem {
 	for i := range types {
 		for j := range types[i].Offerings {
 			offering := &types[i].Offerings[j]
-			if len(offering.Taints) == 0 || len(pools) == 0 {
+			if len(offering.Taints) == 0 {
 				continue
 			}
 			closest, fewest := "", []Taint(nil)

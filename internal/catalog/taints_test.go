@@ -53,7 +53,7 @@ func TestOfferingsWithTaints(t *testing.T) {
 		"one that is a preference":          {annotation: "nvidia.com/gpu=true:PreferNoSchedule"},
 		"one that Karpenter knows":          {annotation: "karpenter.sh/unregistered:NoExecute,node.kubernetes.io/not-ready:NoSchedule"},
 		"an empty annotation":               {annotation: " "},
-		"an annotation without effect":      {annotation: "nvidia.com/gpu=true", wantInvalid: `annotation capacity.cluster-autoscaler.kubernetes.io/taints: expected taints in the form key=value:effect`},
+		"an annotation without effect":      {annotation: "nvidia.com/gpu=true", wantInvalid: `annotation capacity.cluster-autoscaler.kubernetes.io/taints: expected taints in the form key=value:effect,key:effect with the effect NoSchedule, PreferNoSchedule or NoExecute, found "nvidia.com/gpu=true"`},
 		"an annotation without a key":       {annotation: "=true:NoSchedule", wantInvalid: "expected taints"},
 		"an annotation with a bad value":    {annotation: "a=b c:NoSchedule", wantInvalid: "expected taints"},
 		"one that stays":                    {change: machineTaint(gpu, always), want: "add the taint to spec.template.spec.taints of NodePool pool"},

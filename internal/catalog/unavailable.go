@@ -48,13 +48,12 @@ func MarkUnavailable(offerings []v1alpha1.UnavailableOffering, failed v1alpha1.U
 
 // fit returns the offerings that fit into the status, in the same order. It leaves out
 // first offerings that can be chosen again, then messages, and then the offerings that
-// can be chosen again soonest.
+// can be chosen again soonest. It uses the given slice.
 func fit(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1alpha1.UnavailableOffering {
 	if len(offerings) <= maxUnavailableOfferings && budget.Size(offerings) <= budget.Unavailable {
 		return offerings
 	}
 	// Of several offerings with the same time, the last one failed last.
-	offerings = slices.Clone(offerings)
 	latest := lo.Map(offerings, func(_ v1alpha1.UnavailableOffering, i int) int { return len(offerings) - 1 - i })
 	slices.SortStableFunc(latest, func(a, b int) int { return offerings[b].Until.Compare(offerings[a].Until.Time) })
 	closed, open := lo.FilterReject(latest, func(at, _ int) bool { return offerings[at].Until.After(now) })

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,9 @@ func TestMarkUnavailable(t *testing.T) {
 
 	if got := MarkUnavailable(list, failed("m5", "a"), now.Add(remembered)); got[0].Failures != 1 {
 		t.Errorf("a failure long after: got %d in a row, want 1", got[0].Failures)
+	}
+	if got := MarkUnavailable(nil, failed("m5", "a"), began.Add(1500*time.Millisecond)); !got[0].Until.Time.Equal(began.Add(minUnavailable + time.Second)) {
+		t.Errorf("unavailable until %s, want whole seconds, as the API server stores them", got[0].Until)
 	}
 	if got := MarkUnavailable(list, failed("m5", "b"), now); len(got) != 2 || got[1].Failures != 1 || got[0].Failures != 6 {
 		t.Errorf("another zone: got %+v", got)
@@ -97,6 +101,28 @@ func TestMarksFit(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(list, func(a, b v1alpha1.UnavailableOffering) int { return strings.Compare(a.InstanceType, b.InstanceType) }) {
 		t.Error("the order has changed")
+	}
+}
+
+// No offering is left out that stays closed longer than one that is kept, whatever their sizes and order.
+func TestMarksThatEndLastAreKept(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	var list []v1alpha1.UnavailableOffering
+	for i := range 900 {
+		list = append(list, v1alpha1.UnavailableOffering{
+			InstanceType: fmt.Sprintf("type-%04d", i), Zone: strings.Repeat("z", random.Intn(60)), CapacityType: "spot", Until: metav1.NewTime(began.Add(time.Duration(i+1) * time.Second)),
+		})
+	}
+	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	for range 20 {
+		var kept []string
+		for _, o := range MarkUnavailable(list, failed("m5", strings.Repeat("a", random.Intn(60))), began.Add(-time.Hour)) {
+			kept = append(kept, o.InstanceType)
+		}
+		slices.Sort(kept)
+		if len(kept) < 400 || kept[0] != fmt.Sprintf("type-%04d", 900-len(kept)) {
+			t.Fatalf("%d of 900 are kept from %s on, want those that end last", len(kept), kept[0])
+		}
 	}
 }
 
