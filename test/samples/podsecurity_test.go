@@ -29,8 +29,8 @@ func TestPodSecurity(t *testing.T) {
 		t.Fatal(err)
 	}
 	create := func(spec corev1.PodSpec) error {
-		// The API server of this test creates no ServiceAccounts and has no controllers that set the priority.
-		spec.ServiceAccountName, spec.Priority = "", nil
+		// The API server of this test has no controllers that set the priority.
+		spec.Priority = nil
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Namespace: namespace.Name}, Spec: spec}
 		return apiServer.Create(t.Context(), pod, client.DryRunAll)
 	}
