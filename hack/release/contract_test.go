@@ -41,8 +41,8 @@ func components(t *testing.T) []*unstructured.Unstructured {
 	return componentsOf(t, "addon-components.yaml")
 }
 
-// componentsOf returns the objects in a file.
-func componentsOf(t *testing.T, file string) []*unstructured.Unstructured {
+// componentsOf returns the objects in a file, as clusterctl creates them with variables such as NAME=VALUE.
+func componentsOf(t *testing.T, file string, variables ...string) []*unstructured.Unstructured {
 	t.Helper()
 	out, err := build(t, version, image)
 	if err != nil {
@@ -51,6 +51,14 @@ func componentsOf(t *testing.T, file string) []*unstructured.Unstructured {
 	content, err := os.ReadFile(filepath.Join(out, file))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, set := range variables {
+		name, value, _ := strings.Cut(set, "=")
+		named := regexp.MustCompile(`\$\{` + name + `:=[^}]+\}`)
+		if !named.Match(content) {
+			t.Errorf("%s has no variable %s", file, name)
+		}
+		content = named.ReplaceAll(content, []byte(value))
 	}
 	content = variable.ReplaceAll(content, []byte("$2"))
 	if at := bytes.Index(content, []byte("${")); at >= 0 {
@@ -98,8 +106,56 @@ func TestComponents(t *testing.T) {
 			if object.GetNamespace() != namespace {
 				t.Errorf("%s is in namespace %q, want %s", id, object.GetNamespace(), namespace)
 			}
+			if mounts, found, _ := unstructured.NestedBool(object.Object, "automountServiceAccountToken"); object.GetKind() == "ServiceAccount" && (mounts || !found) {
+				t.Errorf("all Pods with %s get its token", id)
+			}
 		default:
 			t.Errorf("%s: does clusterctl know that this kind is namespaced, or cluster-wide, and delete it?", id)
+		}
+	}
+}
+
+// KARPENTER_MANAGEMENT_BINDING limits the rights to Cluster API's objects to one namespace. All other rights stay as they are.
+func TestManagementBinding(t *testing.T) {
+	bindings := func(variables ...string) map[string]string {
+		all := map[string]string{}
+		for _, object := range componentsOf(t, "addon-components.yaml", variables...) {
+			role, found, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+			if !found {
+				continue
+			}
+			all[role] = object.GetKind()
+			subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+			want := []any{map[string]any{"kind": "ServiceAccount", "name": "karpenter-capi-manager", "namespace": namespace}}
+			if !reflect.DeepEqual(subjects, want) {
+				t.Errorf("%s %s binds %v", object.GetKind(), object.GetName(), subjects)
+			}
+		}
+		return all
+	}
+	const managed = "karpenter-capi-system-management-role"
+	want := bindings()
+	if want[managed] != "ClusterRoleBinding" || len(want) != 6 {
+		t.Errorf("without variables the bindings are %v", want)
+	}
+	want[managed] = "RoleBinding"
+	if got := bindings("KARPENTER_MANAGEMENT_BINDING=RoleBinding"); !reflect.DeepEqual(got, want) {
+		t.Errorf("with a RoleBinding the bindings are %v, want %v", got, want)
+	}
+}
+
+// With KARPENTER_RUN_AS_ID=null the cluster chooses user and groups of the Pods.
+func TestClusterChoosesUser(t *testing.T) {
+	for variable, want := range map[string]*int64{"KARPENTER_RUN_AS_ID=null": nil, "KARPENTER_RUN_AS_ID=1000": new(int64(1000))} {
+		deployment := &appsv1.Deployment{}
+		object := ofKind("Deployment", componentsOf(t, "addon-components.yaml", variable))[0]
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, deployment, true); err != nil {
+			t.Fatal(err)
+		}
+		pod := &deployment.Spec.Template.Spec
+		container := pod.Containers[0].SecurityContext
+		if got := []*int64{pod.SecurityContext.FSGroup, container.RunAsUser, container.RunAsGroup}; !reflect.DeepEqual(got, []*int64{want, want, want}) {
+			t.Errorf("%s: got fsGroup, user and group %v", variable, got)
 		}
 	}
 }

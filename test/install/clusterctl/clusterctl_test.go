@@ -120,7 +120,17 @@ func TestClusterctl(t *testing.T) {
 	}
 	stays(ctx, t, s, running)
 
-	run("clusterctl init --addon karpenter")
+	// From here on, it has its rights to Cluster API's objects only in the namespace of the Cluster.
+	run("KARPENTER_CLUSTER_NAMESPACE=" + stack.ClusterNamespace + " KARPENTER_MANAGEMENT_BINDING=RoleBinding clusterctl init --addon karpenter")
+	run(guide.Command(t, "Rights in one namespace", "kubectl -n "+stack.ClusterNamespace+" create rolebinding"))
+	for namespace, want := range map[string]bool{stack.ClusterNamespace: true, metav1.NamespaceSystem: false} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + install.Namespace + ":" + account,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: clusterv1.GroupVersion.Group, Resource: "machines", Verb: "delete"},
+		}}
+		g.Expect(s.Workload.Create(ctx, review)).To(Succeed())
+		g.Expect(review.Status.Allowed).To(Equal(want), "%s may delete Machines in %s", account, namespace)
+	}
 	operator = start(next)
 	stays(ctx, t, s, running)
 	for _, d := range deployments(ctx, g, s) {
