@@ -26,7 +26,7 @@ func diagnostics(options *Options, home *rest.Config) server.Options {
 	if options.InsecureDiagnostics {
 		return endpoint
 	}
-	endpoint.SecureServing = true
+	endpoint.SecureServing, endpoint.CertDir = true, options.MetricsCertPath
 	// The manager would pass the configuration of the workload cluster.
 	endpoint.FilterProvider = func(*rest.Config, *http.Client) (server.Filter, error) {
 		client, err := rest.HTTPClientFor(home)

@@ -14,10 +14,13 @@ func TestInsecureDiagnostics(t *testing.T) {
 		args             []string
 		invalid          bool
 		secure, profiles bool
+		certificates     string
 	}{
 		"by default":                       {secure: true},
 		"profiles":                         {args: []string{"--enable-profiling"}, secure: true, profiles: true},
 		"insecure":                         {args: []string{"--insecure-diagnostics"}},
+		"a certificate":                    {args: []string{"--metrics-cert-path=/certs"}, secure: true, certificates: "/certs"},
+		"an insecure certificate":          {args: []string{"--insecure-diagnostics", "--metrics-cert-path=/certs"}, invalid: true},
 		"insecure profiles":                {args: []string{"--insecure-diagnostics", "--enable-profiling"}, invalid: true},
 		"insecure profiles on one address": {args: []string{"--insecure-diagnostics", "--enable-profiling", "--bind-address=10.0.0.1"}, invalid: true},
 		"insecure profiles on loopback":    {args: []string{"--insecure-diagnostics", "--enable-profiling", "--bind-address=127.0.0.1"}, profiles: true},
@@ -33,6 +36,9 @@ func TestInsecureDiagnostics(t *testing.T) {
 			got := diagnostics(options, &rest.Config{Host: "https://example.com"})
 			if got.SecureServing != tc.secure || (got.FilterProvider != nil) != tc.secure {
 				t.Errorf("HTTPS: %t, authentication: %t, want both: %t", got.SecureServing, got.FilterProvider != nil, tc.secure)
+			}
+			if got.CertDir != tc.certificates {
+				t.Errorf("it reads its certificate from %q, want %q", got.CertDir, tc.certificates)
 			}
 			if (len(got.ExtraHandlers) > 0) != tc.profiles {
 				t.Errorf("it serves %d profiles, want some: %t", len(got.ExtraHandlers), tc.profiles)

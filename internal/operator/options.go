@@ -44,6 +44,10 @@ type Options struct {
 	// HTTPS, and the API server authenticates and authorizes each client.
 	InsecureDiagnostics bool
 
+	// MetricsCertPath is a folder with tls.crt and tls.key, the certificate of the metrics endpoint and its key. If
+	// empty, the operator signs a certificate itself at each start.
+	MetricsCertPath string
+
 	// InterruptionSignals are the taints and conditions of Nodes that announce that an
 	// instance ends.
 	InterruptionSignals interruption.Signals
@@ -71,6 +75,8 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.StringVar(&o.BindAddress, "bind-address", env.WithDefaultString("BIND_ADDRESS", ""), "The IP address on which the metrics and health probe endpoints listen. If unset, all addresses.")
 	// Cluster API's managers have a flag with this name and meaning.
 	fs.BoolVarWithEnv(&o.InsecureDiagnostics, "insecure-diagnostics", "INSECURE_DIAGNOSTICS", false, "Serve metrics by HTTP and to every client. If unset, they are served by HTTPS, and clients need a token and the right to get the URL.")
+	// Managers that kubebuilder generates have a flag with this name and meaning.
+	fs.StringVar(&o.MetricsCertPath, "metrics-cert-path", env.WithDefaultString("METRICS_CERT_PATH", ""), "The folder with tls.crt and tls.key, the certificate of the metrics endpoint and its key. Changes of these files are followed. If unset, the operator signs a certificate itself.")
 	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	allowedSecrets := fs.String("allowed-secrets", env.WithDefaultString("ALLOWED_SECRETS", ""), "Secrets of the Cluster's namespace that templates may refer to, in addition to those that the Cluster's own base templates name, separated by commas: names, in which * stands for any characters, and at most one label:KEY[=VALUE], for which the operator needs the right to list Secrets.")
 	allowedBases := fs.String("allowed-base-templates", env.WithDefaultString("ALLOWED_BASE_TEMPLATES", ""), "The base templates that templates may refer to, separated by commas: KIND/NAME, in which * stands for any characters. If unset, all of the Cluster's namespace except those of other Clusters.")
@@ -97,6 +103,9 @@ func ParseOptions(args ...string) (*Options, error) {
 	}
 	if o.InsecureDiagnostics && o.Core.EnableProfiling && !loopback(o.BindAddress) {
 		return nil, errors.New("--enable-profiling with --insecure-diagnostics would show the operator's memory to every client: remove --insecure-diagnostics, or set --bind-address=127.0.0.1")
+	}
+	if o.InsecureDiagnostics && o.MetricsCertPath != "" {
+		return nil, errors.New("--metrics-cert-path is set, but --insecure-diagnostics serves metrics by HTTP: remove one of them")
 	}
 	// The Deployment sets SYSTEM_NAMESPACE, as in Karpenter's charts.
 	o.Core.LeaderElectionNamespace = cmp.Or(o.Core.LeaderElectionNamespace, os.Getenv("SYSTEM_NAMESPACE"))

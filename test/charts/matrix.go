@@ -83,6 +83,7 @@ func all(values Values) Values {
 		)},
 		"serviceMonitor": Values{
 			"enabled": true, "additionalLabels": mine, "sampleLimit": 5000, "endpointConfig": Values{"interval": "30s"},
+			"authorization":     Values{"credentials": Values{"name": "prometheus-token", "key": "token"}},
 			"relabelings":       list(Values{"action": "labeldrop", "regex": "pod"}),
 			"metricRelabelings": list(Values{"action": "labeldrop", "regex": "pod"}),
 		},
@@ -108,6 +109,8 @@ func all(values Values) Values {
 		"schedulerName":                 "other",
 		"dnsPolicy":                     "ClusterFirstWithHostNet",
 		"dnsConfig":                     Values{"options": list(Values{"name": "ndots", "value": "1"})},
+		"hostAliases":                   list(Values{"ip": "10.0.0.1", "hostnames": []string{"management.example.com"}}),
+		"enableServiceLinks":            true,
 		"initContainers":                list(Values{"name": "first", "image": "first"}),
 		"nodeSelector":                  mine,
 		"affinity": Values{
@@ -133,6 +136,7 @@ func all(values Values) Values {
 			"env":           list(Values{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}),
 			"envFrom":       list(Values{"configMapRef": Values{"name": "mine", "optional": true}}),
 			"securityContext": Values{
+				"runAsUser": 1000, "runAsGroup": 1001,
 				"appArmorProfile": Values{"type": "RuntimeDefault"},
 				"seLinuxOptions":  Values{"level": "s0:c1"},
 				"seccompProfile":  Values{"type": "RuntimeDefault"},
@@ -140,8 +144,10 @@ func all(values Values) Values {
 			"resources":         Values{"requests": Values{"cpu": "2", "memory": "2Gi"}, "limits": Values{"memory": "2Gi"}},
 			"extraVolumeMounts": list(Values{"name": "more", "mountPath": "/more"}),
 			"sidecarContainer":  list(Values{"name": "beside", "image": "beside"}),
-			"metrics":           Values{"port": 9090},
+			"metrics":           Values{"port": 9090, "certificateSecret": "metrics-tls"},
 			"healthProbe":       Values{"port": 9091},
+			"livenessProbe":     Values{"initialDelaySeconds": 60, "failureThreshold": 5, "terminationGracePeriodSeconds": 10},
+			"readinessProbe":    Values{"periodSeconds": 5, "successThreshold": 2},
 		},
 		"logLevel":            "debug",
 		"logOutputPaths":      []string{"stdout", "/dev/null"},
@@ -159,6 +165,10 @@ func all(values Values) Values {
 				"podDeletionCostManagement": true,
 			},
 		},
+		"extraObjects": []any{
+			Values{"apiVersion": "v1", "kind": "ConfigMap", "metadata": Values{"name": "mine", "namespace": "{{ .Release.Namespace }}"}},
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: text\n  namespace: {{ .Release.Namespace }}\n",
+		},
 	})
 	return values
 }
@@ -169,7 +179,7 @@ func least() Values {
 		"replicas": 1, "strategy": nil, "podSecurityContext": nil, "priorityClassName": "", "schedulerName": "", "dnsPolicy": nil,
 		"nodeSelector": nil, "affinity": nil, "topologySpreadConstraints": nil, "tolerations": nil,
 		"serviceAccount": Values{"create": false, "name": "mine"},
-		"controller":     Values{"resources": nil, "securityContext": nil},
+		"controller":     Values{"resources": nil, "securityContext": nil, "livenessProbe": nil, "readinessProbe": nil},
 		"logLevel":       nil, "logOutputPaths": nil, "logErrorOutputPaths": nil,
 		"settings": Values{
 			"batchMaxDuration": nil, "batchIdleDuration": nil, "preferencePolicy": nil, "minValuesPolicy": nil, "interruptionSignals": nil, "featureGates": nil,

@@ -5,6 +5,7 @@ package charts
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -39,6 +41,8 @@ func TestPodsAreThoseOfKustomize(t *testing.T) {
 			"resources":                 container.Resources,
 			"termination":               container.TerminationMessagePolicy,
 			"ports":                     container.Ports,
+			"token":                     pod.AutomountServiceAccountToken,
+			"service links":             pod.EnableServiceLinks,
 			"priority":                  pod.PriorityClassName,
 			"nodes":                     pod.Affinity.NodeAffinity,
 			"tolerations":               pod.Tolerations,
@@ -151,6 +155,86 @@ func TestNetworkPolicy(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// On OpenShift the restricted SecurityContextConstraints choose user and groups, from a range of the namespace, and admit no
+// Pod that asks for others. docs/installation/helm.md has these values.
+func TestClusterChoosesUser(t *testing.T) {
+	pod := the[appsv1.Deployment](t, render(t, Operator, Values{
+		"podSecurityContext": Values{"fsGroup": nil},
+		"controller":         Values{"securityContext": Values{"runAsUser": nil, "runAsGroup": nil}},
+	}), "Deployment").Spec.Template.Spec
+	runtimeDefault := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	if diff := cmp.Diff(&corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: runtimeDefault}, pod.SecurityContext); diff != "" {
+		t.Errorf("the Pod (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&corev1.SecurityContext{
+		RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}, pod.Containers[0].SecurityContext); diff != "" {
+		t.Errorf("the container (-want +got):\n%s", diff)
+	}
+}
+
+// What users set for the Pods and their container is what these have.
+func TestPodsAreAsSet(t *testing.T) {
+	pod := the[appsv1.Deployment](t, render(t, Operator, Matrix()["one cluster, all"]), "Deployment").Spec.Template.Spec
+	container := pod.Containers[0]
+	if got := container.SecurityContext; *got.RunAsUser != 1000 || *got.RunAsGroup != 1001 || got.AppArmorProfile.Type != corev1.AppArmorProfileTypeRuntimeDefault || got.SELinuxOptions.Level != "s0:c1" {
+		t.Errorf("the security context is %v", got)
+	}
+	probe := func(path string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http")}}
+	}
+	// Values of the user are merged with those of the chart.
+	if diff := cmp.Diff(&corev1.Probe{
+		ProbeHandler: probe("/healthz"), InitialDelaySeconds: 60, TimeoutSeconds: 30, FailureThreshold: 5, TerminationGracePeriodSeconds: new(int64(10)),
+	}, container.LivenessProbe); diff != "" {
+		t.Errorf("liveness (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&corev1.Probe{
+		ProbeHandler: probe("/readyz"), InitialDelaySeconds: 5, TimeoutSeconds: 30, PeriodSeconds: 5, SuccessThreshold: 2,
+	}, container.ReadinessProbe); diff != "" {
+		t.Errorf("readiness (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"management.example.com"}}}, pod.HostAliases); diff != "" {
+		t.Errorf("host aliases (-want +got):\n%s", diff)
+	}
+	if !*pod.EnableServiceLinks {
+		t.Error("the Pods get no addresses of Services")
+	}
+}
+
+// Only the operator's Pods get a token of its ServiceAccount, and no Pod gets that of an identity.
+func TestTokenIsNotMounted(t *testing.T) {
+	for name, values := range Matrix() {
+		t.Run(name, func(t *testing.T) {
+			rendered := render(t, Operator, values)
+			for _, account := range decode[corev1.ServiceAccount](t, rendered, "ServiceAccount") {
+				if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+					t.Errorf("all Pods with ServiceAccount %s get its token", account.Name)
+				}
+			}
+			for _, deployment := range decode[appsv1.Deployment](t, rendered, "Deployment") {
+				if mounts := deployment.Spec.Template.Spec.AutomountServiceAccountToken; mounts == nil || !*mounts {
+					t.Error("the operator's Pods get no token")
+				}
+			}
+		})
+	}
+}
+
+// Objects of the user are installed as they are, and can contain templates.
+func TestExtraObjects(t *testing.T) {
+	var got []string
+	for _, name := range render(t, Operator, Matrix()["one cluster, all"]).names() {
+		if strings.HasPrefix(name, "ConfigMap ") {
+			got = append(got, name)
+		}
+	}
+	if diff := cmp.Diff([]string{"ConfigMap karpenter/mine", "ConfigMap karpenter/text"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

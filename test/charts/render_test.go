@@ -97,6 +97,7 @@ func checkKinds(t *testing.T, from objects) {
 	kinds := map[string]func(){
 		"ClusterRole":              func() { decode[rbacv1.ClusterRole](t, from, "ClusterRole") },
 		"ClusterRoleBinding":       func() { decode[rbacv1.ClusterRoleBinding](t, from, "ClusterRoleBinding") },
+		"ConfigMap":                func() { decode[corev1.ConfigMap](t, from, "ConfigMap") },
 		"CustomResourceDefinition": func() { decode[apiextensionsv1.CustomResourceDefinition](t, from, "CustomResourceDefinition") },
 		"KarpenterMachineTemplate": func() { decode[v1alpha1.KarpenterMachineTemplate](t, from, "KarpenterMachineTemplate") },
 		"NodePool":                 func() { decode[karpv1.NodePool](t, from, "NodePool") },

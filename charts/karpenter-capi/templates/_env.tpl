@@ -9,6 +9,7 @@
   "CLUSTER_NAMESPACE" .Values.settings.clusterNamespace
   "METRICS_PORT" .Values.controller.metrics.port
   "INSECURE_DIAGNOSTICS" .Values.controller.metrics.insecure
+  "METRICS_CERT_PATH" (empty .Values.controller.metrics.certificateSecret | ternary "" "/etc/karpenter-capi/metrics")
   "HEALTH_PROBE_PORT" .Values.controller.healthProbe.port
   "LOG_LEVEL" .Values.logLevel
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
