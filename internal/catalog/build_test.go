@@ -226,6 +226,21 @@ func TestWhatCannotBeOffered(t *testing.T) {
 	}
 }
 
+// A type that cannot be built is a problem, and costs the others nothing.
+func TestWhatCannotBeBuilt(t *testing.T) {
+	input := template()
+	input.Spec.Kubelet = &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"nodefs.available": "much"}}
+	types := []Type{{Name: "disk", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi", "ephemeral-storage", "80Gi"))}, {Name: "diskless", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi"))}}
+	built, problems := Build(input, types)
+	if len(built) != 1 || built[0].Name != "diskless" {
+		t.Errorf("got %d types, want the one without a disk", len(built))
+	}
+	want := []Problem{{v1alpha1.ReasonInstanceTypesInvalid, `instance type disk: kubelet.evictionHard[nodefs.available]: "much" is neither a quantity nor a percentage`}}
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 func TestRequirements(t *testing.T) {
 	spotInA := scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyZone: "a", karpv1.CapacityTypeLabelKey: "spot"})
 	spotInB := scheduling.NewLabelRequirements(map[string]string{corev1.LabelTopologyZone: "b", karpv1.CapacityTypeLabelKey: "spot"})

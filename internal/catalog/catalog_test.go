@@ -181,7 +181,8 @@ func TestAnErrorOfACacheLosesNothing(t *testing.T) {
 func TestTypesInUseStayListed(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	gone, lost, there := Key{"m6g.xlarge", "b", "spot"}, Key{"m5.large", "z", "on-demand"}, Key{"m5.large", "a", "spot"}
-	c, w := newWorld(t, nodeClaim("a", gone), nodeClaim("b", lost), nodeClaim("c", there))
+	goneToo, lostToo := Key{"m6g.xlarge", "c", "spot"}, Key{"m5.large", "b", "spot"} // b has only on-demand
+	c, w := newWorld(t, nodeClaim("a", gone), nodeClaim("b", lost), nodeClaim("c", there), nodeClaim("d", goneToo), nodeClaim("e", lostToo))
 	input := template(m5large())
 	input.UID, input.Generation = "1", 1
 	instanceTypes, err := c.InstanceTypes(ctx, input, now)
@@ -189,11 +190,11 @@ func TestTypesInUseStayListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := byName(instanceTypes)
-	if len(got) != 2 || got["m6g.xlarge"] == nil {
-		t.Fatalf("got %d instance types, want that of the template and that in use", len(got))
+	if len(instanceTypes) != 2 || got["m6g.xlarge"] == nil {
+		t.Fatalf("got %d instance types, want that of the template and that in use", len(instanceTypes))
 	}
 	retired := got["m6g.xlarge"]
-	if len(retired.Offerings) != 1 || retired.Offerings[0].Available || retired.Offerings[0].Price != 0.7 || retired.Offerings[0].Zone() != "b" {
+	if len(retired.Offerings) != 2 || retired.Offerings[0].Available || retired.Offerings[0].Price != 0.7 || retired.Offerings[0].Zone() != "b" {
 		t.Errorf("got offerings %+v", retired.Offerings)
 	}
 	if arch := retired.Requirements.Get(corev1.LabelArchStable).Any(); arch != "arm64" || retired.Requirements.Has("example.com/unknown") || retired.Requirements.Has(karpv1.NodePoolLabelKey) {
@@ -202,7 +203,7 @@ func TestTypesInUseStayListed(t *testing.T) {
 	if memory := retired.Allocatable()[corev1.ResourceMemory]; memory.String() != "15Gi" {
 		t.Errorf("got allocatable memory %s, want that of the claim", memory.String())
 	}
-	if offerings := got["m5.large"].Offerings; len(offerings) != 4 || offerings[3].Zone() != "z" || offerings[3].Available || len(offerings.Available()) != 3 {
+	if offerings := got["m5.large"].Offerings; len(offerings) != 5 || offerings[4].Zone() != "z" || offerings[3].Zone() != "b" || offerings[3].Available || offerings[4].Available || len(offerings.Available()) != 3 {
 		t.Errorf("a type that lost an offering in use has offerings %+v", offerings)
 	}
 	if types, _, _ := c.Types(ctx, input); len(types) != 1 || len(types[0].Offerings) != 3 {
@@ -212,7 +213,7 @@ func TestTypesInUseStayListed(t *testing.T) {
 		t.Error("Find returns an offering that is only in use")
 	}
 
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"a", "b", "d", "e"} {
 		if err := w.Delete(ctx, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			t.Fatal(err)
 		}

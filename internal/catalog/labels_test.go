@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	metricsnode "sigs.k8s.io/karpenter/pkg/controllers/metrics/node"
@@ -146,7 +147,7 @@ func TestLabelsOfAnotherTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	labelled := m5large()
-	labelled.Labels = map[string]v1alpha1.LabelValue{"example.com/rack": "r1"}
+	labelled.Labels = map[string]v1alpha1.LabelValue{"example.com/rack": "r1", v1alpha1.InstanceFamilyLabel: "m5"}
 	other := template(labelled)
 	other.Name, other.UID = "other", "2"
 	if _, err := c.InstanceTypes(ctx, other, now); err != nil {
@@ -178,8 +179,11 @@ func TestLabelsOfAnotherTemplate(t *testing.T) {
 		t.Errorf("the labels of a type that does not exist are known: %t, %v", known, err)
 	}
 	labels, keys, known, err := c.NodeLabels(ctx, other, "m5.large")
-	if err != nil || !known || labels["example.com/rack"] != "r1" || !keys.Has("example.com/rack") || keys.Has("example.com/disk") {
+	if err != nil || !known || labels["example.com/rack"] != "r1" || !keys.Has("example.com/rack") || keys.HasAny("example.com/disk", v1alpha1.InstanceFamilyLabel) {
 		t.Errorf("got %v, %v, %t and %v", labels, keys, known, err)
+	}
+	if given := sets.New(GivenLabels()...); !given.HasAll("example.com/rack", v1alpha1.InstanceFamilyLabel, corev1.LabelTopologyZone) || given.Has(karpv1.NodePoolLabelKey) {
+		t.Errorf("offerings give the labels %v to NodeClaims, want those of types, but not that of NodePools", sets.List(given))
 	}
 }
 

@@ -58,6 +58,11 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("closed (-want +got):\n%s", diff)
 	}
 
+	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}))
+	if diff := cmp.Diff([]string{"a/spot", "b/on-demand"}, closed(t, c, input, began)); diff != "" {
+		t.Errorf("closed after another one has become invalid (-want +got):\n%s", diff)
+	}
+
 	// An instance type that discovery finds later was not examined.
 	discovered := known(template(m5large(), v1alpha1.InstanceType{
 		Name: "m5.new", Capacity: list("cpu", "2", "memory", "8Gi"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "1"}},
@@ -73,7 +78,7 @@ func TestAccepted(t *testing.T) {
 	if c.Examined(next) {
 		t.Error("it counts as examined in the next generation")
 	}
-	c.SetAccepted(next, sets.New(Key{"m5.large", "a", "on-demand"}, Key{"m5.large", "b", "on-demand"}))
+	c.SetAccepted(next, sets.New(Key{"m5.large", "a", "on-demand"}))
 	if !c.Examined(next) {
 		t.Error("it does not count as examined if the same offerings are valid in the next generation")
 	}

@@ -188,7 +188,7 @@ func TestPricesOfDiscovered(t *testing.T) {
 // A reserved offering that only NodeClaims still have counts with the other offerings of its reservation, and
 // has none left of its own.
 func TestReservationInUse(t *testing.T) {
-	types := []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "reserved", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 8}}}}}
+	types := []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "spot"}, {Zone: "a", CapacityType: "reserved", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 8}}}}}
 	for name, tc := range map[string]struct {
 		id   string
 		want *v1alpha1.Reservation

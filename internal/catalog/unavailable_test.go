@@ -93,6 +93,9 @@ func TestMarksFit(t *testing.T) {
 	if got := len(Unavailable(list, now)); got != 350 || len(list) >= 500 || withMessage(list) < 50 || list[len(list)-1].Message == "" {
 		t.Fatalf("got %d marks, %d in force, %d with a message, want all 350 in force", len(list), got, withMessage(list))
 	}
+	if size := budget.Size(list); size < budget.Unavailable-2*budget.Mark {
+		t.Errorf("%d marks have %d bytes of %d, although more messages fit", len(list), size, budget.Unavailable)
+	}
 	list = mark(list, 500, 1000, now.Add(time.Second))
 	for _, o := range list[len(list)-500:] {
 		if o.InstanceType < "type-0500.metal" {
@@ -104,7 +107,8 @@ func TestMarksFit(t *testing.T) {
 	}
 }
 
-// No offering is left out that stays closed longer than one that is kept, whatever their sizes and order.
+// No offering is left out that stays closed longer, or could be chosen later, than one that is kept, whatever their sizes
+// and order.
 func TestMarksThatEndLastAreKept(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	var list []v1alpha1.UnavailableOffering
@@ -114,14 +118,18 @@ func TestMarksThatEndLastAreKept(t *testing.T) {
 		})
 	}
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	for range 20 {
-		var kept []string
-		for _, o := range MarkUnavailable(list, failed("m5", strings.Repeat("a", random.Intn(60))), began.Add(-time.Hour)) {
-			kept = append(kept, o.InstanceType)
-		}
-		slices.Sort(kept)
-		if len(kept) < 400 || kept[0] != fmt.Sprintf("type-%04d", 900-len(kept)) {
-			t.Fatalf("%d of 900 are kept from %s on, want those that end last", len(kept), kept[0])
+	for name, now := range map[string]time.Time{"all are closed": began.Add(-time.Hour), "some are closed": began.Add(10 * time.Minute), "all are open": began.Add(time.Hour)} {
+		for range 10 {
+			var kept []string
+			for _, o := range MarkUnavailable(list, failed("m5", strings.Repeat("a", random.Intn(60))), now) {
+				if o.InstanceType != "m5" {
+					kept = append(kept, o.InstanceType)
+				}
+			}
+			slices.Sort(kept)
+			if len(kept) < 400 || kept[0] != fmt.Sprintf("type-%04d", 900-len(kept)) {
+				t.Fatalf("%s: %d of 900 are kept from %s on, want those that end last", name, len(kept), kept[0])
+			}
 		}
 	}
 }

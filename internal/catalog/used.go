@@ -44,9 +44,7 @@ func usedOf(key Key, claim *karpv1.NodeClaim) used {
 	}
 	known := custom.Load().known
 	labels := lo.PickBy(claim.Labels, func(label, _ string) bool {
-		return known.Has(label) && !slices.Contains([]string{
-			karpv1.NodePoolLabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpv1.CapacityTypeLabelKey, v1alpha1.ReservationIDLabel,
-		}, label)
+		return known.Has(label) && label != karpv1.NodePoolLabelKey // those of the offering are set in any case
 	})
 	return used{
 		Key: key, Price: price, Labels: labels, Reservation: claim.Labels[v1alpha1.ReservationIDLabel],
