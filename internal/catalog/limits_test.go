@@ -337,22 +337,24 @@ func TestLimitsThatTemplatesShare(t *testing.T) {
 			tc.other(&other.Spec)
 			limits := LimitsOf(template(), []Type{{Name: "m5", Offerings: []Offering{{Zone: "a", CapacityType: "on-demand", MaxMachines: new(int32(2)), Limiter: tc.limiter}}}})
 			limits.others = map[string]*v1alpha1.KarpenterMachineTemplate{"general": template(), "other": other}
-			given := claims(key, key, key) // the last one is younger, and of this template
-			given[0].Spec.NodeClassRef.Name, given[1].Spec.NodeClassRef.Name = "other", "other"
-			usage := limits.Use(given[:2])
+			given := claims(key, key, key, key) // the last one is younger, and of this template
+			for i := range given[:3] {
+				given[i].Spec.NodeClassRef.Name = "other"
+			}
+			usage := limits.Use(given[:3])
 			if usage.Full(key) != tc.want || usage.Total() != 0 {
 				t.Errorf("full: %t with %d claims of its own, want %t", usage.Full(key), usage.Total(), tc.want)
 			}
-			if got := Exceeding(given, limits); got.Has("c02") != tc.want || got.HasAny("c00", "c01") {
+			if got := Exceeding(given, limits); got.Has("c03") != tc.want || got.HasAny("c00", "c01", "c02") {
 				t.Errorf("exceeding: %v", sets.List(got))
 			}
-			given[1].CreationTimestamp = metav1.NewTime(time.Unix(60, 0))
+			given[1].CreationTimestamp, given[2].CreationTimestamp = metav1.NewTime(time.Unix(60, 0)), metav1.NewTime(time.Unix(60, 0))
 			if got := Exceeding(given, limits); got.Len() > 0 {
-				t.Errorf("exceeding if the other one is younger: %v", sets.List(got))
+				t.Errorf("exceeding if others are younger: %v", sets.List(got))
 			}
 			deleted := limits
 			deleted.others = nil
-			if deleted.Use(given[:2]).Full(key) {
+			if deleted.Use(given[:3]).Full(key) {
 				t.Error("claims of a template that does not exist count")
 			}
 		})

@@ -171,15 +171,16 @@ func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
 	c.Mark(input, failed, began)
 	again := failed
 	again.Failures, again.Until = 2, metav1.NewTime(began.Add(2*minUnavailable))
+	withoutOther := input.DeepCopy()
+	withoutOther.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{earlier}
+	if diff := cmp.Diff([]v1alpha1.UnavailableOffering{again}, c.Unavailable(withoutOther, began)); diff != "" {
+		t.Errorf("without what the status no longer has (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff([]v1alpha1.UnavailableOffering{other, again}, c.Unavailable(input, began)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := c.InstanceTypes(t.Context(), input, began); err != nil {
 		t.Fatal(err)
-	}
-	input.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{earlier}
-	if diff := cmp.Diff([]v1alpha1.UnavailableOffering{again}, c.Unavailable(input, began)); diff != "" {
-		t.Errorf("without what the status no longer has (-want +got):\n%s", diff)
 	}
 	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}))
 	if c.Accepted(input, Key{"m5.large", "a", "spot"}) || !c.Accepted(input, Key{"m5.large", "a", "on-demand"}) || !c.Accepted(known(template(m5large()), 2), Key{"m5.large", "a", "spot"}) {

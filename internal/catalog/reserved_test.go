@@ -28,6 +28,7 @@ func TestKubeReserved(t *testing.T) {
 		"GKE, 4 cores, 16 GiB":  {"GKE", "4", "16Gi", 110, "80m", "2662Mi"},
 		"GKE, 16 cores, 64 GiB": {"GKE", "16", "64Gi", 110, "110m", "5611Mi"},
 		"GKE, 64 and 256 GiB":   {"GKE", "64", "256Gi", 110, "230m", "12165Mi"},
+		"GKE, 1 GiB":            {"GKE", "1", "1Gi", 110, "60m", "256Mi"},
 		"GKE, less than 1 GiB":  {"GKE", "1", "600Mi", 110, "60m", "255Mi"},
 		"AKS, 1 core":           {"AKS", "1", "8Gi", 30, "60m", "650Mi"},
 		"AKS, 2 cores":          {"AKS", "2", "8Gi", 30, "100m", "650Mi"},
