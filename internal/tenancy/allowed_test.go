@@ -110,6 +110,9 @@ func TestSecretOfABase(t *testing.T) {
 		"one of another Cluster with an edited label": {resources: []Resource{deployment("other", func(d *clusterv1.MachineDeployment) {
 			d.Labels = cluster("served")
 		})}},
+		"one of another namespace": {resources: []Resource{deployment("served", func(d *clusterv1.MachineDeployment) {
+			d.Namespace = "other"
+		})}},
 		"a generated one": {resources: []Resource{deployment("served", func(d *clusterv1.MachineDeployment) {
 			d.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
 		})}},
@@ -165,13 +168,14 @@ func TestPatched(t *testing.T) {
 			base: `{template: {}}`, patched: `{template: {metadata: {annotations: {pre-terminate.delete.hook.machine.cluster.x-k8s.io/a: ""}}}}`,
 			reason: v1alpha1.ReasonFieldNotAllowed,
 		},
-		"settings of that name":  {base: `{template: {}}`, patched: `{template: {spec: {delays: {providerID: {duration: 1s}}}}}`},
-		"an existing instance":   {base: `{template: {}}`, patched: `{template: {spec: {providerID: "aws:///a/i-1"}}}`, reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.providerID"}},
-		"another instance":       {base: `{template: {spec: {instanceID: i-1}}}`, patched: `{template: {spec: {instanceID: i-2}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"another Cluster":        {base: `{template: {}}`, patched: `{template: {spec: {clusterName: other}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"another namespace":      {base: `{template: {}}`, patched: `{template: {spec: {pool: {name: a, namespace: other}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"hardware of Tinkerbell": {base: `{template: {}}`, patched: `{template: {spec: {hardwareName: rack-1}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
-		"a machine of Proxmox":   {base: `{template: {}}`, patched: `{template: {spec: {virtualMachineID: 100}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"settings of a namespace": {base: `{template: {}}`, patched: `{template: {spec: {ipamNamespace: {create: true}}}}`},
+		"settings of that name":   {base: `{template: {}}`, patched: `{template: {spec: {delays: {providerID: {duration: 1s}}}}}`},
+		"an existing instance":    {base: `{template: {}}`, patched: `{template: {spec: {providerID: "aws:///a/i-1"}}}`, reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.providerID"}},
+		"another instance":        {base: `{template: {spec: {instanceID: i-1}}}`, patched: `{template: {spec: {instanceID: i-2}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another Cluster":         {base: `{template: {}}`, patched: `{template: {spec: {clusterName: other}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another namespace":       {base: `{template: {}}`, patched: `{template: {spec: {pool: {name: a, namespace: other}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"hardware of Tinkerbell":  {base: `{template: {}}`, patched: `{template: {spec: {hardwareName: rack-1}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a machine of Proxmox":    {base: `{template: {}}`, patched: `{template: {spec: {virtualMachineID: 100}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
 		"a host of Metal3": {
 			base: `{template: {}}`, patched: `{template: {metadata: {annotations: {metal3.io/BareMetalHost: fleet/other}}}}`,
 			reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.metadata.annotations[metal3.io/BareMetalHost]"},
@@ -249,6 +253,9 @@ func TestMessageNamesNoOtherSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, err, v1alpha1.ReasonSecretNotAllowed, "names Secret other-kubeconfig")
+			if !strings.HasSuffix(err.Error(), "add other-kubeconfig to the operator's --allowed-secrets") {
+				t.Errorf("got %q, which advises a label of a base that does not name the Secret", err)
+			}
 			for _, secret := range []string{"join", "userdata", "labelled", "registry", "workers-"} {
 				if strings.Contains(err.Error(), secret) {
 					t.Errorf("got %q, which names Secret %s", err, secret)
@@ -265,6 +272,8 @@ func TestMetadata(t *testing.T) {
 	annotations := func(key string) v1alpha1.MachineTemplate {
 		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: "x"}}}
 	}
+	// This is how Cluster API sets the label.
+	withoutValue := v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}
 	onResource := func(key string) v1alpha1.MachineTemplate {
 		return v1alpha1.MachineTemplate{ScalableResourceAnnotations: map[string]string{key: "x"}}
 	}
@@ -275,9 +284,11 @@ func TestMetadata(t *testing.T) {
 		"a label of the user":                 {template: labels("team")},
 		"a label of another domain":           {template: labels("example.com/cluster.x-k8s.io")},
 		"a domain that ends like Cluster API": {template: labels("my-cluster.x-k8s.io/a")},
+		"a label of no domain":                {template: labels("karpenter.sh")},
 		"labels of Nodes":                     {template: labels("node.cluster.x-k8s.io/a")},
 		"the control plane":                   {template: labels(clusterv1.MachineControlPlaneLabel), refused: true},
 		"the Cluster":                         {template: labels(clusterv1.ClusterNameLabel), refused: true},
+		"the control plane, with no value":    {template: withoutValue, refused: true},
 		"a MachineSet":                        {template: labels(clusterv1.MachineSetNameLabel), refused: true},
 		"a MachinePool":                       {template: labels(clusterv1.MachinePoolNameLabel), refused: true},
 		"a topology":                          {template: labels(clusterv1.ClusterTopologyOwnedLabel), refused: true},

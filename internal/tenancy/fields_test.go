@@ -56,7 +56,7 @@ func TestKey(t *testing.T) {
 			t.Errorf("%s and %s have the same key", name, other)
 		}
 		seen[key] = name
-		for range 20 {
+		for range 200 {
 			if again := of(change); again != key {
 				t.Fatalf("%s: the key is %s, and then %s", name, key, again)
 			}

@@ -80,6 +80,10 @@ func TestSecrets(t *testing.T) {
 			`{template: {spec: {imagePullSecrets: [{name: a}, {name: b}], extraSecretNames: [c]}}}`,
 			[]Reference{{"spec.template.spec.extraSecretNames[0]", "c"}, {"spec.template.spec.imagePullSecrets[0].name", "a"}, {"spec.template.spec.imagePullSecrets[1].name", "b"}},
 		},
+		"fields with the names of those beside a name": {
+			`{template: {spec: {items: [{secretName: a}], key: {secret: {name: b}}, optional: {tlsSecretRef: {name: c}}}}}`,
+			[]Reference{{"spec.template.spec.items[0].secretName", "a"}, {"spec.template.spec.key.secret.name", "b"}, {"spec.template.spec.optional.tlsSecretRef.name", "c"}},
+		},
 		"what names no Secret": {
 			`{template: {spec: {
 				cloudInit: {secureSecretsBackend: ssm-parameter-store, insecureSkipSecretsManager: true, secretCount: 1},
