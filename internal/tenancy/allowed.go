@@ -75,14 +75,12 @@ func (a Allowed) Bootstrap(secret string) error {
 // Generated returns an error if an object that is generated from a base template names a Secret that templates
 // may not refer to, or if patches have set a field that they may not set. The object can be the base itself.
 func (a Allowed) Generated(base, object *unstructured.Unstructured) error {
-	own := a.Own.IsOwn(base, a.Cluster)
 	for _, reference := range Secrets(specOf(object), a.Cluster.Namespace) {
-		ofBase := slices.Contains(secretsOf(base, a.Cluster.Namespace), reference.Secret)
-		if a.secret(reference.Secret) || own && ofBase {
+		if a.secret(reference.Secret) {
 			continue
 		}
 		label := ""
-		if ofBase {
+		if slices.Contains(secretsOf(base, a.Cluster.Namespace), reference.Secret) {
 			label = fmt.Sprintf(", or give %s %s the label %s=%s", base.GetKind(), base.GetName(), clusterv1.ClusterNameLabel, a.Cluster.Name)
 		}
 		return a.secretNotAllowed(fmt.Sprintf("%s of %s %s", reference.Path, base.GetKind(), base.GetName()), reference.Secret, label)

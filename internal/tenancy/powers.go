@@ -125,7 +125,7 @@ func reservedValue(key string, value any, cluster types.NamespacedName) bool {
 
 // reservedKeys returns the labels or annotations in a field that a template may not set.
 func reservedKeys(field string, value any) []string {
-	entries, isMap := value.(map[string]any)
+	entries, _ := value.(map[string]any)
 	var reserved func(string) bool
 	switch field {
 	case "labels":
@@ -133,7 +133,7 @@ func reservedKeys(field string, value any) []string {
 	case "annotations":
 		reserved = reservedAnnotation
 	}
-	if !isMap || reserved == nil {
+	if reserved == nil {
 		return nil
 	}
 	return lo.Filter(slices.Sorted(maps.Keys(entries)), func(key string, _ int) bool { return reserved(key) })
