@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,6 +91,44 @@ func TestCRDContent(t *testing.T) {
 			t.Errorf("the label of the contract is %q, want that of config/crd", contract)
 		}
 	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Artifact Hub shows exactly the kinds that the chart installs.
+func TestCRDsOfArtifactHub(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(Chart(CRDs), "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type shown struct{ Kind, Name, Version, DisplayName, Description string }
+	metadata := struct {
+		Annotations map[string]string
+	}{}
+	var got, want []shown
+	if err := yaml.Unmarshal(text, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict([]byte(metadata.Annotations["artifacthub.io/crds"]), &got); err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		if got[i].DisplayName == "" || got[i].Description == "" {
+			t.Errorf("%s lacks a name or a description", got[i].Kind)
+		}
+		got[i].DisplayName, got[i].Description = "", ""
+	}
+	for _, crd := range decode[apiextensionsv1.CustomResourceDefinition](t, render(t, CRDs, nil), "CustomResourceDefinition") {
+		for _, version := range crd.Spec.Versions {
+			if version.Storage {
+				want = append(want, shown{Kind: crd.Spec.Names.Kind, Name: crd.Name, Version: version.Name})
+			}
+		}
+	}
+	byName := func(a, b shown) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(got, byName)
+	slices.SortFunc(want, byName)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
