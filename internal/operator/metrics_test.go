@@ -3,9 +3,18 @@
 package operator
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // Profiles are never served to clients on the network without authentication.
@@ -45,4 +54,32 @@ func TestInsecureDiagnostics(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Clients of the metrics can verify the operator by the certificate in --metrics-cert-path.
+func TestMetricsCertificate(t *testing.T) {
+	g := gomega.NewWithT(t)
+	folder := t.TempDir()
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("operator.fleet.svc", nil, nil)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(os.WriteFile(filepath.Join(folder, "tls.crt"), certificate, 0o600)).To(gomega.Succeed())
+	g.Expect(os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600)).To(gomega.Succeed())
+	options, err := ParseOptions("--metrics-cert-path=" + folder)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	home := &rest.Config{Host: "https://example.com"}
+	endpoint := diagnostics(options, home)
+	endpoint.BindAddress = "127.0.0.1:0"
+	metrics, err := server.NewServer(endpoint, home, http.DefaultClient)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	go func() { _ = metrics.Start(t.Context()) }()
+	roots := x509.NewCertPool()
+	g.Expect(roots.AppendCertsFromPEM(certificate)).To(gomega.BeTrue())
+	g.Eventually(t.Context(), func() error {
+		address := metrics.(interface{ GetBindAddr() string }).GetBindAddr()
+		connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: roots, ServerName: "operator.fleet.svc", MinVersion: tls.VersionTLS12})
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	}).WithTimeout(10 * time.Second).Should(gomega.Succeed())
 }
