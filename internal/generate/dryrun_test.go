@@ -150,3 +150,14 @@ func TestExamine(t *testing.T) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }
+
+// What was not asked about before the time was over is not accepted.
+func TestUnaskedObjectsAreNotAccepted(t *testing.T) {
+	a := newAsking()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := a.Examiner.examine(ctx, a.template, a.bases, &examined{types: offered("a", "b")})
+	if err == nil || !strings.Contains(err.Error(), "did not answer dry runs of 3 of 3 generated objects") {
+		t.Errorf("got %v, asked about %v", err, a.asked)
+	}
+}

@@ -5,6 +5,7 @@ package generate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -57,7 +60,10 @@ func newExamining(t *testing.T) *examining {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.test", Kind: "TestControlPlane", Name: "cp"}
 	e := &examining{clock: clocktesting.NewFakeClock(fixture.Noon), answer: func(string) error { return nil }}
-	e.clusters = fixture.Clusters(cluster, crd("testmachinetemplates.infrastructure.test"), crd("testcontrolplanes.controlplane.test"),
+	// It has a name that the template does not generate.
+	other := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "other"}}
+	other.Spec.Template.Spec.ClusterName = fixture.Served.Name
+	e.clusters = fixture.Clusters(cluster, other, crd("testmachinetemplates.infrastructure.test"), crd("testcontrolplanes.controlplane.test"),
 		object("infrastructure.test/v1beta2", "TestMachineTemplate", fixture.Served.Namespace, "workers", map[string]any{"ami": "1"}),
 		object("controlplane.test/v1beta2", "TestControlPlane", fixture.Served.Namespace, "cp", map[string]any{"version": "v1.36.3"}))
 	one := make(chan struct{}, 1) // dry runs come from several goroutines
@@ -128,6 +134,9 @@ func (e *examining) edit(t *testing.T, kind, group, name string, change func(spe
 // asked about.
 func TestExaminedOnce(t *testing.T) {
 	e := newExamining(t)
+	e.types = nil
+	e.examine(t, "without instance types", nil, 0)
+	e.types = offered("a", "b")
 	first := e.examine(t, "at first", []string{"a v1.36.3", "b v1.36.3"}, 0)
 	if first.Hash == "" || len(first.Invalid) > 0 || first.All != nil {
 		t.Fatalf("got %+v", first)
@@ -147,6 +156,8 @@ func TestExaminedOnce(t *testing.T) {
 	if recreated := e.examine(t, "of another template of its name", []string{"a v1.36.4", "b v1.36.4", "c v1.36.4"}, 0); recreated.Hash != edited.Hash {
 		t.Errorf("the same objects have hash %s, and then %s", edited.Hash, recreated.Hash)
 	}
+	e.Forget("general")
+	e.examine(t, "of a deleted template", []string{"a v1.36.4", "b v1.36.4", "c v1.36.4"}, 0)
 	e.Forget("general")
 	e.template.Status.AcceptedHash = edited.Hash
 	e.examine(t, "after a restart, with what the status says", nil, 0)
@@ -174,6 +185,78 @@ func TestExaminedAgain(t *testing.T) {
 	e.answer = func(string) error { return nil }
 	if got := e.examine(t, "after five minutes", []string{"b v1.36.3"}, 0); len(got.Invalid) > 0 || got.Hash == "" || !e.catalog.Accepted(e.template, key("b")) {
 		t.Errorf("got %+v, want that all are accepted", got)
+	}
+	e.edit(t, "TestControlPlane", "controlplane.test", "cp", func(spec map[string]any) { spec["version"] = "v1.36.4" })
+	e.answer = func(string) error { return errors.New("the webhook is not there") }
+	if got := e.examine(t, "without an answer after an upgrade", []string{"a v1.36.4", "b v1.36.4"}, 10*time.Second); got.All == nil || !e.catalog.Examined(e.template) {
+		t.Errorf("got %+v, want that what was accepted before can be launched", got)
+	}
+}
+
+// An adopted MachineDeployment exists, so its offering is accepted without a dry run.
+func TestAdoptedOfferingsAreNotAskedAbout(t *testing.T) {
+	e := newExamining(t)
+	e.types[0].Offerings[1].MachineDeployment = "existing"
+	if got := e.examine(t, "with an adopted offering", []string{"a v1.36.3"}, 0); got.Hash == "" || !e.catalog.Accepted(e.template, key("b")) {
+		t.Errorf("got %+v, want that both are accepted", got)
+	}
+}
+
+// Without a base template, what was found before stays, as long as a condition shows the reason.
+func TestExaminedWithoutABase(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ready []string
+		fails bool
+	}{
+		"a condition shows it":      {ready: []string{v1alpha1.ConditionBootstrapReady}},
+		"no condition shows it yet": {ready: []string{v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInfrastructureReady}, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExamining(t)
+			for _, condition := range tc.ready {
+				e.template.StatusConditions().SetTrue(condition)
+			}
+			e.template.Spec.Template.Spec.InfrastructureRef.Name = "missing"
+			e.template.Status.AcceptedHash, e.template.Status.InvalidOfferings = "a", []v1alpha1.InvalidOfferings{{Count: 1}}
+			got, again, err := e.Examine(t.Context(), e.template, e.types)
+			if (err != nil) != tc.fails || again != 0 {
+				t.Fatalf("got %v, again after %s, want an error: %t", err, again, tc.fails)
+			}
+			if kept := got.Hash == "a" && len(got.Invalid) == 1; kept == tc.fails {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// The bootstrap template is one of the bases, and a missing one is an error that names the field.
+func TestReadBootstrap(t *testing.T) {
+	e := newExamining(t)
+	ref := &e.template.Spec.Template.Spec.Bootstrap.ConfigRef
+	*ref = *e.template.Spec.Template.Spec.InfrastructureRef // any kind
+	if bases, err := ReadBases(t.Context(), e.clusters, e.template); err != nil || bases.Bootstrap == nil {
+		t.Fatalf("got %v and %v", bases.Bootstrap, err)
+	}
+	ref.Name = "missing"
+	want := "KarpenterMachineTemplate general: spec.template.spec.bootstrap.configRef: "
+	if _, err := ReadBases(t.Context(), e.clusters, e.template); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// The reason of a condition says what to look at.
+func TestReasons(t *testing.T) {
+	for want, problem := range map[string]error{
+		v1alpha1.ReasonSecretNotAllowed:   tenancy.Allowed{Cluster: fixture.Served, Own: tenancy.NewOwn()}.Bootstrap("other-kubeconfig"),
+		v1alpha1.ReasonReferenceNotFound:  apierrors.NewNotFound(schema.GroupResource{}, "x"),
+		v1alpha1.ReasonObjectsNotReadable: reference.Unlisted{},
+		v1alpha1.ReasonNameTaken:          nameTakenError{errors.New("x")},
+		v1alpha1.ReasonTemplatesRejected:  rejectedError{errors.New("x")},
+		v1alpha1.ReasonPatchesFailed:      errors.New("x"),
+	} {
+		if got := ReasonOf(fmt.Errorf("KarpenterMachineTemplate general: %w", problem)); got != want {
+			t.Errorf("%v: got %s, want %s", problem, got, want)
+		}
 	}
 }
 

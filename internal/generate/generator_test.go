@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -106,6 +108,42 @@ func TestOwnInfrastructureIsNotPatched(t *testing.T) {
 	}
 }
 
+func TestNoInfrastructure(t *testing.T) {
+	template := fixture.Template()
+	template.Spec.Template.Spec.InfrastructureRef = nil
+	generator, err := NewGenerator(fixture.Served, template, Bases{Bootstrap: fixture.Bootstrap()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, _ := catalog.Merge(fixture.Template(), nil)
+	want := "KarpenterMachineTemplate general: instance type m5.large has no infrastructureRef"
+	if _, err := generator.Generate(&types[0], &types[0].Offerings[0]); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// Patches can use all that is known of the offering, the Cluster and the template.
+func TestVariables(t *testing.T) {
+	template := fixture.Template()
+	template.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"us-east-1a": "1"}
+	template.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{
+		corev1.LabelTopologyRegion: "us-east-1", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "windows", "example.com/family": "m5",
+	}
+	template.Spec.InstanceTypes[0].Capacity["pods"] = resource.MustParse("29")
+	template.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReserved: quantities("cpu", "80m")}
+	for text, want := range map[string]string{
+		".instanceType": "m5.large", ".zone": "us-east-1a", ".failureDomain": "1", ".capacityType": "spot", ".region": "us-east-1", ".architecture": "arm64",
+		".operatingSystem": "windows", `index .labels "example.com/family"`: "m5", ".maxPods": "29", ".kubeReserved.cpu": "80m", ".clusterName": "prod",
+		".kubernetesVersion": "v1.36.3", ".templateName": "general",
+	} {
+		template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/x", "is {{ "+text+" }}")}
+		generated := generateFrom(t, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: fixture.Bootstrap()}, fixture.Spot)
+		if got, _, _ := unstructured.NestedString(generated.Objects[0].Object, "spec", "template", "spec", "x"); got != "is "+want {
+			t.Errorf("%s: got %q, want %q", text, got, "is "+want)
+		}
+	}
+}
+
 func TestPatchesFailForOneOffering(t *testing.T) {
 	template := fixture.TemplateWithPatches()
 	template.Spec.Patches[1].JSONPatches[0].Path = "/spec/template/spec/none/spotMarketOptions"
@@ -144,5 +182,18 @@ func TestFollowedBasesAreCopied(t *testing.T) {
 	}
 	if before.Resource.GetName() != after.Resource.GetName() || before.Hashes != after.Hashes {
 		t.Errorf("got %s with %v and %s with %v, want the same", before.Resource.GetName(), before.Hashes, after.Resource.GetName(), after.Hashes)
+	}
+}
+
+// What is left in the status of a template that no longer follows a MachineDeployment names no copies.
+func TestCopiesAreNamedAfterTheirBase(t *testing.T) {
+	template := fixture.TemplateWithPatches()
+	template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "prod-md-0-x7k2p"}
+	generated, err := generate(template, fixture.Spot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := generated.Objects[0].GetName(); !strings.HasPrefix(name, "general-workers-") {
+		t.Errorf("the copy is named %s, want it named after its base", name)
 	}
 }

@@ -78,6 +78,10 @@ func TestHashesAreExact(t *testing.T) {
 		"the content of the bootstrap template": {edit: func(_ *v1alpha1.KarpenterMachineTemplate, b *Bases) {
 			set(b.Bootstrap, "x", "spec", "template", "spec", "y")
 		}, spot: []string{"bootstrap"}, onDemand: []string{"bootstrap"}},
+		"another kind of bootstrap template with the same content": {edit: func(t *v1alpha1.KarpenterMachineTemplate, b *Bases) {
+			t.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = "NewConfigTemplate"
+			b.Bootstrap.SetKind("NewConfigTemplate")
+		}, spot: []string{"bootstrap"}, onDemand: []string{"bootstrap"}},
 		"the kubelet": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 			t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))}
 		}, spot: []string{"kubelet"}, onDemand: []string{"kubelet"}},

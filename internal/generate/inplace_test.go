@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -149,5 +150,74 @@ func TestInPlaceLeavesWhatOthersAdd(t *testing.T) {
 		if got := resource.MachineTemplate().Labels["team"]; got != "other" {
 			t.Errorf("%s: after a change of the template, Machines get the label %q", kind, got)
 		}
+	}
+}
+
+// Machines get the settings of the template: when their resource is generated, and when the template changes.
+func TestSettingsOfMachines(t *testing.T) {
+	type settings struct {
+		MinReadySeconds *int32
+		ReadinessGates  []clusterv1.MachineReadinessGate
+		Deletion        clusterv1.MachineDeletionSpec
+	}
+	for _, kind := range []v1alpha1.ScalableResourceKind{v1alpha1.ScalableResourceKindMachineDeployment, v1alpha1.ScalableResourceKindMachinePool} {
+		t.Run(string(kind), func(t *testing.T) {
+			template := fixture.Template()
+			template.Spec.ScalableResource.Kind = kind
+			set := func(seconds int32) settings {
+				spec := &template.Spec.Template.Spec
+				spec.MinReadySeconds, spec.ReadinessGates = &seconds, []clusterv1.MachineReadinessGate{{ConditionType: fmt.Sprintf("Gate%d", seconds)}}
+				spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: &seconds}
+				return settings{spec.MinReadySeconds, spec.ReadinessGates, *spec.Deletion}
+			}
+			check := func(what string, want settings, resource *scalable.Resource) {
+				t.Helper()
+				spec := resource.MachineTemplate().Spec
+				if diff := cmp.Diff(want, settings{spec.MinReadySeconds, spec.ReadinessGates, spec.Deletion}); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", what, diff)
+				}
+			}
+			want := set(5)
+			generated, err := generateOf(template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check("generated", want, generated.Resource)
+			want = set(9)
+			InPlace(generated.Resource, template)
+			check("changed in place", want, generated.Resource)
+		})
+	}
+}
+
+// The hash of the settings is recorded whenever a setting or the hash changes. A resource without a hash that has the
+// settings already is not written.
+func TestHashOfTheSettings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hash    string // of the existing resource; none if empty
+		changed bool
+		want    bool
+	}{
+		"no hash, the same settings":      {},
+		"no hash, other settings":         {changed: true, want: true},
+		"another hash, the same settings": {hash: "old", want: true},
+		"another hash, other settings":    {hash: "old", changed: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := fixture.Template()
+			generated, err := generate(template, fixture.Spot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resource := generated.Resource
+			resource.SetAnnotations(lo.PickBy(map[string]string{v1alpha1.InPlaceHashAnnotation: tc.hash}, func(_, hash string) bool { return hash != "" }))
+			if tc.changed {
+				template.Spec.Template.Metadata.Labels = map[string]string{"team": "other"}
+			}
+			InPlace(resource, template)
+			if got := resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation]; got != lo.Ternary(tc.want, inPlaceHash(template), "") {
+				t.Errorf("got hash %q, want one: %t", got, tc.want)
+			}
+		})
 	}
 }

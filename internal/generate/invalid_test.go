@@ -40,6 +40,7 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 		problem    func(i int, key catalog.Key) error
 		want       []v1alpha1.InvalidOfferings // nil: not compared
 		wantGroups int
+		others     string // message of the last group; not compared if empty
 	}{
 		"with one message": {problem: func(int, catalog.Key) error { return errors.New("no such field") }, wantGroups: 1, want: []v1alpha1.InvalidOfferings{
 			group("no such field", 4799, "type-0/zone-0/spot", "type-0/zone-1/spot", "type-0/zone-2/spot", "type-0/zone-3/spot", "type-0/zone-4/spot"),
@@ -50,7 +51,18 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 		"with a few messages": {problem: func(i int, _ catalog.Key) error { return fmt.Errorf("message %d", i%20) }, wantGroups: 20},
 		"with a long message each": {problem: func(i int, _ catalog.Key) error { return fmt.Errorf("message %d: %s", i, strings.Repeat("<é>", 2000)) },
 			wantGroups: 26},
+		"with more messages than the status has room for": {
+			problem: func(i int, _ catalog.Key) error {
+				return fmt.Errorf("message %d: %s", i%30, strings.Repeat("<é>", 2000))
+			},
+			wantGroups: 23, others: "8 other messages"},
 		"with a short message each": {problem: func(i int, _ catalog.Key) error { return fmt.Errorf("message %d", i) }, wantGroups: maxGroups},
+		"with as many messages as the status can list": {
+			problem:    func(i int, _ catalog.Key) error { return fmt.Errorf("message %d", i%maxGroups) },
+			wantGroups: maxGroups, others: "message 31"},
+		"with one message more": {
+			problem:    func(i int, _ catalog.Key) error { return fmt.Errorf("message %d", i%(maxGroups+1)) },
+			wantGroups: maxGroups, others: "2 other messages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			offerings := manyOfferings()
@@ -65,6 +77,9 @@ func TestInvalidOfferingsAreGrouped(t *testing.T) {
 			}
 			if len(got.Invalid) != tc.wantGroups {
 				t.Errorf("got %d groups, want %d", len(got.Invalid), tc.wantGroups)
+			}
+			if last := got.Invalid[len(got.Invalid)-1]; tc.others != "" && last.Message != tc.others {
+				t.Errorf("the last group is %q, want %q", last.Message, tc.others)
 			}
 			if tc.want != nil {
 				if diff := cmp.Diff(tc.want, got.Invalid); diff != "" {

@@ -45,6 +45,15 @@ func TestJoinTainted(t *testing.T) {
 		"this taint as an argument": {version: "v1beta2",
 			given: `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: register-with-taints, value: "karpenter.sh/unregistered=true:NoExecute"}]}}}`,
 			want:  `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: register-with-taints, value: "karpenter.sh/unregistered=true:NoExecute"}]}}}`},
+		"other taints as an argument": {version: "v1beta2",
+			given: `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: register-with-taints, value: "a=b:NoExecute,karpenter.sh/unregistered:NoSchedule"}]}}}`,
+			want:  `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: register-with-taints, value: "a=b:NoExecute,karpenter.sh/unregistered:NoSchedule,karpenter.sh/unregistered:NoExecute"}]}}}`},
+		"another taint with the effect": {version: "v1beta2",
+			given: `{joinConfiguration: {nodeRegistration: {taints: [{key: a, effect: NoExecute}]}}}`,
+			want:  `{joinConfiguration: {nodeRegistration: {taints: [{key: a, effect: NoExecute}, {key: karpenter.sh/unregistered, effect: NoExecute}]}}}`},
+		"the taint with another effect": {version: "v1beta2",
+			given: `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, effect: NoSchedule}]}}}`,
+			want:  `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, effect: NoSchedule}, {key: karpenter.sh/unregistered, effect: NoExecute}]}}}`},
 		"v1beta1 has a map": {version: "v1beta1", kubelet: kubelet,
 			given: `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: {v: "4", max-pods: "250"}}}}`,
 			want: `{joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, effect: NoExecute}], kubeletExtraArgs: {v: "4", max-pods: "58",
@@ -66,10 +75,12 @@ func TestJoinTainted(t *testing.T) {
 
 func TestJoinTaintedBadInput(t *testing.T) {
 	for given, want := range map[string]string{
-		`{joinConfiguration: {nodeRegistration: x}}`:                            "spec.template.spec.joinConfiguration.nodeRegistration",
-		`{joinConfiguration: {nodeRegistration: {taints: x}}}`:                  "nodeRegistration.taints",
-		`{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: {v: "4"}}}}`: "kubeletExtraArgs",
-		`{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{v: 4}]}}}`: "kubeletExtraArgs[0]: expected a name and a value, found map[v:4]",
+		`{joinConfiguration: {nodeRegistration: x}}`:                                         "spec.template.spec.joinConfiguration.nodeRegistration",
+		`{joinConfiguration: {nodeRegistration: {taints: x}}}`:                               "nodeRegistration.taints",
+		`{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: {v: "4"}}}}`:              "kubeletExtraArgs",
+		`{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: v, value: 4}]}}}`: "kubeletExtraArgs[0]: expected a name and a value",
+		`{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{value: x}]}}}`:          "kubeletExtraArgs[0]: expected a name and a value",
+		`{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{v: 4}]}}}`:              "kubeletExtraArgs[0]: expected a name and a value, found map[v:4]",
 	} {
 		spec := map[string]any{"template": map[string]any{"spec": fixture.YAML(t, given)}}
 		if err := joinTainted("v1beta2", spec, nil); err == nil || !strings.Contains(err.Error(), want) {

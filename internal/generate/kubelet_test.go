@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -86,6 +87,34 @@ func TestPatchesKeepTaintAndArguments(t *testing.T) {
 				t.Errorf("nodeRegistration (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Each instance type has its own arguments, also if nothing else distinguishes their bootstrap templates.
+func TestArgumentsOfEachInstanceType(t *testing.T) {
+	template, base := fixture.Template(), kubeadmBase(t, `{}`)
+	template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = base.GetKind()
+	small := &template.Spec.InstanceTypes[0]
+	large := *small.DeepCopy()
+	large.Name = "m5.xlarge"
+	small.Capacity["pods"], large.Capacity["pods"] = resource.MustParse("29"), resource.MustParse("58")
+	template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, large)
+	generator, err := NewGenerator(fixture.Served, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, _ := catalog.Merge(template, nil)
+	got := map[string]any{}
+	for i := range types {
+		generated, err := generator.Generate(&types[i], types[i].Find(fixture.Spot.Zone, fixture.Spot.CapacityType))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[types[i].Name], _, _ = unstructured.NestedSlice(generated.Objects[0].Object, strings.Split(strings.TrimPrefix(kubeadm+"/kubeletExtraArgs", "/"), "/")...)
+	}
+	argument := func(pods string) []any { return []any{map[string]any{"name": "max-pods", "value": pods}} }
+	if diff := cmp.Diff(map[string]any{"m5.large": argument("29"), "m5.xlarge": argument("58")}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,8 @@
 package generate
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -14,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -124,5 +128,71 @@ func TestReadAllowed(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("templates, Secrets and Secrets by their label (-want +got):\n%s", diff)
+	}
+}
+
+// Secrets are allowed by a label only if the rules have one.
+func TestNoLabelAllowsNoSecret(t *testing.T) {
+	clusters := fixture.Clusters(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "private"}})
+	allowed, err := ReadAllowed(t.Context(), clusters, fixture.Template())
+	if err != nil || len(allowed.Own.Labelled) > 0 {
+		t.Errorf("got %v and %v, want no Secret", allowed.Own.Labelled, err)
+	}
+}
+
+// A template may have the metadata of the MachineDeployment that it follows, as the management cluster has it now.
+func TestReadMetadataOfThePattern(t *testing.T) {
+	followed := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "followed"}}
+	followed.Spec.Template.Annotations = map[string]string{"note": "x"}
+	other := followed.DeepCopy()
+	other.Name, other.Spec.Template.Annotations = "a", nil
+	template := fixture.Template()
+	template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "followed"}
+	allowed, err := ReadAllowed(t.Context(), fixture.Clusters(other, followed), template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"note": "x"}, allowed.Pattern.Annotations); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Base templates of a kind that the API server does not list allow nothing, and conditions show it. After any other error,
+// what is allowed is unknown.
+func TestBaseTemplatesThatCannotBeRead(t *testing.T) {
+	const group, kind = "infrastructure.cluster.x-k8s.io", "AWSMachineTemplate"
+	failed := errors.New("etcdserver: request timed out")
+	for name, tc := range map[string]struct{ list, get, want error }{
+		"nothing":                     {},
+		"the kind is not listed":      {list: reference.Unlisted{}},
+		"another error of the list":   {list: failed, want: failed},
+		"another error of one object": {get: failed, want: failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "awsmachinetemplates."+group, nil)
+			crd.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1beta2"})
+			own := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "own"}}
+			own.Spec.Template.Spec = clusterv1.MachineSpec{
+				ClusterName: fixture.Served.Name, InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind, Name: "workers"},
+			}
+			clusters := fixture.Clusters(crd, own)
+			clusters.Management = fixture.Cluster{Client: interceptor.NewClient(clusters.Management.GetClient().(client.WithWatch), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if tc.list != nil && list.GetObjectKind().GroupVersionKind().Kind == kind+"List" {
+						return tc.list
+					}
+					return c.List(ctx, list, options...)
+				},
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+					if tc.get != nil && into.GetObjectKind().GroupVersionKind().Kind == kind {
+						return tc.get
+					}
+					return c.Get(ctx, key, into, options...)
+				},
+			})}
+			if _, err := ReadAllowed(t.Context(), clusters, fixture.Template()); !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+		})
 	}
 }
