@@ -29,10 +29,7 @@ var readFromTemplates = []string{clusterv1.MachineSetSkipPreflightChecksAnnotati
 func WithTemplateAnnotations(current, wanted map[string]string) map[string]string {
 	annotated := lo.OmitByKeys(current, recorded(current))
 	delete(annotated, v1alpha1.TemplateAnnotationsAnnotation)
-	switch {
-	case len(wanted) == 0 && len(annotated) == 0:
-		return nil
-	case len(wanted) == 0:
+	if len(wanted) == 0 {
 		return annotated
 	}
 	return lo.Assign(annotated, wanted, map[string]string{

@@ -157,10 +157,7 @@ func versionsOf(types []catalog.Type, bases Bases) string {
 				continue
 			}
 			seen[*ref] = true
-			object, err := bases.ByRef(*ref)
-			if err != nil {
-				object = nil // the examination finds it again
-			}
+			object, _ := bases.ByRef(*ref) // the examination finds an error again
 			versions = append(versions, versionOf(object))
 		}
 	}

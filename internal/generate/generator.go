@@ -112,7 +112,7 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		}
 		g.bases[target] = &base{
 			object: object, spec: spec, generated: map[string]patched{},
-			joins: target == v1alpha1.PatchTargetBootstrap && object.GroupVersionKind().GroupKind() == version.KubeadmTemplate,
+			joins: object.GroupVersionKind().GroupKind() == version.KubeadmTemplate,
 		}
 	}
 	return g, nil

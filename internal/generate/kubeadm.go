@@ -83,8 +83,8 @@ func addTaint(registration map[string]any) error {
 		return fmt.Errorf("spec.template.spec.joinConfiguration.nodeRegistration.taints: %w", err)
 	}
 	has := slices.ContainsFunc(taints, func(given any) bool {
-		fields, ok := given.(map[string]any)
-		return ok && fields["key"] == taint.Key && fields["effect"] == string(taint.Effect)
+		fields, _ := given.(map[string]any)
+		return fields["key"] == taint.Key && fields["effect"] == string(taint.Effect)
 	})
 	if !has {
 		registration["taints"] = append(taints, map[string]any{"key": taint.Key, "effect": string(taint.Effect)})
