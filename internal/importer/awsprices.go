@@ -43,10 +43,10 @@ func (in *awsInput) readSpotPrices(value element) error {
 			return err
 		}
 		key := [2]string{s.InstanceType, s.AvailabilityZone}
-		if last, known := in.spot[key]; !known || at.After(last.at) {
+		if at.After(in.spot[key].at) {
 			in.spot[key] = awsSpot{price, at}
 		}
-		in.setDate(at.UTC().Format(time.RFC3339))
+		in.setDate(at.UTC().Format(time.DateOnly))
 		return nil
 	})
 }

@@ -50,6 +50,7 @@ func TestPodsOfTheDefaultCard(t *testing.T) {
 		"in any order":        {`{"MaximumNetworkInterfaces": 5, "Ipv4AddressesPerInterface": 10, "NetworkCards": [{"NetworkCardIndex": 1, "MaximumNetworkInterfaces": 3}, {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 2}]}`, 20},
 		"no default card":     {`{"MaximumNetworkInterfaces": 5, "Ipv4AddressesPerInterface": 10, "DefaultNetworkCardIndex": 7, "NetworkCards": [{"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 5}]}`, 0},
 		"a card without any":  {`{"MaximumNetworkInterfaces": 5, "Ipv4AddressesPerInterface": 10, "NetworkCards": [{"NetworkCardIndex": 0}]}`, 0},
+		"one address each":    {`{"MaximumNetworkInterfaces": 5, "Ipv4AddressesPerInterface": 1}`, 2},
 		"no addresses at all": {`{"MaximumNetworkInterfaces": 5}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

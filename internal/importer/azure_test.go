@@ -114,6 +114,7 @@ func TestAzurePricesOfNodes(t *testing.T) {
 		"on demand":         {want: map[[2]string]string{{"Standard_D2s_v5", onDemand}: "0.5"}},
 		"spot":              {[]string{`"D2s v5"`, `"D2s v5 Spot"`}, map[[2]string]string{{"Standard_D2s_v5", spot}: "0.5"}},
 		"a tier of zero":    {[]string{`0.0,`, `0,`}, map[[2]string]string{{"Standard_D2s_v5", onDemand}: "0.5"}},
+		"since always":      {[]string{`"effectiveStartDate":"2026-01-01T00:00:00Z",`, ``}, map[[2]string]string{{"Standard_D2s_v5", onDemand}: "0.5"}},
 		"low priority":      {[]string{`"D2s v5"`, `"D2s v5 Low Priority"`}, nil},
 		"Windows":           {[]string{`Dsv5 Series`, `Dsv5 Series Windows`}, nil},
 		"cloud services":    {[]string{`Dsv5 Series`, `Dsv5 Series Cloud Services`}, nil},

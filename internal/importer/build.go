@@ -110,9 +110,7 @@ func instanceTypeOf(m *machine, region string, options *Options) v1alpha1.Instan
 		capacity[corev1.ResourceEphemeralStorage] = *options.EphemeralStorage
 	}
 	labels := lo.MapValues(m.labels, func(value, _ string) v1alpha1.LabelValue { return v1alpha1.LabelValue(value) })
-	if m.architecture != "" {
-		labels[corev1.LabelArchStable] = v1alpha1.LabelValue(m.architecture)
-	}
+	labels[corev1.LabelArchStable] = v1alpha1.LabelValue(m.architecture)
 	if region != "" {
 		labels[corev1.LabelTopologyRegion] = v1alpha1.LabelValue(region)
 	}
@@ -155,7 +153,7 @@ func check(c *v1alpha1.InstanceTypeCatalog, where map[string]string) error {
 }
 
 func checkType(it *v1alpha1.InstanceType) error {
-	if problems := validation.IsValidLabelValue(it.Name); len(problems) > 0 || it.Name == "" {
+	if problems := validation.IsValidLabelValue(it.Name); len(problems) > 0 {
 		return fmt.Errorf("the name %q cannot be a label of Nodes: rename it, or leave it out with a filter: %s", it.Name, strings.Join(problems, "; "))
 	}
 	for _, key := range slices.Sorted(maps.Keys(it.Labels)) {
@@ -175,7 +173,7 @@ func checkOfferings(offerings []v1alpha1.Offering) error {
 			return fmt.Errorf("it has %d zones, expected at most %d: choose zones with --zone", len(o.Zones), maxZones)
 		}
 		for _, zone := range o.Zones {
-			if problems := validation.IsValidLabelValue(string(zone)); len(problems) > 0 || zone == "" {
+			if problems := validation.IsValidLabelValue(string(zone)); len(problems) > 0 {
 				return fmt.Errorf("zone %q cannot be a label of Nodes: %s", zone, strings.Join(problems, "; "))
 			}
 		}

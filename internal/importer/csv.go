@@ -98,9 +98,7 @@ func (in *inventory) machineOf(r row, options *Options) (*machine, error) {
 			}
 		}
 	}
-	if region := r.values["region"]; region != "" {
-		m.label(corev1.LabelTopologyRegion, region)
-	}
+	m.label(corev1.LabelTopologyRegion, r.values["region"])
 	return &m, in.addOffers(&m, r, options)
 }
 

@@ -51,6 +51,9 @@ func TestAzureName(t *testing.T) {
 		"Standard_NC4as_T4_v3":       {1, map[string]string{"family": "NCasT4v3", "size": "4", "category": "N", "generation": "3", "cpu-manufacturer": "amd", "gpu-name": "t4"}, nvidiaGPU},
 		"Standard_NC6s_v3":           {1, map[string]string{"family": "NCsv3", "size": "6", "category": "N", "generation": "3", "cpu-manufacturer": "intel", "gpu-name": "v100"}, nvidiaGPU},
 		"Standard_ND96isr_MI300X_v5": {8, map[string]string{"family": "NDisrMI300Xv5", "size": "96", "category": "N", "generation": "5", "cpu-manufacturer": "intel", "gpu-name": "mi300x"}, amdGPU},
+		"Standard_HX176rs":           {0, map[string]string{"family": "HXrs", "size": "176", "category": "H", "generation": "1", "cpu-manufacturer": "amd"}, ""},
+		"Standard_NG32ads_V620_v1":   {1, map[string]string{"family": "NGadsV620v1", "size": "32", "category": "N", "generation": "1", "cpu-manufacturer": "amd", "gpu-name": "v620"}, amdGPU},
+		"Standard_NV4as_v4":          {0, map[string]string{"family": "NVasv4", "size": "4", "category": "N", "generation": "4", "cpu-manufacturer": "amd"}, ""},
 		"another":                    {0, map[string]string{}, ""},
 	} {
 		m := newMachine("x", name)
