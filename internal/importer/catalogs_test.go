@@ -177,6 +177,10 @@ func TestCatalogs(t *testing.T) {
 			gcpFormat, []string{gcpTypesOf("n2-standard-2 us-central1-a", "n2-standard-2 us-central1-b", "n2-standard-2 europe-west1-a"), "machine-type,price\nn2-standard-2,0.1\n"}, Options{Zones: []string{"us-*-b"}, SpotFactor: number("0.5"), MemoryAllowance: number("0")},
 			[]string{"gcp-us-central1: gcp us-central1", strings.Replace(n2, "7577Mi", "8Gi", 1) + " on-demand[us-central1-b]@0.1 spot[us-central1-b]@0.1"}, nil,
 		},
+		"openstack: a flavor without a family": {
+			openstackFormat, []string{`[{"Name": "large", "RAM": 2048, "VCPUs": 1, "Properties": {}}]`}, Options{CPU: priced.CPU, SpotFactor: number("0.5")},
+			[]string{"openstack: openstack", "large cpu=1 memory=1894Mi arch=amd64 on-demand[]@ spot[]@"}, nil,
+		},
 		"openstack: a disk of less than its file system": {
 			openstackFormat, []string{`[{"Name": "m1.tiny", "RAM": 512, "Disk": 1, "VCPUs": 1, "Properties": {}}, {"Name": "m1.small", "RAM": 2048, "VCPUs": 1, "Properties": {}}]`}, Options{CPU: priced.CPU, Sizes: []string{"t*"}},
 			[]string{"openstack: openstack", "m1.tiny cpu=1 ephemeral-storage=0 memory=473Mi instance-family=m1 instance-size=tiny arch=amd64 on-demand[]@"}, nil,

@@ -83,14 +83,16 @@ func (m *machine) label(key, value string) {
 	}
 }
 
-// count sets how many of a resource the machine has, unless that is 0.
+// count adds to how many of a resource the machine has, unless that is 0.
 func (m *machine) count(name corev1.ResourceName, count int64) {
 	if count != 0 {
-		m.capacity[name] = *resource.NewQuantity(count, resource.DecimalSI)
+		sum := m.capacity[name]
+		sum.Add(*resource.NewQuantity(count, resource.DecimalSI))
+		m.capacity[name] = sum
 	}
 }
 
-// gpus sets the GPUs of the machine and their model.
+// gpus adds GPUs to the machine, and sets their model.
 func (m *machine) gpus(name corev1.ResourceName, count int64, model string) {
 	m.count(name, count)
 	if count > 0 {

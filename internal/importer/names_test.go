@@ -103,12 +103,16 @@ func TestFlavorGPUs(t *testing.T) {
 		"amd_mi210:4":              {amdGPU, 4, "mi210"},
 		"mi210:4":                  {amdGPU, 4, "mi210"},
 		"connectx6:2, nvidia-l4:1": {nvidiaGPU, 1, "l4"},
+		"nvidia-l4:1,connectx6:2":  {nvidiaGPU, 1, "l4"},
+		"nvidia-l4:1,nvidia-t4:2":  {nvidiaGPU, 3, "t4"},
+		"connectx6:2":              {"", 0, ""},
+		"nvidia-l4:0":              {"", 0, ""},
 	} {
 		m := newMachine("x", "x")
 		if err := (&flavor{}).gpus(&m, map[string]string{"pci_passthrough:alias": alias}); err != nil {
 			t.Fatal(err)
 		}
-		if !m.has(tc.resource, tc.count) || len(m.capacity) != 1 || m.labels[v1alpha1.InstanceGPUNameLabel] != tc.model {
+		if tc.count > 0 && !m.has(tc.resource, tc.count) || len(m.capacity) != min(1, int(tc.count)) || m.labels[v1alpha1.InstanceGPUNameLabel] != tc.model {
 			t.Errorf("%s: %v %v", alias, m.capacity, m.labels)
 		}
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// capacityTypes in the order in which a catalog lists them.
-var capacityTypes = []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot, karpv1.CapacityTypeReserved}
-
 // addSpot adds spot to the on-demand offers of zones whose spot price is unknown. If all of them
 // have one on-demand price, the catalog computes the price.
 func (m *machine) addSpot(factor decimal.Decimal) {
@@ -76,8 +73,7 @@ func compact(offers []offer) (price v1alpha1.Decimal, offerings []v1alpha1.Offer
 		offerings = append(offerings, o)
 	}
 	slices.SortFunc(offerings, func(a, b v1alpha1.Offering) int {
-		return cmp.Or(cmp.Compare(slices.Index(capacityTypes, string(a.CapacityType)), slices.Index(capacityTypes, string(b.CapacityType))),
-			strings.Compare(zonesOf(a), zonesOf(b)), cmp.Compare(a.Price, b.Price))
+		return cmp.Or(cmp.Compare(a.CapacityType, b.CapacityType), strings.Compare(zonesOf(a), zonesOf(b)))
 	})
 	return price, offerings
 }
@@ -102,10 +98,7 @@ func hoist(set *v1alpha1.InstanceTypeSet) {
 			best = key
 		}
 	}
-	for n, i := range types[best] {
-		if n == 0 {
-			set.Offerings = set.InstanceTypes[i].Offerings
-		}
-		set.InstanceTypes[i].Offerings = nil
+	for _, i := range types[best] {
+		set.Offerings, set.InstanceTypes[i].Offerings = set.InstanceTypes[i].Offerings, nil
 	}
 }

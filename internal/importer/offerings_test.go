@@ -39,6 +39,8 @@ func TestCompact(t *testing.T) {
 			[]v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a", "c"}, CapacityType: onDemand, Price: "1"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: onDemand, Price: "2"}}},
 		"spot": {[]offer{at("a", spot, "0.3"), at("a", onDemand, "1"), at("b", spot, "0.4"), at("b", onDemand, "1")}, "1",
 			[]v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a", "b"}, CapacityType: onDemand}, {Zones: []v1alpha1.Zone{"a"}, CapacityType: spot, Price: "0.3"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: spot, Price: "0.4"}}},
+		"the first zone is not the cheapest": {[]offer{at("a", onDemand, "2"), at("b", onDemand, "1"), at("c", onDemand, "3")}, "",
+			[]v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: onDemand, Price: "2"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: onDemand, Price: "1"}, {Zones: []v1alpha1.Zone{"c"}, CapacityType: onDemand, Price: "3"}}},
 		"spot at the price on demand": {[]offer{at("a", spot, "1"), at("a", onDemand, "1")}, "1",
 			[]v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: onDemand}, {Zones: []v1alpha1.Zone{"a"}, CapacityType: spot, Price: "1"}}},
 		"no zones":  {[]offer{at("", onDemand, "1")}, "1", []v1alpha1.Offering{{CapacityType: onDemand}}},
@@ -89,6 +91,7 @@ func TestHoist(t *testing.T) {
 		want  [][]v1alpha1.Offering
 	}{
 		"most types":      {[][]v1alpha1.Offering{other, most, most, priced}, most, [][]v1alpha1.Offering{other, nil, nil, priced}},
+		"before others":   {[][]v1alpha1.Offering{most, most, most, other, other}, most, [][]v1alpha1.Offering{nil, nil, nil, other, other}},
 		"all differ":      {[][]v1alpha1.Offering{other, most}, nil, [][]v1alpha1.Offering{other, most}},
 		"prices are kept": {[][]v1alpha1.Offering{priced, priced}, nil, [][]v1alpha1.Offering{priced, priced}},
 	} {
