@@ -178,11 +178,11 @@ func TestCatalogs(t *testing.T) {
 			[]string{"gcp-us-central1: gcp us-central1", strings.Replace(n2, "7577Mi", "8Gi", 1) + " on-demand[us-central1-b]@0.1 spot[us-central1-b]@0.1"}, nil,
 		},
 		"openstack: a flavor without a family": {
-			openstackFormat, []string{`[{"Name": "large", "RAM": 2048, "VCPUs": 1, "Properties": {}}]`}, Options{CPU: priced.CPU, SpotFactor: number("0.5")},
+			openstackFormat, []string{`[{"Name": "large", "RAM": 2048, "VCPUs": 1, "Properties": {}}]`}, Options{GPU: number("0.5"), SpotFactor: number("0.5")},
 			[]string{"openstack: openstack", "large cpu=1 memory=1894Mi arch=amd64 on-demand[]@ spot[]@"}, nil,
 		},
 		"openstack: a disk of less than its file system": {
-			openstackFormat, []string{`[{"Name": "m1.tiny", "RAM": 512, "Disk": 1, "VCPUs": 1, "Properties": {}}, {"Name": "m1.small", "RAM": 2048, "VCPUs": 1, "Properties": {}}]`}, Options{CPU: priced.CPU, Sizes: []string{"t*"}},
+			openstackFormat, []string{`[{"Name": "m1.tiny", "RAM": 512, "Disk": 1, "VCPUs": 1, "Properties": {}}, {"Name": "m1.small", "RAM": 2048, "VCPUs": 1, "Properties": {}}]`}, Options{Memory: priced.Memory, Sizes: []string{"t*"}},
 			[]string{"openstack: openstack", "m1.tiny cpu=1 ephemeral-storage=0 memory=473Mi instance-family=m1 instance-size=tiny arch=amd64 on-demand[]@"}, nil,
 		},
 		"gcp: many that are deprecated": {
@@ -204,9 +204,14 @@ func TestCatalogs(t *testing.T) {
 		"csv: nothing but what is required": {
 			csvFormat, []string{"name,cpu,memory\na,1,1Gi\n"}, Options{Name: "x", CPU: priced.CPU}, []string{"x: csv", "a cpu=1 memory=1Gi arch=amd64 on-demand[]@"}, nil,
 		},
+		"csv: filters": {
+			csvFormat, []string{"name,cpu,memory,price,family,size,architecture\na,1,1Gi,1,f,s,amd64\nb,1,1Gi,1,g,s,amd64\nc,1,1Gi,1,f,t,amd64\nd,1,1Gi,1,f,s,arm64\n"},
+			Options{Name: "x", Families: []string{"F"}, Sizes: []string{"r", "s"}, Architectures: []string{"amd*"}, Currency: "EUR", Date: "2026-11-20", Region: "here"},
+			[]string{"x: csv here, 2026-11-20 EUR", "a cpu=1 memory=1Gi instance-family=f instance-size=s arch=amd64 region=here on-demand[]@1"}, nil,
+		},
 		"csv: all columns": {
 			csvFormat, []string{"\ufeffName, CPU, Memory, Ephemeral Storage, pods, gpu, zones, capacity-type, price, max_machines, currency, architecture, region, family, size, label:example.com/Rack, capacity:example.com/fpga\n" +
-				"# a comment\na, 1, 1Gi, 10Gi, 29, 2, x;y z, spot, 0.1, 0, EUR, arm64, r, f, s, 7, 3\n"}, Options{Name: "x"},
+				"# a comment\na, 1, 1Gi, 10Gi, 29, 2, \"x,y;z\", spot, 0.1, 0, EUR, arm64, r, f, s, 7, 3\n"}, Options{Name: "x"},
 			[]string{"x: csv EUR", "a cpu=1 ephemeral-storage=10Gi example.com/fpga=3 memory=1Gi nvidia.com/gpu=2 pods=29 Rack=7 instance-family=f instance-size=s arch=arm64 region=r spot[x,y,z]@0.1<=0"}, nil,
 		},
 		"csv: none of what can be none": {

@@ -96,3 +96,17 @@ func TestLatestAzurePrice(t *testing.T) {
 		t.Errorf("two prices of one time: got %v", err)
 	}
 }
+
+// Numbers need little memory, whatever their exponents are.
+func TestParseDecimal(t *testing.T) {
+	for text, want := range map[string]string{
+		"0.096": "0.096", "1.2E-4": "0.00012", "-1": "-1", "1e25": "1" + strings.Repeat("0", 25), "1e-25": "0." + strings.Repeat("0", 24) + "1",
+		strings.Repeat("1", 25): strings.Repeat("1", 25),
+		"1e26":                  "", "1e-26": "", strings.Repeat("1", 26): "", "": "", "$1": "", "NaN": "",
+	} {
+		got, err := ParseDecimal(text)
+		if (err != nil) != (want == "") || err == nil && got.String() != want {
+			t.Errorf("%q: got %s and %v, want %q", text, got, err, want)
+		}
+	}
+}
