@@ -124,6 +124,10 @@ func TestConnection(t *testing.T) {
 			drain(w.do(w.t.Context(), machines+watch, 200, nil))
 			w.pass(reopen + time.Second)
 		}, interrupted: true, disturbed: true},
+		"a watch ends and is opened again in time": {do: func(w *world) {
+			drain(w.do(w.t.Context(), machines+watch, 200, nil))
+			w.pass(reopen)
+		}},
 		"a client stops a watch": {do: func(w *world) {
 			ctx, cancel := context.WithCancel(w.t.Context())
 			body := w.do(ctx, machines+watch, 200, broken{})
@@ -155,8 +159,9 @@ func TestConnection(t *testing.T) {
 		"the webhook of a provider does not answer": {do: func(w *world) {
 			w.do(w.t.Context(), instances, 500, strings.NewReader(status(500, "InternalError", `failed calling webhook "w"`)))
 		}},
-		"the wall clock jumps":      {do: func(w *world) { w.wall.Step(time.Hour) }, disturbed: true, up: time.Nanosecond},
-		"the wall clock jumps back": {do: func(w *world) { w.wall.Step(-time.Minute) }, disturbed: true, up: time.Nanosecond},
+		"the wall clock jumps":       {do: func(w *world) { w.wall.Step(time.Hour) }, disturbed: true, up: time.Nanosecond},
+		"the wall clock jumps a bit": {do: func(w *world) { w.wall.Step(jump + time.Second) }, disturbed: true, up: time.Nanosecond},
+		"the wall clock jumps back":  {do: func(w *world) { w.wall.Step(-time.Minute) }, disturbed: true, up: time.Nanosecond},
 		"an outage has ended": {do: func(w *world) {
 			w.do(w.t.Context(), machines, 0, nil)
 			w.pass(time.Minute)
@@ -195,21 +200,33 @@ func (w *world) expect(t *testing.T, interrupted, disturbed bool) {
 // as disturbed until it leads.
 func TestStart(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
-	c := New(Management, "https://management", clock, clock)
+	reachable.Reset()
+	wall := clocktesting.NewFakeClock(noon.Add(time.Hour)) // it need not agree with the other clock
+	c := New(Management, "https://management", clock, wall)
+	if got := metric(t, "karpenter_capi_cluster_reachable"); got != 0 {
+		t.Errorf("the metric is %v, want 0 until the cache is filled", got)
+	}
 	elected := make(chan struct{})
 	c.LeadsFrom(elected)
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "the cache is not filled yet") {
 		t.Errorf("got %v, want an error until the cache is filled", err)
 	}
-	clock.Step(time.Minute)
+	pass := func(d time.Duration) {
+		clock.Step(d)
+		wall.Step(d)
+	}
+	pass(time.Minute)
 	if c.Up() != forever {
 		t.Error("a start is an outage, want that timers continue")
 	}
 	c.Filled()
+	if c.Up() != forever {
+		t.Error("the end of a start is that of an outage, want that timers continue")
+	}
 	if err := c.Err(); err != nil {
 		t.Error(err)
 	}
-	clock.Step(time.Hour)
+	pass(time.Hour)
 	if got := c.SettlesIn(2*time.Minute, time.Hour); got != 2*time.Minute {
 		t.Errorf("settles in %s before this process leads, want 2m", got)
 	}
@@ -217,9 +234,22 @@ func TestStart(t *testing.T) {
 	if got := c.SettlesIn(2*time.Minute, time.Hour); got != 2*time.Minute {
 		t.Errorf("settles in %s when this process begins to lead, want 2m", got)
 	}
-	clock.Step(time.Minute)
+	pass(time.Minute)
 	if got := c.SettlesIn(2*time.Minute, time.Hour); got != time.Minute {
 		t.Errorf("settles in %s, want 1m", got)
+	}
+}
+
+// Until the caches are filled, however long that takes, they may lack what other clients have written.
+func TestStartHidesWrites(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	c := New(Management, "https://management", clock, clock)
+	clock.Step(time.Hour)
+	if got := c.SettlesIn(2*time.Minute, time.Hour); got != 2*time.Minute {
+		t.Errorf("settles in %s, want 2m", got)
+	}
+	if _, cause := c.Unsettled(); cause != "the operator has started" {
+		t.Errorf("got %q as the cause", cause)
 	}
 }
 

@@ -51,6 +51,13 @@ func TestSettlesIn(t *testing.T) {
 				w.pass(time.Minute)
 			}
 		}, waited: limit},
+		"an outage after those": {do: func(w *world) {
+			for range 15 {
+				disturb(w)
+				w.pass(time.Minute)
+			}
+			w.do(w.t.Context(), machines, 503, nil)
+		}, want: Recovery, waited: limit},
 		"one after those": {do: func(w *world) {
 			for range 15 {
 				disturb(w)

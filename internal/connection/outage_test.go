@@ -33,9 +33,13 @@ func TestUp(t *testing.T) {
 	expect("during a brief interruption after it", time.Minute+time.Second)
 	w.do(t.Context(), machines, 200, nil)
 	expect("after that interruption", time.Minute+time.Second)
+	w.do(t.Context(), machines, 0, nil)
+	w.pass(brief)
+	w.do(t.Context(), machines, 200, nil)
+	expect("after one that was just brief", time.Minute+time.Second+brief)
 }
 
-// The metric and the channel follow the begin and the end of an interruption, and nothing between.
+// The metrics and the channel follow the begin and the end of an interruption, and nothing between.
 func TestChanges(t *testing.T) {
 	w := newWorld(t)
 	changed := func() bool {
@@ -47,26 +51,32 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	changed() // the start
+	disturbances := func() float64 { return metric(t, "karpenter_capi_cluster_disturbances_total") }
+	before := disturbances()
 	for _, step := range []struct {
 		name        string
 		status      int
 		wantChanged bool
 		want        float64
+		disturbed   float64 // how often
 	}{
 		{name: "a request is answered", status: 200, want: 1},
-		{name: "the first request fails", status: 0, wantChanged: true, want: 0},
-		{name: "the second request fails", status: 503, want: 0},
-		{name: "a request is refused", status: 429, want: 0},
-		{name: "a request is answered again", status: 200, wantChanged: true, want: 1},
-		{name: "the next one, too", status: 404, want: 1},
+		{name: "the first request fails", status: 0, wantChanged: true, want: 0, disturbed: 1},
+		{name: "the second request fails", status: 503, want: 0, disturbed: 1},
+		{name: "a request is refused", status: 429, want: 0, disturbed: 1},
+		{name: "a request is answered again", status: 200, wantChanged: true, want: 1, disturbed: 1},
+		{name: "the next one, too", status: 404, want: 1, disturbed: 1},
 	} {
 		w.do(t.Context(), machines, step.status, nil)
 		w.pass(time.Minute)
 		if got := changed(); got != step.wantChanged {
 			t.Errorf("%s: got a change: %t, want %t", step.name, got, step.wantChanged)
 		}
-		if got := metric(t); got != step.want {
+		if got := metric(t, "karpenter_capi_cluster_reachable"); got != step.want {
 			t.Errorf("%s: the metric is %v, want %v", step.name, got, step.want)
+		}
+		if got := disturbances() - before; got != step.disturbed {
+			t.Errorf("%s: disturbed %v times, want %v", step.name, got, step.disturbed)
 		}
 	}
 }
@@ -109,8 +119,8 @@ func TestWall(t *testing.T) {
 	}
 }
 
-// metric returns the value of the metric for the management cluster.
-func metric(t *testing.T) float64 {
+// metric returns the value of a metric for the management cluster.
+func metric(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -118,8 +128,8 @@ func metric(t *testing.T) float64 {
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == "karpenter_capi_cluster_reachable" && m.GetLabel()[0].GetValue() == Management {
-				return m.GetGauge().GetValue()
+			if family.GetName() == name && m.GetLabel()[0].GetValue() == Management {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package connection
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,7 @@ func TestJudge(t *testing.T) {
 			code: 500, path: machines, want: answering,
 			body: status(500, "", "conversion webhook for cluster.x-k8s.io/v1beta1, Kind=Machine failed: Post ..."),
 		},
+		"a provider's kind, in protobuf":              {code: 503, path: instances, body: "k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12\x00", want: answering},
 		"a provider's kind whose cache is not filled": {code: 503, path: instances, body: status(503, "ServiceUnavailable", "the server is currently unable to handle the request"), want: answering},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,6 +146,16 @@ func TestEndsOfWatches(t *testing.T) {
 			drain(w.do(w.t.Context(), machines+watch, 200, broken{}))
 			w.do(w.t.Context(), machines+watch, 404, nil)
 		}, disturbed: true},
+		"it breaks, and is refused": {do: func(w *world) {
+			drain(w.do(w.t.Context(), machines+watch, 200, broken{}))
+			w.do(w.t.Context(), machines+watch, 429, nil)
+		}, interrupted: true, disturbed: true},
+		"it is refused again and again": {do: func(w *world) {
+			for range 3 {
+				w.do(w.t.Context(), machines+watch, 429, nil)
+				w.pass(reopen / 2)
+			}
+		}, interrupted: true, disturbed: true},
 		"its end is late": {do: func(w *world) {
 			drain(w.do(w.t.Context(), machines+watch, 200, nil))
 			w.pass(reopen + time.Second)
@@ -158,6 +170,13 @@ func TestEndsOfWatches(t *testing.T) {
 			closeBody(w, w.do(w.t.Context(), machines+watch, 200, broken{}))
 			w.pass(reopen + time.Second)
 		}, interrupted: true, disturbed: true},
+		"the client stops it and closes it": {do: func(w *world) {
+			ctx, cancel := context.WithCancel(w.t.Context())
+			body := w.do(ctx, machines+watch, 200, broken{})
+			cancel()
+			closeBody(w, body)
+			w.pass(time.Minute)
+		}},
 		"that of instances is closed": {do: func(w *world) { closeBody(w, w.do(w.t.Context(), instances+watch, 200, broken{})); w.pass(time.Minute) }},
 		"that of instances ends":      {do: func(w *world) { drain(w.do(w.t.Context(), instances+watch, 200, nil)); w.pass(time.Minute) }},
 		"it is closed after it has ended": {do: func(w *world) {
@@ -195,6 +214,35 @@ func TestErrorOfSeveralWatches(t *testing.T) {
 		if err := w.connection.Err(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Fatalf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// The error names what has failed first, until a request is answered or the watch is opened again.
+func TestErrorOfTheFirstFailure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(*world)
+		want string
+	}{
+		"two requests": {do: func(w *world) {
+			w.do(w.t.Context(), machines, 0, nil)
+			w.do(w.t.Context(), clusters, 503, nil)
+		}, want: "GET " + machines + ": connection refused"},
+		"a watch that cannot be opened again": {do: func(w *world) {
+			drain(w.do(w.t.Context(), machines+watch, 200, broken{}))
+			w.do(w.t.Context(), machines+watch, 0, nil)
+		}, want: "it has ended: connection reset by peer"},
+		"a watch that had ended before": {do: func(w *world) {
+			drain(w.do(w.t.Context(), machines+watch, 200, nil))
+			w.do(w.t.Context(), machines+watch, 0, nil)
+		}, want: "GET " + machines + ": connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.do(w)
+			if err := w.connection.Err(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
 	}
 }
 
