@@ -105,7 +105,7 @@ const (
 // disturbance. clock must be monotonic. wall is the clock whose times are in objects.
 func New(cluster, host string, clock, wall clock.PassiveClock) *Connection {
 	now := clock.Now()
-	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbances: disturbances{last: now, cause: started, noted: now}, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan struct{}, 1)}
+	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbances: disturbances{last: now, noted: now}, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan struct{}, 1)}
 	c.ahead = c.aheadNow()
 	c.report()
 	return c
@@ -258,11 +258,11 @@ func (c *Connection) noteJump() {
 }
 
 func (c *Connection) noteLease() {
-	if c.elected == nil || c.leads {
+	if c.leads {
 		return
 	}
 	select {
-	case <-c.elected:
+	case <-c.elected: // never, if it is nil
 		c.leads, c.disturbances.waited = true, 0
 		c.disturb("this process has gained the lease")
 	default:

@@ -199,7 +199,6 @@ func (s *stream) Read(into []byte) (int, error) {
 	s.end.Do(func() {
 		switch {
 		case s.ctx.Err() != nil: // the client has stopped it
-			s.connection.gone(s.watch)
 		case errors.Is(err, io.EOF):
 			s.connection.closed(s.watch, "it has ended")
 		default:
@@ -213,11 +212,9 @@ func (s *stream) Read(into []byte) (int, error) {
 // again at once.
 func (s *stream) Close() error {
 	s.end.Do(func() {
-		if s.ctx.Err() != nil {
-			s.connection.gone(s.watch)
-			return
+		if s.ctx.Err() == nil {
+			s.connection.closed(s.watch, "it was closed")
 		}
-		s.connection.closed(s.watch, "it was closed")
 	})
 	return s.ReadCloser.Close()
 }
