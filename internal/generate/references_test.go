@@ -131,9 +131,17 @@ func TestReadAllowed(t *testing.T) {
 	}
 }
 
-// Secrets are allowed by a label only if the rules have one.
-func TestNoLabelAllowsNoSecret(t *testing.T) {
+// Secrets are listed only if the rules have a label: otherwise the operator needs no right to that.
+func TestNoSecretsAreListedWithoutALabel(t *testing.T) {
 	clusters := fixture.Clusters(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "private"}})
+	clusters.Management = fixture.Cluster{Client: interceptor.NewClient(clusters.Management.GetClient().(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if list.GetObjectKind().GroupVersionKind().Kind == "SecretList" || list.GetObjectKind().GroupVersionKind().Kind == "Secret" {
+				return errors.New("forbidden")
+			}
+			return c.List(ctx, list, options...)
+		},
+	})}
 	allowed, err := ReadAllowed(t.Context(), clusters, fixture.Template())
 	if err != nil || len(allowed.Own.Labelled) > 0 {
 		t.Errorf("got %v and %v, want no Secret", allowed.Own.Labelled, err)
