@@ -91,7 +91,7 @@ func Fit[T any](items []T, size int) int {
 	return len(items)
 }
 
-// Names returns the first names in their order, at most so many, and how many others there are.
+// Names returns the first names in alphabetical order, at most so many, and how many others there are.
 func Names(names []string, most int) string {
 	names = slices.Sorted(slices.Values(names))
 	text := strings.Join(names[:min(len(names), most)], ", ")

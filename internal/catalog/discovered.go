@@ -104,7 +104,6 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 func zoneOf(failureDomain string, names map[string]v1alpha1.FailureDomain) (string, error) {
 	zones := lo.Keys(lo.PickByValues(names, []v1alpha1.FailureDomain{v1alpha1.FailureDomain(failureDomain)}))
 	if len(zones) > 1 {
-		slices.Sort(zones)
 		return "", fmt.Errorf("spec.template.spec.failureDomain %s is that of the zones %s in spec.failureDomains: set the label %s in the annotation %s",
 			failureDomain, budget.Names(zones, maxZonesNamed), corev1.LabelTopologyZone, labelsAnnotation)
 	}

@@ -211,7 +211,7 @@ func TestCatalogs(t *testing.T) {
 		},
 		"csv: all columns": {
 			csvFormat, []string{"\ufeffName, CPU, Memory, Ephemeral Storage, pods, gpu, zones, capacity-type, price, max_machines, currency, architecture, region, family, size, label:example.com/Rack, capacity:example.com/fpga\n" +
-				"# a comment\na, 1, 1Gi, 10Gi, 29, 2, \"x,y;z\", spot, 0.1, 0, EUR, arm64, r, f, s, 7, 3\n"}, Options{Name: "x"},
+				"# a comment\na, 1, 1Gi, 10Gi, 29, 2, \"x, y;z\", spot, 0.1, 0, EUR, arm64, r, f, s, 7, 3\n"}, Options{Name: "x"},
 			[]string{"x: csv EUR", "a cpu=1 ephemeral-storage=10Gi example.com/fpga=3 memory=1Gi nvidia.com/gpu=2 pods=29 Rack=7 instance-family=f instance-size=s arch=arm64 region=r spot[x,y,z]@0.1<=0"}, nil,
 		},
 		"csv: none of what can be none": {
@@ -279,10 +279,14 @@ func (b broken) Read(into []byte) (int, error) {
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
-	for name, content := range map[string]string{"at the beginning": "", "later": `{"x": "` + strings.Repeat("x", 600)} {
+	for content, want := range map[string]string{
+		"":                                   "file: the disk is broken",
+		`{"x": "` + strings.Repeat("x", 600): "file: x: the disk is broken",
+		`{"x": 1` + strings.Repeat(" ", 600): "file: the disk is broken",
+	} {
 		_, err := awsFormat.Import([]File{{"file", broken{bytes.NewReader([]byte(content))}}}, Options{})
-		if err == nil || err.Error() != "file: the disk is broken" && err.Error() != "file: x: the disk is broken" {
-			t.Errorf("%s: got %v", name, err)
+		if err == nil || err.Error() != want {
+			t.Errorf("after %d bytes: got %v, want %q", len(content), err, want)
 		}
 	}
 }

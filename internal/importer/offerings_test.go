@@ -67,6 +67,7 @@ func TestAddSpot(t *testing.T) {
 	}{
 		"computed from one price":    {[]offer{at("a", onDemand, "1"), at("b", onDemand, "1")}, []string{"a:", "b:"}},
 		"computed from two prices":   {[]offer{at("a", onDemand, "1"), at("b", onDemand, "2")}, []string{"a:0.25", "b:0.5"}},
+		"computed where it is known": {[]offer{at("a", onDemand, "1"), at("b", onDemand, "")}, []string{"a:0.25", "b:"}},
 		"known prices are not lost":  {[]offer{at("a", onDemand, "1"), at("a", spot, "0.7"), at("b", onDemand, "1")}, []string{"a:0.7", "b:"}},
 		"computed from the capacity": {[]offer{at("a", onDemand, "")}, []string{"a:"}},
 	} {
