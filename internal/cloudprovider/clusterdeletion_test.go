@@ -26,11 +26,12 @@ func TestDeleteWithCluster(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	for name, tc := range map[string]struct {
-		clusterDeleting, machineDeleting, want bool
+		clusterDeleting, clusterDeleted, machineDeleting, want bool
 	}{
 		"the Cluster stays": {want: true},
 		"the Cluster stays, a user has deleted the Machine": {machineDeleting: true, want: true},
 		"both are being deleted":                            {clusterDeleting: true, machineDeleting: true},
+		"the Cluster no longer exists":                      {clusterDeleted: true, machineDeleting: true},
 		"only the Cluster is being deleted so far":          {clusterDeleting: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,11 @@ func TestDeleteWithCluster(t *testing.T) {
 			if tc.machineDeleting {
 				machine.DeletionTimestamp = &now
 			}
-			c := fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, cluster).
+			objects := []client.Object{machine, cluster}
+			if tc.clusterDeleted {
+				objects = objects[:1]
+			}
+			c := fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).Build())
 			both := fixture.Cluster{Client: c}
 			provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})

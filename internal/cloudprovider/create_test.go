@@ -265,3 +265,35 @@ func TestCreateFollowsNodeOverlays(t *testing.T) {
 		})
 	}
 }
+
+// A claim that a user has created has no NodePool, so no NodeOverlay is for it.
+func TestCreateWithoutANodePool(t *testing.T) {
+	provider, _ := newProvider(nil)
+	provider.WithOverlays(nodeoverlay.NewInstanceTypeStore())
+	claim := waiting()
+	claim.Labels = nil
+	if _, err := provider.Create(t.Context(), claim); err != nil {
+		t.Error(err)
+	}
+}
+
+// A claim with the offering of an existing MachineDeployment is launched with that one, and nothing is generated.
+func TestCreateAdoptsAMachineDeployment(t *testing.T) {
+	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "existing", Annotations: map[string]string{
+		"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "16Gi",
+	}}}
+	existing.Spec.ClusterName, existing.Spec.Template.Spec.ClusterName = "served", "served"
+	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
+	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
+		t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+	}, existing)
+	claim := waiting()
+	claim.Spec.Requirements = append(claim.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: typeLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{"existing"}})
+	created, err := provider.Create(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, hash := created.Annotations[v1alpha1.ScalableResourceAnnotation], created.Annotations[v1alpha1.TemplateHashAnnotation]; got != "existing" || hash != "" {
+		t.Errorf("got %q with template hash %q", got, hash)
+	}
+}

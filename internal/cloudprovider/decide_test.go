@@ -77,7 +77,12 @@ func TestDecide(t *testing.T) {
 		"in a zone":                    {claim: claim("1", "1Gi", zone+"=a"), want: catalog.Key{InstanceType: "small", Zone: "a", CapacityType: "spot"}},
 		"a larger one if it is needed": {claim: claim("4", "1Gi"), want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
 		"on demand; of equal prices the first zone": {claim: claim("1", "1Gi", capacityType+"=on-demand"), want: catalog.Key{InstanceType: "small", Zone: "a", CapacityType: "on-demand"}},
-		"of the types that are allowed":             {claim: claim("1", "1Gi", typeLabel+"=large"), want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
+		"on demand, in the first zone, also if it is listed last": {
+			claim:  claim("1", "1Gi", capacityType+"=on-demand"),
+			change: func(types []*cloudprovider.InstanceType) { slices.Reverse(types[0].Offerings) },
+			want:   catalog.Key{InstanceType: "small", Zone: "a", CapacityType: "on-demand"},
+		},
+		"of the types that are allowed": {claim: claim("1", "1Gi", typeLabel+"=large"), want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "spot"}},
 		"none that is unavailable": {
 			claim:  claim("1", "1Gi"),
 			change: func(types []*cloudprovider.InstanceType) { types[0].Offerings[3].Available = false },
@@ -109,9 +114,12 @@ func TestDecide(t *testing.T) {
 			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
 		},
 		"of equal prices in one zone the first capacity type": {
-			claim:  claim("1", "1Gi", typeLabel+"=large", zone+"=a"),
-			change: func(types []*cloudprovider.InstanceType) { types[1].Offerings[0].Price = 0.16 },
-			want:   catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
+			claim: claim("1", "1Gi", typeLabel+"=large", zone+"=a"),
+			change: func(types []*cloudprovider.InstanceType) {
+				types[1].Offerings[0].Price = 0.16
+				slices.Reverse(types[1].Offerings)
+			},
+			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
 		},
 		"an earlier decision is kept": {
 			claim: func() *karpv1.NodeClaim {
@@ -120,6 +128,14 @@ func TestDecide(t *testing.T) {
 				return c
 			}(),
 			want: catalog.Key{InstanceType: "large", Zone: "b", CapacityType: "on-demand"},
+		},
+		"an earlier decision for on demand is kept": {
+			claim: func() *karpv1.NodeClaim {
+				c := claim("1", "1Gi")
+				c.Labels = map[string]string{typeLabel: "large", zone: "a", capacityType: "on-demand"}
+				return c
+			}(),
+			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
 		},
 
 		"too little memory anywhere": {
@@ -131,6 +147,21 @@ func TestDecide(t *testing.T) {
 			change:    func(types []*cloudprovider.InstanceType) { slices.Reverse(types) },
 			wantError: []string{"the closest is large, which has too little memory"},
 		},
+		"the closest is not one that the claim does not allow": {
+			claim:     claim("1", "64Gi", typeLabel+"=small"),
+			wantError: []string{"the closest is small, which has too little memory"},
+		},
+		"the closest is not one without the resource": {
+			claim: func() *karpv1.NodeClaim {
+				c := claim("1", "1Gi")
+				c.Spec.Resources.Requests["example.com/gpu"] = resource.MustParse("8")
+				return c
+			}(),
+			change: func(types []*cloudprovider.InstanceType) {
+				types[1].Capacity["example.com/gpu"] = resource.MustParse("1")
+			},
+			wantError: []string{"the closest is large, which has too little example.com/gpu: requested 8, allocatable 1"},
+		},
 		"the closest is the one that fails last": {
 			claim:     claim("4", "1Gi", zone+"=b", capacityType+"=spot"),
 			wantError: []string{"the closest is large, which has no offering with zone topology.kubernetes.io/zone In [b] and capacity type karpenter.sh/capacity-type In [spot]"},
@@ -141,7 +172,7 @@ func TestDecide(t *testing.T) {
 		},
 		"an instance type that does not exist": {
 			claim:     claim("1", "1Gi", typeLabel+"=huge"),
-			wantError: []string{"which the claim does not allow", "huge"},
+			wantError: []string{"the closest is small, which the claim does not allow", "huge"},
 		},
 		"all unavailable": {
 			claim:     claim("4", "1Gi", capacityType+"=spot"),
@@ -180,9 +211,12 @@ func TestDecide(t *testing.T) {
 }
 
 func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
-	input := claim("1", "1Gi", zone+"=a,b")
+	input := claim("1", "1Gi", zone+"=a,b", "example.com/team=a,b")
 	input.Annotations = map[string]string{"kept": "yes"}
-	decision, err := chooseOffering(claim("1", "1Gi", zone+"=a,b"), instanceTypes(t), none)
+	input.Spec.Requirements = append(input.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: "example.com/not", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a"}})
+	types := instanceTypes(t)
+	types[0].Capacity["example.com/gpu"] = resource.MustParse("0")
+	decision, err := chooseOffering(input, types, none)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,8 +229,13 @@ func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
 			t.Errorf("label %s: got %q, want %q", key, got.Labels[key], want)
 		}
 	}
-	if _, there := got.Labels[corev1.LabelWindowsBuild]; there {
-		t.Error("the claim has a label that the Node lacks")
+	for _, key := range []string{corev1.LabelWindowsBuild, "example.com/team", "example.com/not"} {
+		if value, there := got.Labels[key]; there {
+			t.Errorf("the claim has label %s=%s, which is not decided", key, value)
+		}
+	}
+	if _, there := got.Status.Capacity["example.com/gpu"]; there {
+		t.Error("the claim has a resource that its Node lacks")
 	}
 	if got.Annotations["kept"] != "yes" || got.Name != "pool-x" {
 		t.Errorf("the claim's own metadata is lost: %+v", got.ObjectMeta)

@@ -28,6 +28,7 @@ func TestKeptProviderID(t *testing.T) {
 		"its Machine has got another ID":                                       {node: "node", list: "sim://old", found: true},
 		"it has the ID of its Machine":                                         {node: "node", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "sim://new" }, list: "sim://new"},
 		"it has its provisional ID":                                            {node: "node", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = planner.ProvisionalID(c.UID) }, list: "sim://new"},
+		"it has no ID":                                                         {node: "node", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }, list: "sim://new"},
 		"its Node is not registered yet":                                       {node: "node", claim: func(c *karpv1.NodeClaim) { c.Status.NodeName = "" }, list: "sim://new"},
 		"it has lost its Machine, and a second one is linked":                  {list: "sim://new"},
 		"it has lost its Machine, and a second one that is linked, has a Node": {node: "second", list: "sim://new"},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -270,6 +271,30 @@ func TestResetProviderID(t *testing.T) {
 				t.Errorf("got ID %s, want %s; resourceVersion %s, before %s", after.Status.ProviderID, tc.want, after.ResourceVersion, before.ResourceVersion)
 			}
 		})
+	}
+}
+
+// If core registers the Node of a claim while its ID is reset, the ID stays.
+func TestResetProviderIDDuringRegistration(t *testing.T) {
+	claim := launched("c", "small")
+	claim.Status.ProviderID = "sim://m"
+	c := interceptor.NewClient(indexed(claim.DeepCopy()), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			registered := &karpv1.NodeClaim{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), registered); err != nil {
+				return err
+			}
+			registered.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+			if err := c.SubResource(name).Update(ctx, registered); err != nil {
+				return err
+			}
+			return c.SubResource(name).Patch(ctx, object, patch, options...)
+		},
+	})
+	both := fixture.Cluster{Client: c}
+	provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
+	if err := provider.resetProviderID(t.Context(), claim); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
 	}
 }
 

@@ -51,6 +51,11 @@ func TestRepairPolicies(t *testing.T) {
 		"kubelet unhealthy":           {condition: "KubeletUnhealthy", status: corev1.ConditionTrue, repaired: 30},
 		"container runtime unhealthy": {condition: "ContainerRuntimeUnhealthy", status: corev1.ConditionTrue, repaired: 30},
 		"restarts of the kubelet":     {condition: "FrequentKubeletRestart", status: corev1.ConditionTrue},
+		"corrupt images":              {condition: "CorruptDockerOverlay2", status: corev1.ConditionTrue, repaired: 10, drained: 10},
+		"storage of EKS":              {condition: "StorageReady", status: corev1.ConditionFalse, repaired: 30, drained: 10},
+		"network of EKS":              {condition: "NetworkingReady", status: corev1.ConditionFalse, repaired: 30, drained: 10},
+		"kernel of EKS":               {condition: "KernelReady", status: corev1.ConditionFalse, repaired: 30},
+		"container runtime of EKS":    {condition: "ContainerRuntimeReady", status: corev1.ConditionFalse, repaired: 30},
 		"GPU of EKS":                  {condition: "AcceleratedHardwareReady", status: corev1.ConditionFalse, repaired: 10, drained: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
