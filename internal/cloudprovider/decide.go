@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/samber/lo"
@@ -98,7 +97,7 @@ func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instance
 	for _, name := range slices.Sorted(maps.Keys(claim.Spec.Resources.Requests)) {
 		requested, available := claim.Spec.Resources.Requests[name], allocatable[name]
 		if resources.Cmp(requested, available) > 0 {
-			return nil, miss{stage: 2, lack: requested.AsApproximateFloat64() / max(available.AsApproximateFloat64(), math.SmallestNonzeroFloat64), reason: fmt.Errorf("%s, which has too little %s: requested %s, allocatable %s", instanceType.Name, name, requested.String(), available.String())}
+			return nil, miss{stage: 2, lack: requested.AsApproximateFloat64() / available.AsApproximateFloat64(), reason: fmt.Errorf("%s, which has too little %s: requested %s, allocatable %s", instanceType.Name, name, requested.String(), available.String())}
 		}
 	}
 	compatible := instanceType.Offerings.Compatible(requirements)
@@ -146,7 +145,7 @@ func (d *decision) nodeClaim(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
 	labels := map[string]string{}
 	for _, requirements := range []scheduling.Requirements{d.requirements, d.instanceType.Requirements, d.offering.Requirements} {
 		for key, requirement := range requirements {
-			if requirement.Operator() == corev1.NodeSelectorOpIn && requirement.Len() == 1 {
+			if requirement.Len() == 1 { // that of NotIn counts what is left
 				labels[key] = requirement.Any()
 			}
 		}
