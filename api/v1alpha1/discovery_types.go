@@ -26,10 +26,10 @@ type Discovery struct {
 
 // InfrastructureTemplateDiscovery finds infrastructure machine templates.
 type InfrastructureTemplateDiscovery struct {
-	// apiGroup of the kind. Example: infrastructure.cluster.x-k8s.io.
+	// apiGroup of the kind, which is that of all infrastructure providers.
+	// Example: infrastructure.cluster.x-k8s.io.
 	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Enum=infrastructure.cluster.x-k8s.io
 	APIGroup string `json:"apiGroup"`
 
 	// kind of the templates. Example: VSphereMachineTemplate.

@@ -57,6 +57,7 @@ type InstanceType struct {
 	// Default: template.spec.infrastructureRef.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: VSphereMachineTemplate, name: large}.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.apiGroup == 'infrastructure.cluster.x-k8s.io'",message="apiGroup must be infrastructure.cluster.x-k8s.io, that of machine templates",fieldPath=".apiGroup"
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
 
 	// price of one machine of this type for one hour, for offerings that set no price

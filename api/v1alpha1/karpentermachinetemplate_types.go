@@ -318,6 +318,7 @@ type MachineTemplateSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.configRef) != has(self.dataSecretName)",message="exactly one of configRef and dataSecretName must be set"
 	// +kubebuilder:validation:XValidation:rule="!has(self.dataSecretName) || self.dataSecretName.size() > 0",message="dataSecretName must not be empty"
+	// +kubebuilder:validation:XValidation:rule="!has(self.configRef) || self.configRef.apiGroup == 'bootstrap.cluster.x-k8s.io'",message="apiGroup must be bootstrap.cluster.x-k8s.io, that of bootstrap templates",fieldPath=".configRef.apiGroup"
 	Bootstrap clusterv1.Bootstrap `json:"bootstrap,omitempty,omitzero"`
 
 	// infrastructureRef names the base infrastructure machine template, in the served
@@ -328,6 +329,7 @@ type MachineTemplateSpec struct {
 	// must name its own.
 	// Example: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.apiGroup == 'infrastructure.cluster.x-k8s.io'",message="apiGroup must be infrastructure.cluster.x-k8s.io, that of machine templates",fieldPath=".apiGroup"
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty"`
 
 	// minReadySeconds is for how many seconds a Machine must be ready before Cluster API

@@ -3,6 +3,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,16 +21,27 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
-// mayRefer returns an error if a template refers to a base template or to a Secret with bootstrap data that it
-// may not refer to. What patches and the base templates of instance types refer to is determined for each
-// offering.
-func mayRefer(template *v1alpha1.KarpenterMachineTemplate, bases Bases) error {
-	for _, base := range lo.Compact([]*unstructured.Unstructured{bases.Infrastructure, bases.Bootstrap}) {
-		if err := bases.Allowed.Base(base); err != nil {
-			return err
+// MayUse returns an error if a template may not use an object as its infrastructure or bootstrap template: one of a kind
+// from which no Machines are made, or one that it may not refer to. What patches change is determined for each offering.
+func MayUse(template *v1alpha1.KarpenterMachineTemplate, target v1alpha1.PatchTarget, base *unstructured.Unstructured, allowed tenancy.Allowed) error {
+	settings := template.Spec.ScalableResource
+	if target == v1alpha1.PatchTargetBootstrap {
+		return cmp.Or(scalable.AcceptsBootstrap(base), allowed.Base(base))
+	}
+	return cmp.Or(scalable.KindOf(settings).Accepts(base, settings), allowed.Base(base))
+}
+
+// mayUse returns an error if a template may not use one of its bases, or a Secret with bootstrap data.
+func mayUse(template *v1alpha1.KarpenterMachineTemplate, bases Bases) error {
+	for _, target := range targets {
+		if base := bases.of(target); base != nil {
+			if err := MayUse(template, target, base, bases.Allowed); err != nil {
+				return err
+			}
 		}
 	}
 	return bases.Allowed.Bootstrap(lo.FromPtr(template.Spec.Template.Spec.Bootstrap.DataSecretName))

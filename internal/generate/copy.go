@@ -32,6 +32,17 @@ type Bases struct {
 	Allowed tenancy.Allowed
 }
 
+// targets are what bases are for.
+var targets = []v1alpha1.PatchTarget{v1alpha1.PatchTargetInfrastructure, v1alpha1.PatchTargetBootstrap}
+
+// of returns the base for a target; nil if there is none.
+func (b Bases) of(target v1alpha1.PatchTarget) *unstructured.Unstructured {
+	if target == v1alpha1.PatchTargetBootstrap {
+		return b.Bootstrap
+	}
+	return b.Infrastructure
+}
+
 // ReadBases reads the bases of a template from the cache of the management cluster.
 // A base that does not exist is an error, and so is one that the template may not refer to.
 func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
@@ -58,7 +69,7 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 	if bases.Allowed, err = ReadAllowed(ctx, clusters, template); err != nil {
 		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
-	if err := mayRefer(template, bases); err != nil {
+	if err := mayUse(template, bases); err != nil {
 		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return bases, nil

@@ -47,7 +47,7 @@ func newAsking() *asking {
 	a := &asking{clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), answer: func(string) error { return nil }, validate: func(client.Object) error { return nil }}
 	a.template = &v1alpha1.KarpenterMachineTemplate{}
 	a.template.Name = "general"
-	a.template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	a.template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestMachineTemplate", Name: "workers"}
 	a.template.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{
 		{Op: "add", Path: "/spec/zone", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .zone }}"}},
 	}}}
@@ -55,7 +55,7 @@ func newAsking() *asking {
 		{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "1"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "1"}, {Zones: []v1alpha1.Zone{"c"}, CapacityType: "on-demand", Price: "1"},
 	}}}
 	a.bases.Infrastructure = &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "infrastructure.test/v1", "kind": "TestMachineTemplate",
+		"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "TestMachineTemplate",
 		"metadata": map[string]any{"name": "workers"}, "spec": map[string]any{},
 	}}
 	one := make(chan struct{}, 1) // the answers come from several goroutines

@@ -3,6 +3,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,10 +100,8 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		version: version.Of(template, bases.Bootstrap, bases.ControlPlane),
 		bases:   map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef, referred: map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{},
 	}
-	for target, object := range map[v1alpha1.PatchTarget]*unstructured.Unstructured{
-		v1alpha1.PatchTargetInfrastructure: bases.Infrastructure,
-		v1alpha1.PatchTargetBootstrap:      bases.Bootstrap,
-	} {
+	for _, target := range targets {
+		object := bases.of(target)
 		if object == nil {
 			continue
 		}
@@ -185,7 +184,7 @@ func (g *Generator) infrastructureOf(offering *catalog.Offering, variables patch
 		}
 		return nil, UnreadError{err}
 	}
-	if err := errors.Join(g.kind.Accepts(base, g.template.Spec.ScalableResource), g.allowed.Base(base), g.allowed.Generated(base, base)); err != nil {
+	if err := cmp.Or(MayUse(g.template, v1alpha1.PatchTargetInfrastructure, base, g.allowed), g.allowed.Generated(base, base)); err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", g.template.Name, err)
 	}
 	g.referred[*ref] = base

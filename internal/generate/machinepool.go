@@ -80,5 +80,9 @@ func (g *Generator) objectOf(base *unstructured.Unstructured, name string, label
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", base.GetKind(), client.ObjectKeyFromObject(base), err)
 	}
+	if made := g.kind.MadeOf(base.GroupVersionKind()); object.GroupVersionKind() != made {
+		return nil, fmt.Errorf("%s %s makes a %s of %s, expected a %s of %s: remove apiVersion and kind from its spec.template",
+			base.GetKind(), client.ObjectKeyFromObject(base), object.GetKind(), object.GetAPIVersion(), made.Kind, made.GroupVersion())
+	}
 	return object, nil
 }

@@ -291,3 +291,36 @@ func TestMachinePoolOfOwnInfrastructure(t *testing.T) {
 		})
 	}
 }
+
+// What a base makes has the base's API group, version and kind, whatever patches or the base itself say. Cluster API's
+// GenerateTemplate takes these from spec.template if they are there (controllers/external/util.go).
+func TestKindOfWhatIsGenerated(t *testing.T) {
+	const plain = `{template: {spec: {}}}`
+	for name, tc := range map[string]struct {
+		infrastructure, bootstrap string
+		patches                   []v1alpha1.Patch
+		want                      string
+	}{
+		"a kind": {plain, plain, []v1alpha1.Patch{fixture.Patch("/spec/template/kind", "OpenStackServer")},
+			"patches of DockerMachinePoolTemplate workers may not set spec.template.kind, which only the base template can set"},
+		"an API version": {plain, plain, []v1alpha1.Patch{fixture.Patch("/spec/template/apiVersion", "infrastructure.cluster.x-k8s.io/v1alpha1")},
+			"patches of DockerMachinePoolTemplate workers may not set spec.template.apiVersion"},
+		"a status": {plain, plain, []v1alpha1.Patch{fixture.Patch("/spec/template/status", "ready")},
+			"patches of DockerMachinePoolTemplate workers may not set spec.template.status"},
+		"a kind of the base":            {`{template: {kind: OpenStackServer, spec: {}}}`, plain, nil, "DockerMachinePoolTemplate clusters/workers makes a OpenStackServer of infrastructure.cluster.x-k8s.io/v1beta2, expected a DockerMachinePool of infrastructure.cluster.x-k8s.io/v1beta2: remove apiVersion and kind from its spec.template"},
+		"an API version of the base":    {`{template: {apiVersion: cluster.x-k8s.io/v1beta2, spec: {}}}`, plain, nil, "makes a DockerMachinePool of cluster.x-k8s.io/v1beta2"},
+		"a kind of bootstrap data":      {plain, `{template: {kind: KubeadmConfig, spec: {}}}`, nil, "OtherConfigTemplate clusters/workers makes a KubeadmConfig of bootstrap.cluster.x-k8s.io/v1beta2"},
+		"the kind that it makes anyway": {`{template: {kind: DockerMachinePool, spec: {}}}`, plain, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := fixture.PoolTemplate("DockerMachinePoolTemplate")
+			template.Spec.Patches = tc.patches
+			bootstrap := fixture.Bootstrap()
+			bootstrap.Object["spec"] = fixture.YAML(t, tc.bootstrap)
+			_, err := tryToGenerate(template, Bases{Infrastructure: fixture.Base(t, "DockerMachinePoolTemplate", tc.infrastructure), Bootstrap: bootstrap}, fixture.Spot)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

@@ -15,8 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// groups are the API groups of providers in Cluster API's contract, which the operator has rights for.
-var groups = []string{"infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io"}
+// API groups of providers in Cluster API's contract.
+const (
+	// InfrastructureGroup is the group of machines, machine pools and their templates.
+	InfrastructureGroup = "infrastructure.cluster.x-k8s.io"
+	// BootstrapGroup is the group of bootstrap configurations and their templates.
+	BootstrapGroup = "bootstrap.cluster.x-k8s.io"
+	// ControlPlaneGroup is the group of control planes, of which the operator only reads the version.
+	ControlPlaneGroup = "controlplane.cluster.x-k8s.io"
+)
+
+// groups are those of what is generated. The operator has rights to write them.
+var groups = []string{InfrastructureGroup, BootstrapGroup}
 
 // Kinds returns all namespaced kinds of infrastructure and bootstrap providers in the management cluster, in
 // the API version that Kind returns. If a kind cannot be determined, it returns the others with an error.

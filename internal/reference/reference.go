@@ -39,9 +39,13 @@ func CRD() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 }
 
-// Kind returns a kind with the API version that Cluster API uses. The error is Unusable if
-// the management cluster has no such kind, or if the kind has no contract label.
+// Kind returns a kind with the API version that Cluster API uses. The error is Unusable if it is not a kind of
+// a provider, if the management cluster has no such kind, or if the kind has no contract label. Cluster API's own kinds
+// have that label, too, but no template may refer to them.
 func Kind(ctx context.Context, management client.Reader, kind schema.GroupKind) (schema.GroupVersionKind, error) {
+	if err := ofProvider(kind); err != nil {
+		return schema.GroupVersionKind{}, err
+	}
 	definition := CRD()
 	name := contract.CalculateCRDName(kind.Group, kind.Kind)
 	if err := management.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
@@ -77,9 +81,20 @@ func (u Unlisted) Error() string {
 	return fmt.Sprintf("objects of kind %s cannot be listed in the management cluster: check that the operator has the rights to list and watch them, and that the conversion webhook of the kind answers", u.Kind)
 }
 
+// ofProvider returns an error for kinds of other API groups than those of providers.
+func ofProvider(kind schema.GroupKind) error {
+	if slices.Contains(groups, kind.Group) || kind.Group == ControlPlaneGroup {
+		return nil
+	}
+	return Unusable(fmt.Sprintf("kind %s is of API group %s, which is not that of a provider: name a kind of %s", kind.Kind, kind.Group, strings.Join(groups, " or ")))
+}
+
 // Get returns the object that a reference names in a namespace, in the API version that Kind
 // returns.
 func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+	if err := ofProvider(ref.GroupKind()); err != nil {
+		return nil, err
+	}
 	return external.GetObjectFromContractVersionedRef(ctx, management, ref, namespace)
 }
 

@@ -4,6 +4,7 @@ package reference
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/samber/lo"
@@ -34,6 +35,26 @@ func TestContractVersion(t *testing.T) {
 				t.Errorf("got %q and %t, want %q", got.Version, ok, tc.want)
 			}
 		})
+	}
+}
+
+// Only kinds of providers can be referred to. Others are not even read.
+func TestKindOfOthers(t *testing.T) {
+	for _, group := range []string{"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "karpenter.cluster.x-k8s.io", "my.infrastructure.cluster.x-k8s.io", "apps", ""} {
+		ref := clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: "X", Name: "x"}
+		var unusable Unusable
+		if _, err := Kind(t.Context(), nil, ref.GroupKind()); !errors.As(err, &unusable) {
+			t.Errorf("group %q: got error %v, want that the kind is unusable", group, err)
+		}
+		if _, err := Get(t.Context(), nil, ref, "default"); !errors.As(err, &unusable) {
+			t.Errorf("group %q: got error %v for an object, want that the kind is unusable", group, err)
+		}
+	}
+	for _, group := range []string{InfrastructureGroup, BootstrapGroup, ControlPlaneGroup} {
+		kind, err := Kind(t.Context(), &reader{}, schema.GroupKind{Group: group, Kind: "X"})
+		if err != nil || kind.Version != "v1" {
+			t.Errorf("group %s: got %s and error %v, want version v1", group, kind, err)
+		}
 	}
 }
 

@@ -38,15 +38,49 @@ func TestAccepts(t *testing.T) {
 		"a pool that loses Nodes":                 {pools, "AWSMachinePool", ofPool, "", "AWSMachinePool clusters/workers: the infrastructure provider of AWSMachinePools deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss"},
 		"one that is managed":                     {pools, "AzureManagedMachinePool", ofPool, "", "allowNodeLoss"},
 		"a template of one that loses Nodes":      {pools, "OCIMachinePoolTemplate", ofMachines, "", "of OCIMachinePools deletes any machine"},
+		"a kind of Cluster API":                   {deployments, "MachineTemplate.cluster.x-k8s.io", ofMachines, "", "MachineTemplate clusters/workers is of API group cluster.x-k8s.io: name a kind of infrastructure.cluster.x-k8s.io"},
+		"another MachineDeployment":               {deployments, "MachineDeployment.cluster.x-k8s.io", ofMachines, "", "is of API group cluster.x-k8s.io"},
+		"a template of bootstrap data":            {deployments, "KubeadmConfigTemplate.bootstrap.cluster.x-k8s.io", ofMachines, "", "is of API group bootstrap.cluster.x-k8s.io"},
+		"a group below that of providers":         {deployments, "AWSMachineTemplate.my.infrastructure.cluster.x-k8s.io", ofMachines, "", "is of API group my.infrastructure.cluster.x-k8s.io"},
+		"another MachinePool":                     {pools, "MachinePool.cluster.x-k8s.io", ofMachines, "", "is of API group cluster.x-k8s.io"},
+		"a template of a Cluster":                 {deployments, "AWSClusterTemplate", ofMachines, "", "AWSClusterTemplate clusters/workers is no template of machines: name a kind that ends in MachineTemplate"},
+		"a template of a control plane":           {deployments, "EKSControlPlaneTemplate", ofMachines, "", "is no template of machines"},
+		"an instance of a pool":                   {pools, "AzureMachinePoolMachine", ofPool, "", "AzureMachinePoolMachine clusters/workers is not for MachinePools"},
 		"a pool that may lose Nodes":              {losing, "AWSMachinePool", ofPool, "", ""},
 		"one that may, and is in use":             {losing, "AWSMachinePool", ofPool, "mine", "is in use by MachinePool mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := fixture.Base(t, tc.kind, tc.spec)
+			kind, group, _ := strings.Cut(tc.kind, ".")
+			base := fixture.Base(t, kind, tc.spec)
+			if group != "" {
+				base.SetAPIVersion(group + "/v1beta2")
+			}
 			if tc.owner != "" {
 				base.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: tc.owner, Controller: new(true)}})
 			}
 			err := KindOf(tc.settings).Accepts(base, tc.settings)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Bootstrap configurations are made from templates of bootstrap providers.
+func TestAcceptsBootstrap(t *testing.T) {
+	const template = `{template: {spec: {}}}`
+	for name, tc := range map[string]struct{ kind, apiVersion, spec, want string }{
+		"a template":             {"KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2", template, ""},
+		"one without a template": {"KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2", `{}`, "KubeadmConfigTemplate clusters/workers is not a template because it has no spec.template: name a kind that ends in Template"},
+		"a configuration":        {"KubeadmConfig", "bootstrap.cluster.x-k8s.io/v1beta2", template, "KubeadmConfig clusters/workers is not a template: name a kind that ends in Template"},
+		"a template of machines": {"AWSMachineTemplate", "infrastructure.cluster.x-k8s.io/v1beta2", template, "is of API group infrastructure.cluster.x-k8s.io: name a kind of bootstrap.cluster.x-k8s.io"},
+		"a MachineDeployment":    {"MachineDeployment", "cluster.x-k8s.io/v1beta2", template, "is of API group cluster.x-k8s.io"},
+		"one of a control plane": {"KubeadmControlPlaneTemplate", "controlplane.cluster.x-k8s.io/v1beta2", template, "is of API group controlplane.cluster.x-k8s.io"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := fixture.Base(t, tc.kind, tc.spec)
+			base.SetAPIVersion(tc.apiVersion)
+			err := AcceptsBootstrap(base)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

@@ -5,6 +5,7 @@ package scalable
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 // machineDeployments is the Kind of MachineDeployments. MachineSets act on their replicas:
@@ -46,11 +48,16 @@ func (machineDeployments) setReplicas(object client.Object, replicas int32, _ ti
 
 // Accepts requires a template of single machines.
 func (machineDeployments) Accepts(base *unstructured.Unstructured, _ v1alpha1.ScalableResource) error {
-	switch err := IsTemplate(base); {
-	case err != nil:
-		return err
+	name := fmt.Sprintf("%s %s", base.GetKind(), client.ObjectKeyFromObject(base))
+	switch {
+	case isOfGroup(base, reference.InfrastructureGroup) != nil:
+		return isOfGroup(base, reference.InfrastructureGroup)
 	case makesPools(base.GetKind()):
-		return fmt.Errorf("%s %s is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool", base.GetKind(), client.ObjectKeyFromObject(base))
+		return fmt.Errorf("%s is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool", name)
+	case isTemplate(base) != nil:
+		return isTemplate(base)
+	case !strings.HasSuffix(base.GetKind(), "MachineTemplate"):
+		return fmt.Errorf("%s is no template of machines: name a kind that ends in MachineTemplate", name)
 	}
 	return nil
 }

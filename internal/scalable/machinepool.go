@@ -18,6 +18,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
@@ -56,10 +57,10 @@ func (machinePools) Shares() bool { return false }
 // indiscriminate are machine pools whose providers ignore the annotation
 // cluster.x-k8s.io/delete-machine (test/infrastructure/MACHINEPOOLS.md).
 var indiscriminate = []schema.GroupKind{
-	{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachinePool"},
-	{Group: "infrastructure.cluster.x-k8s.io", Kind: "AWSManagedMachinePool"},
-	{Group: "infrastructure.cluster.x-k8s.io", Kind: "AzureManagedMachinePool"},
-	{Group: "infrastructure.cluster.x-k8s.io", Kind: "OCIMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "AWSMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "AWSManagedMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "AzureManagedMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "OCIMachinePool"},
 }
 
 // Accepts requires a template of a machine pool or, because not all providers have such
@@ -71,31 +72,16 @@ func (machinePools) Accepts(base *unstructured.Unstructured, settings v1alpha1.S
 	kind.Kind = strings.TrimSuffix(kind.Kind, clusterv1.TemplateSuffix)
 	owner := metav1.GetControllerOf(base)
 	switch {
+	case isOfGroup(base, reference.InfrastructureGroup) != nil:
+		return isOfGroup(base, reference.InfrastructureGroup)
 	case !makesPools(base.GetKind()):
 		return fmt.Errorf("%s is not for MachinePools: name a machine pool or a template of one, or set spec.scalableResource.kind to MachineDeployment", name)
-	case IsTemplateKind(base) && IsTemplate(base) != nil:
-		return IsTemplate(base)
+	case IsTemplateKind(base) && isTemplate(base) != nil:
+		return isTemplate(base)
 	case !IsTemplateKind(base) && owner != nil:
 		return fmt.Errorf("%s is in use by %s %s: create another one without an owner for this template", name, owner.Kind, owner.Name)
 	case slices.Contains(indiscriminate, kind) && !settings.AllowNodeLoss:
 		return fmt.Errorf("%s: the infrastructure provider of %ss deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss", name, kind.Kind)
-	}
-	return nil
-}
-
-// makesPools reports whether a kind is a machine pool or a template of one, by its name
-// (Cluster API's book: providers/contracts/infra-machinepool.md).
-func makesPools(kind string) bool { return strings.Contains(kind, "MachinePool") }
-
-// IsTemplateKind reports whether the kind of an object is a template, by its name.
-func IsTemplateKind(object *unstructured.Unstructured) bool {
-	return strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix)
-}
-
-// IsTemplate returns an error if an object is not a template.
-func IsTemplate(object *unstructured.Unstructured) error {
-	if _, is, err := unstructured.NestedMap(object.Object, "spec", "template"); err != nil || !is {
-		return fmt.Errorf("%s %s is not a template because it has no spec.template: name a kind that ends in Template", object.GetKind(), client.ObjectKeyFromObject(object))
 	}
 	return nil
 }

@@ -88,8 +88,8 @@ func (a Allowed) Generated(base, object *unstructured.Unstructured) error {
 	if base == object {
 		return nil
 	}
-	before := reservedIn(specOf(base), a.Cluster)
-	after := reservedIn(specOf(object), a.Cluster)
+	before := reservedIn(base, a.Cluster)
+	after := reservedIn(object, a.Cluster)
 	added := lo.OmitByKeys(after, slices.Collect(maps.Keys(before)))
 	if len(added) == 0 {
 		return nil

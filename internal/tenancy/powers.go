@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -80,11 +81,21 @@ var (
 
 // reservedIn returns the reserved fields, labels and annotations in the spec of an object, by where they are
 // and what they have. Indexes of lists are left out, because patches move items.
-func reservedIn(spec map[string]any, cluster types.NamespacedName) map[string]string {
-	found := map[string]string{}
+func reservedIn(object *unstructured.Unstructured, cluster types.NamespacedName) map[string]string {
+	found, spec := map[string]string{}, specOf(object)
+	if template, is := spec["template"].(map[string]any); is && strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix) {
+		for key, value := range lo.OmitByKeys(template, ofTemplate) {
+			at := "spec.template." + key
+			found[at+"="+text(value)] = at
+		}
+	}
 	search("spec", spec, cluster, found)
 	return found
 }
+
+// ofTemplate are the fields of what is made from a template that patches can set. Cluster API would also take others, such
+// as apiVersion and kind, and make another object than the template is for (controllers/external/util.go, GenerateTemplate).
+var ofTemplate = []string{"metadata", "spec"}
 
 func search(at string, value any, cluster types.NamespacedName, found map[string]string) {
 	switch value := value.(type) {

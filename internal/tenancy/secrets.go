@@ -25,7 +25,7 @@ type Reference struct {
 var (
 	// naming are parts of the keys of fields that name Secrets or objects with credentials, such as
 	// contentFrom.secret, secretName, userDataSecretRef and credentialsRef.
-	naming = []string{"secret", "credential", "identityref", "serviceaccountname"}
+	naming = []string{"secret", "credential", "identityref", "serviceaccountname", "userdataref"}
 	// namingObjects are keys of objects that refer to Secrets, such as those of Metal3 machines. Other
 	// providers have strings or numbers at these keys.
 	namingObjects = []string{"userData", "metaData", "networkData"}

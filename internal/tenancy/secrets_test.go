@@ -35,6 +35,10 @@ func TestSecrets(t *testing.T) {
 			`{template: {spec: {joinTokenSecretRef: {name: token, key: value}, secretMetadata: {labels: {a: b}}}}}`,
 			[]Reference{{"spec.template.spec.joinTokenSecretRef.name", "token"}},
 		},
+		"user data of a server of OpenStack": {
+			`{template: {spec: {userDataRef: {name: other-kubeconfig}}}}`,
+			[]Reference{{"spec.template.spec.userDataRef.name", "other-kubeconfig"}},
+		},
 		"an identity of OpenStack": {
 			`{template: {spec: {identityRef: {name: cloud-config, cloudName: openstack}}}}`,
 			[]Reference{{"spec.template.spec.identityRef.name", "cloud-config"}},

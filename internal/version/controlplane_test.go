@@ -18,12 +18,12 @@ import (
 
 // What Read finds depends on how much of the control plane exists. None of it is an error.
 func TestRead(t *testing.T) {
-	kind := schema.GroupVersionKind{Group: "controlplane.test", Version: "v1beta2", Kind: "TestControlPlane"}
+	kind := schema.GroupVersionKind{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "TestControlPlane"}
 	crd := func(label string) client.Object {
 		crd := &unstructured.Unstructured{}
 		crd.SetAPIVersion("apiextensions.k8s.io/v1")
 		crd.SetKind("CustomResourceDefinition")
-		crd.SetName("testcontrolplanes.controlplane.test")
+		crd.SetName("testcontrolplanes.controlplane.cluster.x-k8s.io")
 		crd.SetLabels(map[string]string{label: kind.Version})
 		return crd
 	}

@@ -28,7 +28,7 @@ const (
 	templateName = "general"
 	instanceType = "standard"
 
-	infrastructureGroup = "infrastructure.test"
+	infrastructureGroup = "infrastructure.cluster.x-k8s.io"
 	infrastructureKind  = "TestMachineTemplate"
 )
 

@@ -91,7 +91,7 @@ func keepCopies(t *testing.T, r *Reconciler, template *v1alpha1.KarpenterMachine
 // A kind that cannot be listed concerns only the templates that use it. Others can be deleted.
 func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
-	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 	uses := &v1alpha1.KarpenterMachineTemplate{}
 	uses.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "x"}
 	makes := uses.DeepCopy()
@@ -123,7 +123,7 @@ func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 // An object that a resource refers to is there, whatever labels a provider gives it.
 func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
-	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachinePool"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachinePool"}
 	labels := map[string]string{v1alpha1.TemplateLabel: "general"}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
@@ -143,7 +143,7 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 // A copy is owned by the MachineDeployments of its own Cluster. One of another Cluster keeps
 // its owners, even if a MachineDeployment here refers to its name.
 func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
-	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	for name, tc := range map[string]struct {
 		cluster string
@@ -186,7 +186,7 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 
 // The watch of copies drops updates that change owners only, so no event may follow a conflict.
 func TestReconcileTriesAConflictAgain(t *testing.T) {
-	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)

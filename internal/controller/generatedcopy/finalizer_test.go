@@ -38,7 +38,7 @@ func (unwatched) Watch(source.Source) error { return nil }
 func TestFinalizerIsRemoved(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
-	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 	labels := scalable.GeneratedLabels(served, "general")
 	cluster := func() *clusterv1.Cluster {
 		return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name, Finalizers: []string{clusterv1.ClusterFinalizer}}}

@@ -29,7 +29,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-var machineTemplate = schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+var machineTemplate = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 
 // newObject returns an object of the kind of copies.
 func newObject(name string, annotations map[string]string) *unstructured.Unstructured {
@@ -46,7 +46,7 @@ func newReconciler(objects ...client.Object) *Reconciler {
 	definition := &unstructured.Unstructured{}
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
 	definition.SetKind("CustomResourceDefinition")
-	definition.SetName("testmachinetemplates.infrastructure.test")
+	definition.SetName("testmachinetemplates.infrastructure.cluster.x-k8s.io")
 	definition.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1"})
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, definition, cluster)...).

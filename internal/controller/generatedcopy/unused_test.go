@@ -25,7 +25,7 @@ import (
 // A copy that nothing refers to is deleted after 5 minutes, or after 30 seconds if its template ends: the resource
 // that refers to a new copy is created after the copy. A copy that has changed since it was read stays.
 func TestUnusedCopies(t *testing.T) {
-	kind := schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1", Kind: "TestMachineTemplate"}
+	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 	stays := &v1alpha1.KarpenterMachineTemplate{}
 	ends := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.NewTime(fixture.Noon))}}
 	for name, tc := range map[string]struct {

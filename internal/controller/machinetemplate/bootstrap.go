@@ -3,13 +3,13 @@
 package machinetemplate
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -33,7 +33,7 @@ func (r *Reconciler) setBootstrapReady(ctx context.Context, template *v1alpha1.K
 	}
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
 		accepts := func(base *unstructured.Unstructured) error {
-			return cmp.Or(scalable.IsTemplate(base), allowed.Base(base))
+			return generate.MayUse(template, v1alpha1.PatchTargetBootstrap, base, allowed)
 		}
 		problem, err := r.resolve(ctx, ref, scalable.KindOf(template.Spec.ScalableResource), accepts)
 		if err != nil {

@@ -63,7 +63,7 @@ func (c *cell) Publish(published ...events.Event) {
 	}
 }
 
-var infrastructureKind = schema.GroupVersionKind{Group: "infrastructure.test", Version: "v1beta2", Kind: "TestMachineTemplate"}
+var infrastructureKind = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "TestMachineTemplate"}
 
 func named(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
@@ -75,7 +75,7 @@ func named(kind schema.GroupVersionKind, name string) *unstructured.Unstructured
 
 func newCell(objects ...client.Object) *cell {
 	c := &cell{clock: clocktesting.NewFakeClock(began)}
-	crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "testmachinetemplates.infrastructure.test")
+	crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "testmachinetemplates.infrastructure.cluster.x-k8s.io")
 	crd.SetNamespace("")
 	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}

@@ -3,7 +3,6 @@
 package machinetemplate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func (r *Reconciler) setInfrastructureReady(ctx context.Context, template *v1alp
 		return err
 	}
 	accepts := func(base *unstructured.Unstructured) error {
-		return cmp.Or(kind.Accepts(base, template.Spec.ScalableResource), allowed.Base(base))
+		return generate.MayUse(template, v1alpha1.PatchTargetInfrastructure, base, allowed)
 	}
 	for _, ref := range references {
 		problem, err := r.resolve(ctx, ref.ContractVersionedObjectReference, kind, accepts)

@@ -33,7 +33,7 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 		"without types of its own": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "othermachinetemplates.infrastructure.test")
+			crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "othermachinetemplates.infrastructure.cluster.x-k8s.io")
 			crd.SetNamespace("")
 			crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
 			template := newTemplate()
@@ -63,7 +63,7 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 			if got := conditions.Get(status.ConditionReady); got.IsTrue() != tc.ready {
 				t.Errorf("got %+v, want Ready: %t", got, tc.ready)
 			}
-			if got := conditions.Get(v1alpha1.ConditionOfferingsValid); got.Reason != v1alpha1.ReasonDiscoveryIncomplete || !strings.Contains(got.Message, "spec.discovery.infrastructureTemplates: objects of kind OtherMachineTemplate.infrastructure.test cannot be listed") {
+			if got := conditions.Get(v1alpha1.ConditionOfferingsValid); got.Reason != v1alpha1.ReasonDiscoveryIncomplete || !strings.Contains(got.Message, "spec.discovery.infrastructureTemplates: objects of kind OtherMachineTemplate.infrastructure.cluster.x-k8s.io cannot be listed") {
 				t.Errorf("got %+v", got)
 			}
 			if stored, err := c.reconcile(t, "general"); err != nil || stored.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).Reason != v1alpha1.ReasonDiscoveryIncomplete {

@@ -51,7 +51,7 @@ func TestObjectsOfMachinesNotReadable(t *testing.T) {
 			infrastructure.Object["status"] = map[string]any{"infrastructureMachineKind": "TestMachine"}
 			objects := []client.Object{newTemplate(), infrastructure, lo.Ternary[client.Object](tc.pool, pool, deployment)}
 			for _, plural := range []string{"testmachines", "testconfigs", "testpools"} {
-				crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, plural+".infrastructure.test")
+				crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, plural+".infrastructure.cluster.x-k8s.io")
 				crd.SetNamespace("")
 				crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
 				objects = append(objects, crd)
@@ -88,7 +88,7 @@ func TestObjectsOfMachinesNotReadable(t *testing.T) {
 				}
 				return
 			}
-			if !got.IsUnknown() || got.Reason != tc.want || !strings.Contains(got.Message, "kind "+tc.unlisted+".infrastructure.test cannot be listed") {
+			if !got.IsUnknown() || got.Reason != tc.want || !strings.Contains(got.Message, "kind "+tc.unlisted+".infrastructure.cluster.x-k8s.io cannot be listed") {
 				t.Errorf("got %+v, want Unknown with reason %s", got, tc.want)
 			}
 			if result.RequeueAfter == 0 || result.RequeueAfter > readAgain {

@@ -28,8 +28,8 @@ func TestVersionReady(t *testing.T) {
 			template := newTemplate()
 			template.Spec.Template.Spec.Version = tc.version
 			kind := infrastructureKind
-			kind.Group, kind.Kind = "controlplane.test", "TestControlPlane"
-			crd := named(infrastructureKind, "testcontrolplanes.controlplane.test")
+			kind.Group, kind.Kind = "controlplane.cluster.x-k8s.io", "TestControlPlane"
+			crd := named(infrastructureKind, "testcontrolplanes.controlplane.cluster.x-k8s.io")
 			crd.SetAPIVersion("apiextensions.k8s.io/v1")
 			crd.SetKind("CustomResourceDefinition")
 			crd.SetNamespace("")

@@ -52,7 +52,7 @@ type testCluster struct {
 // newTemplate returns a template that is Ready, with a small and a large instance type.
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
-	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestMachineTemplate", Name: "workers"}
 	for name, price := range map[string]v1alpha1.Decimal{"small": "0.2", "large": "0.8"} {
 		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, v1alpha1.InstanceType{
 			Name:      name,
@@ -72,10 +72,10 @@ func bases() []client.Object {
 	definition := &unstructured.Unstructured{}
 	definition.SetAPIVersion("apiextensions.k8s.io/v1")
 	definition.SetKind("CustomResourceDefinition")
-	definition.SetName("testmachinetemplates.infrastructure.test")
+	definition.SetName("testmachinetemplates.infrastructure.cluster.x-k8s.io")
 	definition.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1"})
 	base := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
-	base.SetAPIVersion("infrastructure.test/v1")
+	base.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1")
 	base.SetKind("TestMachineTemplate")
 	base.SetNamespace("fleet")
 	base.SetName("workers")

@@ -33,7 +33,7 @@ import (
 func TestClaimFollowsItsTemplate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
-	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.test", Kind: "TestMachineTemplate", Name: "workers"}
+	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestMachineTemplate", Name: "workers"}
 	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
 		Name:      "small",
 		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
@@ -52,8 +52,8 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 	}
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, template,
-		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.test", map[string]string{clusterv1.GroupVersion.String(): "v1"}),
-		object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "workers", nil)).
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{clusterv1.GroupVersion.String(): "v1"}),
+		object("infrastructure.cluster.x-k8s.io/v1", "TestMachineTemplate", "fleet", "workers", nil)).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
 		Build()
 	both := fixture.Cluster{Client: c}

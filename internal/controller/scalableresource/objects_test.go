@@ -20,8 +20,8 @@ import (
 // to a user.
 func TestCreateRejectsObjectsOfOthers(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
-	copied := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
-	theirs := object("infrastructure.test/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
+	copied := object("infrastructure.cluster.x-k8s.io/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
+	theirs := object("infrastructure.cluster.x-k8s.io/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(theirs).Build()
 	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
