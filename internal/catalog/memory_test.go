@@ -82,11 +82,10 @@ func TestAccepted(t *testing.T) {
 	if !c.Examined(next) {
 		t.Error("it does not count as examined if the same offerings are valid in the next generation")
 	}
-	if none, _ := newWorld(t); true {
-		none.SetAccepted(input, sets.New[Key]())
-		if !none.Examined(input) || len(closed(t, none, input, began)) != 3 {
-			t.Error("it does not count as examined, or has offerings, if no offering is valid")
-		}
+	none, _ := newWorld(t)
+	none.SetAccepted(input, sets.New[Key]())
+	if !none.Examined(input) || len(closed(t, none, input, began)) != 3 {
+		t.Error("it does not count as examined, or has offerings, if no offering is valid")
 	}
 	recreated := known(template(m5large()), 1)
 	recreated.UID = "2"
