@@ -73,6 +73,17 @@ func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Ma
 	return nil
 }
 
+// NoteSpare writes that a Machine with a Node that was never linked is spare from now on. If it was linked,
+// marked or deleted since it was read, nothing is written and a conflict is returned.
+func NoteSpare(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
+	spare := machine.DeepCopy()
+	spare.Annotations = lo.Assign(spare.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(now)})
+	if err := patch(ctx, management, machine, spare, sameState(machine)...); err != nil {
+		return fmt.Errorf("writing since when Machine %s is spare: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
 // SpareSince returns since when a Machine without a link has been spare: since it was unlinked,
 // or else since it was created.
 func SpareSince(machine *clusterv1.Machine) time.Time {

@@ -24,12 +24,13 @@ import (
 )
 
 // markAndUnlink marks the Machines for deletion that the plan marks, and unlinks Machines whose
-// claim was deleted before they became a Node, or has another Machine.
+// claim was deleted before they became a Node, or has another Machine. It notes from when on Machines
+// with a Node are spare.
 func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot) error {
 	management := r.clusters.Management.GetClient()
 	marks := sets.New(snap.Plan.Marks...)
 	var errs []error
-	for _, name := range slices.Concat(snap.Plan.Marks, snap.Plan.Unlinks, withoutSpareTime(snap)) {
+	for _, name := range slices.Concat(snap.Plan.Marks, snap.Plan.Unlinks) {
 		machine := snap.Machines[name]
 		serves, err := r.stillServes(ctx, snap, machine)
 		if err != nil || serves {
@@ -47,6 +48,9 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot)
 			logger.Info("unlinked Machine that serves no NodeClaim")
 		}
 		errs = append(errs, client.IgnoreNotFound(err))
+	}
+	for _, name := range withoutSpareTime(snap) {
+		errs = append(errs, client.IgnoreNotFound(lifecycle.NoteSpare(ctx, management, snap.Machines[name], snap.Now)))
 	}
 	return errors.Join(errs...)
 }

@@ -3,19 +3,26 @@
 package scalableresource
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -74,5 +81,81 @@ func TestWithoutSpareTime(t *testing.T) {
 	snap.Plan.Spares = []string{"booting", "new", "known", "empty"}
 	if diff := cmp.Diff([]string{"new", "empty"}, withoutSpareTime(snap)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A Machine that serves no claim is marked or unlinked as the plan says, after the API server has confirmed that
+// its claim does not exist. Cluster API drains a marked Machine that has a Node.
+func TestMarkAndUnlink(t *testing.T) {
+	type state struct{ Marked, Undrained, Linked, Spare bool }
+	for name, tc := range map[string]struct {
+		plan                planner.Plan
+		node, fail, changed bool
+		want                state
+		wantEvents          int
+	}{
+		"marked without a Node":              {plan: planner.Plan{Marks: []string{"m"}}, want: state{Marked: true, Undrained: true, Linked: true}},
+		"marked with a Node":                 {plan: planner.Plan{Marks: []string{"m"}}, node: true, want: state{Marked: true, Linked: true}},
+		"unlinked":                           {plan: planner.Plan{Unlinks: []string{"m"}}, want: state{Spare: true}},
+		"a spare one with a Node":            {plan: planner.Plan{Spares: []string{"m"}}, node: true, want: state{Spare: true}},
+		"a spare one, and linked since":      {plan: planner.Plan{Spares: []string{"m"}}, node: true, changed: true, want: state{Linked: true}},
+		"a surplus one of an adopted kind":   {plan: planner.Plan{Marks: []string{"m"}, Spares: []string{"m"}}, want: state{Marked: true, Undrained: true}, wantEvents: 1},
+		"marked, and no answer":              {plan: planner.Plan{Marks: []string{"m"}}, fail: true, want: state{Linked: true}},
+		"unlinked, and no answer":            {plan: planner.Plan{Unlinks: []string{"m"}}, fail: true, want: state{Linked: true}},
+		"marked, and linked to another":      {plan: planner.Plan{Marks: []string{"m"}}, changed: true, want: state{Linked: true}},
+		"unlinked, and it has a Node by now": {plan: planner.Plan{Unlinks: []string{"m"}}, changed: true, want: state{Linked: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+			machine.Finalizers = []string{clusterv1.MachineFinalizer}
+			if tc.plan.Spares == nil {
+				machine.Labels[v1alpha1.NodeClaimUIDLabel], machine.Annotations = "c", map[string]string{v1alpha1.NodeClaimAnnotation: "c"}
+			}
+			if tc.node {
+				machine.Status.NodeRef.Name = "n"
+			}
+			clusters := fixture.Clusters(machine)
+			management := clusters.Management.GetClient()
+			read := &clusterv1.Machine{}
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
+				t.Fatal(err)
+			}
+			if tc.changed {
+				other := read.DeepCopy()
+				if other.Status.NodeRef.Name = "n"; tc.plan.Unlinks == nil {
+					other.Labels[v1alpha1.NodeClaimUIDLabel] = "other"
+				}
+				if err := management.Update(t.Context(), other); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clusters.Workload = fixture.Cluster{Client: clusters.Workload.GetClient(), Live: interceptor.NewClient(
+				clusters.Workload.GetClient().(client.WithWatch), interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+						if tc.fail {
+							return errors.New("no answer")
+						}
+						return c.Get(ctx, key, object, options...)
+					},
+				})}
+			adopted := withReplicas(1)
+			adopted.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: "2026-01-01T12:00:00Z"}
+			told := &published{}
+			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(adopted), Plan: tc.plan, Machines: map[string]*clusterv1.Machine{"m": read}}
+			if err := (&Reconciler{clusters: clusters, recorder: told}).markAndUnlink(t.Context(), snap); (err != nil) != (tc.fail || tc.changed) {
+				t.Errorf("got %v", err)
+			}
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
+				t.Fatal(err)
+			}
+			_, undrained := machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
+			got := state{Marked: lifecycle.IsMarked(machine), Undrained: undrained, Linked: lifecycle.ClaimUID(machine) != "", Spare: lifecycle.HasSpareTime(machine)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(*told) != tc.wantEvents {
+				t.Errorf("got %d events, want %d", len(*told), tc.wantEvents)
+			}
+		})
 	}
 }
