@@ -58,6 +58,12 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 		object.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 		return object
 	}
+	adopted := func(t *testing.T) client.Object {
+		object := discovered(t)
+		object.SetLabels(map[string]string{"discover": "yes", v1alpha1.TemplateLabel: "general", v1alpha1.InstanceTypeLabel: "existing", v1alpha1.CapacityTypeLabel: "on-demand"})
+		object.GetAnnotations()[v1alpha1.AdoptedAnnotation], object.GetAnnotations()[v1alpha1.UnmanagedReplicasAnnotation] = now.Format(time.RFC3339), "0"
+		return object
+	}
 	for what, tc := range map[string]struct {
 		object       func(*testing.T) client.Object // nil for none
 		instanceType string
@@ -65,6 +71,7 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 	}{
 		"a resource that is created": {instanceType: "small", want: []string{"create AWSMachineTemplate", "create MachineDeployment"}},
 		"replicas that are raised":   {object: generated, instanceType: "small", want: []string{"patch MachineDeployment"}},
+		"adopted replicas":           {object: adopted, instanceType: "existing", want: []string{"patch MachineDeployment"}},
 		"a resource that is adopted": {object: discovered, instanceType: "existing", want: []string{"patch MachineDeployment"}},
 	} {
 		for when, state := range map[string]struct {
@@ -99,6 +106,13 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 				}
 				if diff := cmp.Diff(want, writes); diff != "" {
 					t.Errorf("writes (-want +got):\n%s", diff)
+				}
+				if what != "adopted replicas" || state.live != stays {
+					return
+				}
+				after := &clusterv1.MachineDeployment{}
+				if err := clusters.Management.GetClient().Get(t.Context(), types.NamespacedName{Namespace: served.Namespace, Name: "existing"}, after); err != nil || *after.Spec.Replicas != 1 {
+					t.Errorf("got %d adopted replicas (%v), want 1", *after.Spec.Replicas, err)
 				}
 			})
 		}

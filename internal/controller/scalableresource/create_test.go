@@ -3,6 +3,7 @@
 package scalableresource
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -96,23 +97,41 @@ func object(apiVersion, kind, namespace, name string, labels map[string]string) 
 	return o
 }
 
-// A claim whose offering its template no longer has is deleted, but no other claim that has its name by now.
+// A claim whose offering its template no longer has is deleted if it waits and Karpenter creates another, but no
+// other claim that has its name by now.
 func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 	for name, tc := range map[string]struct {
-		uid  types.UID // of the claim in the API server
-		gone bool
+		uid      types.UID // of the claim in the API server
+		served   bool      // it has a Machine, whose resource was deleted
+		alone    bool      // it has no NodePool
+		gone     bool
+		rejected bool
 	}{
 		"the same claim":            {uid: "c", gone: true},
 		"another one with its name": {uid: "again"},
+		"one that has its Machine":  {uid: "c", served: true},
+		"one without a NodePool":    {uid: "c", alone: true, rejected: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := launchedClaim("removed")
+			if tc.alone {
+				delete(stored.Labels, karpv1.NodePoolLabelKey)
+			}
+			read := *stored.DeepCopy()
 			stored.UID = tc.uid
 			clusters := clustersWith(fixture.Served, nil, &[]string{}, stored)
 			workload := fixture.WithUIDs(clusters.Workload.GetClient().(client.WithWatch))
 			clusters.Workload = fixture.Cluster{Client: workload}
-			snap := &snapshot.Snapshot{Name: "general-removed", Now: fixture.Noon, Claims: []karpv1.NodeClaim{*launchedClaim("removed")}}
-			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			if err := workload.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+				t.Fatal(err)
+			}
+			read.ResourceVersion = stored.ResourceVersion
+			snap := &snapshot.Snapshot{Name: "general-removed", Now: fixture.Noon, Claims: []karpv1.NodeClaim{read}}
+			if tc.served {
+				snap.Plan.Served = map[types.UID]string{"c": "m"}
+			}
+			told := &published{}
+			r := NewReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(fixture.Noon))
 			if _, err := r.ensureResource(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
@@ -120,6 +139,25 @@ func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 			if client.IgnoreNotFound(err) != nil || (err != nil) != tc.gone {
 				t.Errorf("got %v, want that the claim no longer exists: %t", err, tc.gone)
 			}
+			if got := snapshot.IsRejected(stored); got != tc.rejected {
+				t.Errorf("rejected: %t, want %t", got, tc.rejected)
+			}
+			if tc.gone && (len(*told) != 1 || (*told)[0].Reason != "OfferingRemoved") {
+				t.Errorf("got events %+v, want one of the deletion", *told)
+			}
 		})
+	}
+}
+
+// A claim stays if the operator could not find out what its template offers.
+func TestUnknownOfferingsEndNoClaim(t *testing.T) {
+	claim := launchedClaim("small")
+	clusters := clustersWith(fixture.Served, nil, &[]string{}, claim)
+	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	if err := r.giveUp(t.Context(), claim, errors.New("no answer")); err == nil {
+		t.Error("got no error")
+	}
+	if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || snapshot.IsRejected(claim) {
+		t.Errorf("got %v, want that the claim stays as it is", err)
 	}
 }

@@ -46,6 +46,7 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 	}{
 		"a quota":                      {kind: "MachineDeployment", err: apierrors.NewForbidden(resource, "x", errors.New("exceeded quota: team")), refused: "exceeded quota: team"},
 		"a policy":                     {kind: "MachineDeployment", err: apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, "x", nil), refused: "is invalid"},
+		"a webhook that denies it":     {kind: "MachineDeployment", err: apierrors.NewBadRequest("denied the request"), refused: "denied the request"},
 		"a webhook for its templates":  {kind: "AWSMachineTemplate", err: apierrors.NewForbidden(resource, "x", errors.New("denied the request")), refused: "denied the request"},
 		"a webhook that does not run":  {kind: "MachineDeployment", err: apierrors.NewInternalError(errors.New("failed calling webhook"))},
 		"too many requests":            {kind: "MachineDeployment", err: apierrors.NewTooManyRequests("later", 1)},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -41,6 +42,7 @@ func TestDeletableMachineStaysWhenReplicasWereRaised(t *testing.T) {
 		gone       bool            // the resource no longer exists
 		notInPlan  bool
 		after      time.Duration // since the Machine was marked
+		deleting   bool          // the Machine is being deleted, and its hook blocks it
 		kept, fail bool
 	}{
 		"nothing has changed":                                {live: cached},
@@ -48,6 +50,8 @@ func TestDeletableMachineStaysWhenReplicasWereRaised(t *testing.T) {
 		"replicas of its MachineSet were raised":             {live: []client.Object{cached[0], fixture.MachineSet("a", "general", 2)}, kept: true},
 		"replicas were raised, after loweringTimeout":        {live: []client.Object{withReplicas(2), cached[1]}, after: loweringTimeout},
 		"replicas were raised, right before loweringTimeout": {live: []client.Object{withReplicas(2), cached[1]}, after: loweringTimeout - time.Second, kept: true},
+		"it is being deleted":                                {live: cached, deleting: true},
+		"it is being deleted, and replicas were raised":      {live: []client.Object{withReplicas(2), cached[1]}, deleting: true, kept: true},
 		"the plan counts the Machine":                        {live: cached, notInPlan: true, kept: true},
 		"the resource no longer exists":                      {gone: true},
 		"the API server does not answer":                     {kept: true, fail: true},
@@ -56,6 +60,10 @@ func TestDeletableMachineStaysWhenReplicasWereRaised(t *testing.T) {
 			machine := fixture.OwnedBy("m", "a")
 			machine.ResourceVersion, machine.Labels = "", map[string]string{clusterv1.MachineSetNameLabel: "a"}
 			machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}
+			if tc.deleting {
+				machine.DeletionTimestamp, machine.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{clusterv1.MachineFinalizer}
+				machine.Annotations[v1alpha1.TerminateHookAnnotation] = ""
+			}
 			clusters := fixture.Clusters(machine, withReplicas(1), fixture.MachineSet("a", "general", 1))
 			management := clusters.Management.GetClient()
 			live := interceptor.NewClient(fixture.Clusters(tc.live...).Management.GetClient().(client.WithWatch), interceptor.Funcs{
@@ -84,8 +92,8 @@ func TestDeletableMachineStaysWhenReplicasWereRaised(t *testing.T) {
 			if client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
-			if kept := err == nil; kept != tc.kept {
-				t.Errorf("the Machine exists: %t, want %t", kept, tc.kept)
+			if kept := err == nil && (!tc.deleting || lifecycle.WaitsForHook(machine)); kept != tc.kept {
+				t.Errorf("the Machine is kept: %t, want %t", kept, tc.kept)
 			}
 		})
 	}

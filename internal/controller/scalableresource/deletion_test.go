@@ -33,13 +33,25 @@ import (
 func TestDeletionWithCluster(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		ending, deleted, marked, held bool
-		id                            string // of the Machine; that of its claim if empty
+		ending, deleted, marked, lowered bool
+		// The claim has not registered, exists only in the API server, or does not exist.
+		unregistered, hidden, none bool
+		id, node                   string        // of the Machine; those of its claim if empty
+		ago                        time.Duration // since the Machine was deleted
+		// After the reconcile.
+		wantMarked, wantHeld, wantDeleted bool
 	}{
-		"deleted by hand": {deleted: true, held: true},
-		"deleted by hand, and the provider has changed its ID": {deleted: true, held: true, id: "real://other"},
-		"deleted with its Cluster":                             {deleted: true, ending: true, held: true},
-		"marked before that":                                   {ending: true, marked: true, held: true},
+		"deleted by hand": {deleted: true, wantHeld: true, wantDeleted: true},
+		"deleted by hand, and the provider has changed its ID":   {deleted: true, id: "real://other", wantHeld: true, wantDeleted: true},
+		"deleted by hand, and its drain takes long":              {deleted: true, ago: time.Hour, wantHeld: true, wantDeleted: true},
+		"deleted by hand before its Node registers":              {deleted: true, unregistered: true, wantMarked: true, wantHeld: true, wantDeleted: true},
+		"deleted by hand, and its claim has another Machine":     {deleted: true, id: "real://other", node: "other", wantMarked: true, wantHeld: true, wantDeleted: true},
+		"deleted by hand, and its claim no longer exists":        {deleted: true, none: true, ago: time.Hour, wantMarked: true, wantHeld: true, wantDeleted: true},
+		"deleted by hand, and the cache lacks its claim":         {deleted: true, hidden: true, wantHeld: true, wantDeleted: true},
+		"deleted with its Cluster":                               {deleted: true, ending: true, wantHeld: true, wantDeleted: true},
+		"deleted with its Cluster, and its claim does not exist": {deleted: true, ending: true, none: true, wantHeld: true, wantDeleted: true},
+		"marked before that":                                     {ending: true, marked: true, wantMarked: true, wantHeld: true},
+		"marked before that, and replicas are lowered":           {ending: true, marked: true, lowered: true, wantMarked: true, wantDeleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -47,23 +59,36 @@ func TestDeletionWithCluster(t *testing.T) {
 				Labels:      map[string]string{v1alpha1.NodeClaimUIDLabel: "c", clusterv1.MachinePoolNameLabel: "pool"},
 				Annotations: map[string]string{v1alpha1.TerminateHookAnnotation: "", v1alpha1.DrainHookAnnotation: ""},
 			}}
-			claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}}
+			machine.Annotations[v1alpha1.NodeClaimAnnotation] = "c"
+			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c", Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: "pool"}}}
 			claim.Status.ProviderID, claim.Status.NodeName = "real://m", "n"
-			claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
-			machine.Spec.ProviderID, machine.Status.NodeRef.Name = cmp.Or(tc.id, "real://m"), "n"
+			if !tc.unregistered {
+				claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+			}
+			machine.Spec.ProviderID, machine.Status.NodeRef.Name = cmp.Or(tc.id, "real://m"), cmp.Or(tc.node, "n")
 			if tc.marked {
 				machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = now.Format(time.RFC3339)
 			}
 			if tc.deleted {
-				machine.DeletionTimestamp = new(metav1.NewTime(now))
+				machine.DeletionTimestamp = new(metav1.NewTime(now.Add(-tc.ago)))
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Management: fixture.Cluster{Client: management}}}
+			workload := fake.NewClientBuilder().WithScheme(scheme.Scheme)
+			if !tc.none {
+				workload = workload.WithObjects(claim)
+			}
+			r := &Reconciler{clusters: &operator.Clusters{Workload: fixture.Cluster{Client: workload.Build()}, Management: fixture.Cluster{Client: management}}}
 			read := &clusterv1.Machine{}
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			snap := &snapshot.Snapshot{Now: now, ClusterDeleting: tc.ending, Claims: []karpv1.NodeClaim{claim}, Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap := &snapshot.Snapshot{Name: "pool", Now: now, ClusterDeleting: tc.ending, Machines: map[string]*clusterv1.Machine{"m": read}}
+			if !tc.none && !tc.hidden {
+				snap.Claims = []karpv1.NodeClaim{*claim}
+			}
+			if tc.lowered {
+				snap.Plan.Deletable = []string{"m"}
+			}
 			if _, err := r.deleteMarked(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +96,9 @@ func TestDeletionWithCluster(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil {
 				t.Fatal(err)
 			}
-			if held := lifecycle.WaitsForHook(after); held != tc.held || lifecycle.IsMarked(after) != tc.marked || after.DeletionTimestamp.IsZero() == tc.deleted {
-				t.Errorf("blocked by a hook: %t, want %t; marked: %t; deleted: %v", held, tc.held, lifecycle.IsMarked(after), after.DeletionTimestamp)
+			held, marked, deleted := lifecycle.WaitsForHook(after), lifecycle.IsMarked(after), !after.DeletionTimestamp.IsZero()
+			if held != tc.wantHeld || marked != tc.wantMarked || deleted != tc.wantDeleted {
+				t.Errorf("blocked by a hook: %t, want %t; marked: %t, want %t; deleted: %t, want %t", held, tc.wantHeld, marked, tc.wantMarked, deleted, tc.wantDeleted)
 			}
 		})
 	}
@@ -92,9 +118,10 @@ func TestDeletionRequeuesAtTheSoonestDeadline(t *testing.T) {
 		machines []*clusterv1.Machine
 		want     time.Duration
 	}{
-		"none": {},
-		"one":  {machines: []*clusterv1.Machine{marked("a", time.Minute)}, want: loweringTimeout - time.Minute},
-		"two":  {machines: []*clusterv1.Machine{marked("a", time.Second), marked("b", time.Minute)}, want: loweringTimeout - time.Minute},
+		"none":                            {},
+		"one":                             {machines: []*clusterv1.Machine{marked("a", time.Minute)}, want: loweringTimeout - time.Minute},
+		"two":                             {machines: []*clusterv1.Machine{marked("a", time.Second), marked("b", time.Minute)}, want: loweringTimeout - time.Minute},
+		"two, and the first is due first": {machines: []*clusterv1.Machine{marked("a", time.Minute), marked("b", time.Second)}, want: loweringTimeout - time.Minute},
 		"three, and one has waited for loweringTimeout": {
 			machines: []*clusterv1.Machine{marked("a", time.Minute), marked("b", 2*time.Minute), marked("c", loweringTimeout)},
 			want:     loweringTimeout - 2*time.Minute,

@@ -3,6 +3,7 @@
 package scalableresource
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/samber/lo"
@@ -28,6 +29,9 @@ func TestScaleMachineSets(t *testing.T) {
 		replicas int32
 		observed int64
 		machines []string // those that do not leave; one leaves if it is empty
+		has      int32    // replicas of the MachineSet; 1 if zero
+		ending   bool     // the Cluster is being deleted
+		change   func(*clusterv1.MachineDeployment)
 		want     int32
 	}{
 		"the MachineDeployment has them":           {uid: "1", replicas: 3, observed: 7, want: 3},
@@ -35,6 +39,10 @@ func TestScaleMachineSets(t *testing.T) {
 		"it has other replicas by now":             {uid: "1", replicas: 2, observed: 7, want: 1},
 		"another one of its name has them already": {uid: "2", replicas: 3, observed: 7, want: 1},
 		"none leaves, and one is surplus":          {uid: "1", replicas: 3, observed: 7, machines: []string{"a", "b", "c"}, want: 3},
+		"the MachineSet has more":                  {uid: "1", replicas: 3, observed: 7, has: 5, want: 5},
+		"the Cluster is being deleted":             {uid: "1", replicas: 3, observed: 7, ending: true, want: 1},
+		"it is paused by its annotation":           {uid: "1", replicas: 3, observed: 7, change: pausedByAnnotation, want: 1},
+		"it is paused in its spec":                 {uid: "1", replicas: 3, observed: 7, change: pausedInSpec, want: 1},
 		"none leaves, and two are still missing":   {uid: "1", replicas: 3, observed: 7, machines: []string{"a"}, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +50,10 @@ func TestScaleMachineSets(t *testing.T) {
 			live := deployment.DeepCopy()
 			live.UID, live.Spec.Replicas = tc.uid, &tc.replicas
 			live.Generation, live.Status.ObservedGeneration = 7, tc.observed
-			set := fixture.MachineSet("a", "general", 1)
+			if tc.change != nil {
+				tc.change(live)
+			}
+			set := fixture.MachineSet("a", "general", cmp.Or(tc.has, 1))
 			clusters := fixture.Clusters(set)
 			cached := clusters.Management.GetClient()
 			clusters.Management = fixture.Cluster{Client: cached, Live: fixture.Clusters(live).Management.GetClient()}
@@ -51,7 +62,7 @@ func TestScaleMachineSets(t *testing.T) {
 			if len(tc.machines) > 0 {
 				machines = lo.SliceToMap(tc.machines, func(name string) (string, *clusterv1.Machine) { return name, fixture.OwnedBy(name, "a") })
 			}
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: machines}
+			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: machines, ClusterDeleting: tc.ending}
 			if err := (&Reconciler{clusters: clusters}).scaleMachineSets(t.Context(), snap, 3); err != nil {
 				t.Fatal(err)
 			}
@@ -65,14 +76,25 @@ func TestScaleMachineSets(t *testing.T) {
 	}
 }
 
+func pausedByAnnotation(d *clusterv1.MachineDeployment) {
+	d.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+}
+
+func pausedInSpec(d *clusterv1.MachineDeployment) { d.Spec.Paused = new(true) }
+
 // The replicas of a MachineSet are not lowered before a leaving Machine has its hook: without it, the
-// Machine could disappear too early.
+// Machine could disappear too early. They are not lowered either if Cluster API could overwrite them.
 func TestLoweringWaitsForHooks(t *testing.T) {
 	for name, tc := range map[string]struct {
-		changed bool // the Machine has changed since it was read
+		changed bool                               // the Machine has changed since it was read
+		live    func(*clusterv1.MachineDeployment) // what the API server has instead of the cache
 		want    int32
 	}{
 		"the hook is written":                 {want: 0},
+		"another one has its name":            {live: func(d *clusterv1.MachineDeployment) { d.UID = "2" }, want: 1},
+		"Cluster API has not seen it yet":     {live: func(d *clusterv1.MachineDeployment) { d.Generation = 7 }, want: 1},
+		"it is paused by its annotation":      {live: pausedByAnnotation, want: 1},
+		"it is paused in its spec":            {live: pausedInSpec, want: 1},
 		"the Machine is being deleted by now": {changed: true, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,13 +107,17 @@ func TestLoweringWaitsForHooks(t *testing.T) {
 			if tc.changed {
 				stored.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 			}
-			clusters := fixture.Clusters(set, stored, deployment)
+			live := deployment.DeepCopy()
+			if tc.live != nil {
+				tc.live(live)
+			}
+			clusters := fixture.Clusters(set, stored, live)
 			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": machine}}
 			snap.MachineSets, snap.Plan.Sets = []clusterv1.MachineSet{*set}, map[string]int32{"a": 0}
 			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), &snap.MachineSets[0]); err != nil {
 				t.Fatal(err)
 			}
-			if err := (&Reconciler{clusters: clusters}).scaleEachSet(t.Context(), snap); apierrors.IsConflict(err) != tc.changed {
+			if err := (&Reconciler{clusters: clusters}).scaleMachineSets(t.Context(), snap, 0); apierrors.IsConflict(err) != tc.changed {
 				t.Fatal(err)
 			}
 			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {

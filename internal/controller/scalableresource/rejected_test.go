@@ -46,7 +46,11 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 			deployment.Spec.Replicas = new(int32(0))
 			claim := launchedClaim("small")
 			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = deployment.Name
-			clusters := clustersWith(served, cluster, &[]string{}, cluster, claim, deployment)
+			running, machine := launchedClaim("small"), fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+			running.Name, running.UID, running.Annotations = "d", "d", claim.Annotations
+			machine.Namespace, machine.Labels[v1alpha1.NodeClaimUIDLabel] = served.Namespace, "d"
+			machine.Labels[clusterv1.MachineDeploymentNameLabel] = deployment.Name
+			clusters := clustersWith(served, cluster, &[]string{}, cluster, claim, running, machine, deployment)
 			inner := clusters.Management.GetClient().(client.WithWatch)
 			failing := fixture.Cluster{Client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -65,12 +69,16 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 			if result.RequeueAfter != tc.again {
 				t.Errorf("the next attempt is after %s, want %s", result.RequeueAfter, tc.again)
 			}
-			after := &karpv1.NodeClaim{}
-			if err := inner.Get(t.Context(), client.ObjectKeyFromObject(claim), after); err != nil {
-				t.Fatal(err)
+			for _, c := range []*karpv1.NodeClaim{claim, running} {
+				if err := inner.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if got := snapshot.IsRejected(after); got != tc.refused {
+			if got := snapshot.IsRejected(claim); got != tc.refused {
 				t.Errorf("rejected: %t, want %t", got, tc.refused)
+			}
+			if snapshot.IsRejected(running) {
+				t.Error("the claim that has its Machine is rejected")
 			}
 		})
 	}

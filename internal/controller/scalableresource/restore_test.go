@@ -55,6 +55,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 		"the annotation is empty": {
 			annotations: with(v1alpha1.ScalableResourceAnnotation, ""), claimID: "real://m", machineID: "real://m", node: true, want: whole, stays: true,
 		},
+		"before the claim has an ID":                  {machineID: "real://m", node: true, want: whole, stays: true},
 		"while the Machine boots":                     {claimID: planner.ProvisionalID("c"), want: whole, stays: true},
 		"before the claim has the provider ID":        {claimID: planner.ProvisionalID("c"), machineID: "real://m", node: true, want: whole, stays: true},
 		"its Machine has got another ID":              {claimID: "real://m", machineID: "real://other", node: true, registered: true, want: whole, stays: true},

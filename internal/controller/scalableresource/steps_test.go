@@ -263,8 +263,10 @@ func TestBlockedClaimsMove(t *testing.T) {
 	for name, tc := range map[string]struct {
 		message  string // of the MachineSet's condition ScalingUp
 		offering string
+		adopted  bool
 		moves    bool
 	}{
+		"Cluster API refuses, and it is adopted":  {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", adopted: true},
 		"Cluster API refuses":                     {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", moves: true},
 		"Cluster API creates Machines":            {message: "Scaling up from 0 to 1 replicas", offering: "small"},
 		"Cluster API refuses, and nothing offers": {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "removed"},
@@ -275,11 +277,18 @@ func TestBlockedClaimsMove(t *testing.T) {
 			deployment := withReplicas(1)
 			deployment.Name = "general-old"
 			deployment.Labels = lo.Assign(deployment.Labels, map[string]string{v1alpha1.InstanceTypeLabel: tc.offering, v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
+			if tc.adopted {
+				deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon)}
+			}
 			set := fixture.MachineSet("set", "general-old", 1)
 			conditions.Set(set, metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: tc.message})
 			claim := launchedClaim(tc.offering)
 			claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), deployment.Name
-			clusters := clustersWith(served, cluster, &[]string{}, cluster, deployment, set, claim)
+			boots, machine := claim.DeepCopy(), fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+			boots.Name, boots.UID = "d", "d"
+			machine.Namespace, machine.Labels[v1alpha1.NodeClaimUIDLabel] = served.Namespace, "d"
+			machine.Labels[clusterv1.MachineDeploymentNameLabel] = deployment.Name
+			clusters := clustersWith(served, cluster, &[]string{}, cluster, deployment, set, claim, boots, machine)
 			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}}); err != nil {
 				t.Fatal(err)
@@ -294,6 +303,9 @@ func TestBlockedClaimsMove(t *testing.T) {
 			if got := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; got != want {
 				t.Errorf("the claim names %s, want %s", got, want)
 			}
+			if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(boots), boots); err != nil || boots.Annotations[v1alpha1.ScalableResourceAnnotation] != deployment.Name {
+				t.Errorf("the claim whose Machine boots names %s (%v)", boots.Annotations[v1alpha1.ScalableResourceAnnotation], err)
+			}
 		})
 	}
 }
@@ -305,6 +317,7 @@ func TestAdoption(t *testing.T) {
 		change  func(*clusterv1.MachineDeployment)
 		cluster func(*clusterv1.Cluster)
 		claim   string // the instance type of its claim; none if empty
+		adopted bool   // before
 		want    bool
 	}{
 		"it is offered":            {claim: "existing", want: true},
@@ -313,6 +326,10 @@ func TestAdoption(t *testing.T) {
 		"paused by its annotation": {change: func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.PausedAnnotation] = "" }, claim: "existing"},
 		"paused in its spec":       {change: func(d *clusterv1.MachineDeployment) { d.Spec.Paused = new(true) }, claim: "existing"},
 		"used already":             {change: func(d *clusterv1.MachineDeployment) { d.Labels[v1alpha1.TemplateLabel] = "general" }, claim: "existing"},
+		"adopted already": {change: func(d *clusterv1.MachineDeployment) {
+			d.Labels = lo.Assign(d.Labels, map[string]string{v1alpha1.TemplateLabel: "general", v1alpha1.InstanceTypeLabel: "existing", v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
+			d.Annotations[v1alpha1.AdoptedAnnotation] = timestamp.Format(fixture.Noon)
+		}, claim: "existing", adopted: true},
 		"being deleted": {change: func(d *clusterv1.MachineDeployment) {
 			d.DeletionTimestamp, d.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x/y"}
 		}, claim: "existing"},
@@ -349,8 +366,8 @@ func TestAdoption(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Errorf("adopted: %t (%v), want %t", got, err, tc.want)
 			}
-			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || scalable.Adopted(deployment) != tc.want {
-				t.Errorf("got %v and %v, want that it is adopted: %t", err, deployment.Annotations, tc.want)
+			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || scalable.Adopted(deployment) != (tc.want || tc.adopted) {
+				t.Errorf("got %v and %v, want that it is adopted: %t", err, deployment.Annotations, tc.want || tc.adopted)
 			}
 		})
 	}
