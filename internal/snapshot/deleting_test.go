@@ -29,8 +29,14 @@ func TestLoadWithCluster(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		deleting, paused, rollingOut bool
+		pausedCluster, pausedInSpec  bool // the latter is what Cluster API does with those of a paused topology
+		ofUser                       bool // the operator has not generated it
 		want                         decision
 	}{
+		"stays, and its Cluster is paused":         {pausedCluster: true},
+		"stays, and is paused in its spec":         {pausedInSpec: true},
+		"being deleted, and is paused in its spec": {deleting: true, pausedInSpec: true, want: decision{Observed: true, EndsWithout: true, Replicas: 1}},
+		"of a user":                    {ofUser: true},
 		"stays":                        {want: decision{Observed: true, Waits: true, Fails: true, Replicas: 3}},
 		"stays, and is paused":         {paused: true},
 		"stays, during a rollout":      {rollingOut: true, want: decision{Observed: true, Replicas: 1}},
@@ -49,6 +55,10 @@ func TestLoadWithCluster(t *testing.T) {
 				Annotations: map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon.Add(-2 * durations.LaunchTimeout)), v1alpha1.UnmanagedReplicasAnnotation: "1"},
 			}}
 			resource.Spec.Replicas = new(int32(1))
+			cluster.Spec.Paused, resource.Spec.Paused = &tc.pausedCluster, &tc.pausedInSpec
+			if tc.ofUser {
+				resource.Labels = nil
+			}
 			if tc.paused {
 				resource.Annotations[clusterv1.PausedAnnotation] = ""
 			}
@@ -83,7 +93,7 @@ func TestLoadWithCluster(t *testing.T) {
 			got := decision{Observed: snap != nil}
 			if snap != nil {
 				got = decision{true, snap.Waits(waiting), snap.Failure(waiting) != nil, snap.EndsWithoutMachine(waiting), snap.Plan.Replicas}
-				if snap.EndsWithoutMachine(has) && !tc.rollingOut {
+				if snap.EndsWithoutMachine(has) && !tc.rollingOut && !tc.pausedInSpec {
 					t.Error("a claim with a Machine ends as if it had none")
 				}
 			}

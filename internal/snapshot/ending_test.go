@@ -97,6 +97,11 @@ func TestEndingResources(t *testing.T) {
 					t.Errorf("Machine %s is deleted with its MachineSet: %t, want %t", name, got, want)
 				}
 			}
+			for _, m := range s.state().Machines {
+				if want := lo.Contains(tc.leaving, m.Name); m.Leaving != want || m.Ending != want {
+					t.Errorf("the planner gets that Machine %s leaves: %t, with its MachineSet: %t, want %t", m.Name, m.Leaving, m.Ending, want)
+				}
+			}
 			s.Plan = planner.Plan{Replicas: 3}
 			if stall := s.Stall(fixture.Claim(time.Hour)); stall == nil || !strings.Contains(stall.Message, tc.why) {
 				t.Errorf("got %+v, want %q", stall, tc.why)

@@ -180,6 +180,9 @@ func TestSpareMachines(t *testing.T) {
 			if got := s.expired(tc.machine); got != tc.expired {
 				t.Errorf("expired: got %t, want %t", got, tc.expired)
 			}
+			if got, want := s.state().Machines[0].WasLinked, tc.machine.Annotations[v1alpha1.SpareSinceAnnotation] != ""; got != want {
+				t.Errorf("it has served a claim: got %t, want %t", got, want)
+			}
 			if got := s.unfit(tc.machine); got != tc.unfit {
 				t.Errorf("unfit: got %t, want %t", got, tc.unfit)
 			}

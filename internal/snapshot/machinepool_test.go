@@ -160,6 +160,9 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.want.Name, tc.want.Created, tc.want.ProviderID = "m", machine.CreationTimestamp.Time, machine.Spec.ProviderID
+			if lost := snap.IsLost(machine); lost != (tc.want.InstanceGone && !tc.want.Marked && machine.DeletionTimestamp == nil) {
+				t.Errorf("it is lost: %t", lost)
+			}
 			if diff := cmp.Diff([]planner.Machine{tc.want}, snap.state().Machines); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -66,6 +68,7 @@ func TestLoadReadsMachines(t *testing.T) {
 		fixture.WithCondition(m, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "InsufficientInstanceCapacity", "no capacity", fixture.Noon)
 	}
 	old := func(m machine) { m.CreationTimestamp = metav1.NewTime(fixture.Noon.Add(-29 * time.Second)) }
+	enough := func(m machine) { m.CreationTimestamp = metav1.NewTime(fixture.Noon.Add(-30 * time.Second)) }
 	for name, tc := range map[string]struct {
 		gone     bool // no resource exists
 		machines []machine
@@ -79,6 +82,7 @@ func TestLoadReadsMachines(t *testing.T) {
 		"one of a MachinePool of the name": {machines: []machine{named("a"), named("b", ofPool)}, want: []string{"a"}, stalled: []string{"a"}},
 		"one whose link is being written":  {machines: []machine{named("a"), named("b")}, leftOut: "b", want: []string{"a"}, stalled: []string{"a"}},
 		"one that has failed":              {machines: []machine{named("a"), named("b", failed)}, want: []string{"a", "b"}, unfit: []string{"b"}, stalled: []string{"a"}},
+		"one that is just old enough":      {machines: []machine{named("a", enough)}, want: []string{"a"}, stalled: []string{"a"}},
 		"one that is too young to stall":   {machines: []machine{named("a", old), named("b")}, want: []string{"a", "b"}, stalled: []string{"b"}},
 		"one that outlives its resource":   {gone: true, machines: []machine{named("a", generated)}, want: []string{"a"}, stalled: []string{"a"}},
 		"one of a user, without resource":  {gone: true, machines: []machine{named("a")}},
@@ -309,6 +313,201 @@ func TestMachineStallOfBootstrap(t *testing.T) {
 			}
 			if got != nil && got.Message != "the bootstrap provider has not acted on AzureMachinePool pool of Machine clusters/m: check that it runs" {
 				t.Errorf("got %q", got.Message)
+			}
+		})
+	}
+}
+
+// While a claim's resource does not exist, the claim reports that, and its template decides of which kind it will be.
+func TestLoadWithoutResource(t *testing.T) {
+	pools := fixture.PoolTemplate("AzureMachinePool")
+	pools.Name = "pools"
+	for template, tc := range map[string]struct {
+		stall    string
+		replicas int32
+	}{
+		"general": {stall: "no MachineDeployment general exists yet: see the events of the NodeClaim", replicas: 1},
+		"pools":   {stall: "no MachinePool general exists yet: see the events of the NodeClaim"}, // which is not ready
+	} {
+		t.Run(template, func(t *testing.T) {
+			claim := fixture.Claim(time.Minute)
+			claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
+			claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: template}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+			clusters := indexed(cluster, fixture.Template(), pools.DeepCopy(), claim)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stall := snap.Stall(claim); stall == nil || stall.Message != tc.stall {
+				t.Errorf("got %+v, want %q", stall, tc.stall)
+			}
+			if snap.Plan.Replicas != tc.replicas || !snap.Stalled() || snap.Blocked() {
+				t.Errorf("got %d replicas, want %d; stalled: %t, blocked: %t", snap.Plan.Replicas, tc.replicas, snap.Stalled(), snap.Blocked())
+			}
+		})
+	}
+}
+
+// A claim of a pool that can provide no Machines fails at once, and does not report that nothing acts on the pool.
+func TestLoadUnusablePool(t *testing.T) {
+	pool := fixture.MachinePool(nil)
+	pool.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
+	claim := fixture.Claim(time.Minute)
+	claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: pool.Name}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName("azuremachinepools.infrastructure.cluster.x-k8s.io")
+	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
+	infrastructure := fixture.PoolInfrastructure(t, `{initialization: {provisioned: true}}`)
+	clusters := indexed(cluster, pool, claim, crd, infrastructure)
+	snap, err := Load(t.Context(), clusters, catalog.New(clusters), pool.Name, fixture.Noon, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stall := snap.Stall(claim); stall != nil {
+		t.Errorf("got the stall %+v", stall)
+	}
+	if failed := snap.Failure(claim); failed == nil || failed.Kind != ResourceUnusable {
+		t.Errorf("got %+v, want that the pool is unusable", failed)
+	}
+}
+
+// The caller can know a Machine in a later version than the cache, and claims and Machines whose link is being written.
+func TestLoadWithWhatTheCallerKnows(t *testing.T) {
+	machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+	resource := deployment(1)
+	resource.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
+	claim := fixture.Claim(time.Minute)
+	claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	linked := func(_ context.Context, _ string, machines []clusterv1.Machine) ([]clusterv1.Machine, error) {
+		newest := machines[0].DeepCopy()
+		newest.Labels[v1alpha1.NodeClaimUIDLabel] = string(claim.UID)
+		return []clusterv1.Machine{*newest}, nil
+	}
+	for name, tc := range map[string]struct {
+		newest  Newest
+		leftOut sets.Set[types.UID]
+		claims  int
+		links   int // that are still to be written
+		served  string
+	}{
+		"nothing":                       {claims: 1, links: 1, served: "m"},
+		"the Machine is linked":         {newest: linked, claims: 1, served: "m"},
+		"another link is being written": {leftOut: sets.New[types.UID]("other"), claims: 1, links: 1, served: "m"},
+		"its link is being written":     {leftOut: sets.New(claim.UID)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := indexed(cluster, resource.DeepCopy(), claim.DeepCopy(), machine.DeepCopy())
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, tc.newest, tc.leftOut)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(snap.Claims) != tc.claims || (snap.Claim(claim.UID) != nil) != (tc.claims > 0) || len(snap.Plan.Links) != tc.links || snap.Plan.Served[claim.UID] != tc.served {
+				t.Errorf("got %d claims, links %v and served %v", len(snap.Claims), snap.Plan.Links, snap.Plan.Served)
+			}
+		})
+	}
+}
+
+// What is linked after a snapshot was taken is in the snapshot.
+func TestSetLinked(t *testing.T) {
+	machine := fixture.Machine(time.Minute)
+	snap := &Snapshot{Machines: map[string]*clusterv1.Machine{machine.Name: machine}}
+	if linked := snap.LinkedTo("c"); len(linked) > 0 {
+		t.Fatalf("got %v before the link", linked)
+	}
+	written := machine.DeepCopy()
+	written.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}
+	snap.SetLinked(written)
+	if linked := snap.LinkedTo("c"); len(linked) != 1 || linked[0] != written || snap.Machines[machine.Name] != written {
+		t.Errorf("got %v, and Machines %v", linked, snap.Machines)
+	}
+	snap.LeaveOut(sets.New[types.UID]("other"))
+	if linked := snap.LinkedTo("c"); len(linked) != 1 || linked[0] != written {
+		t.Errorf("after another claim was left out: got %v", linked)
+	}
+}
+
+// A spare Machine whose Node Karpenter has not registered serves the next claim. One on whose Node Pods may run does not.
+func TestLoadSpareNodes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		taints []corev1.Taint
+		served string
+	}{
+		"not registered": {taints: []corev1.Taint{karpv1.UnregisteredNoExecuteTaint}, served: "m"},
+		"registered":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+			machine.Status.NodeRef.Name = "n"
+			resource := deployment(1)
+			resource.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
+			claim := fixture.Claim(time.Minute)
+			claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: tc.taints}}
+			clusters := indexed(cluster, resource, claim, machine, node)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := snap.Plan.Served[claim.UID]; got != tc.served {
+				t.Errorf("the claim is served by %q, want %q", got, tc.served)
+			}
+		})
+	}
+}
+
+// A link that a user has removed is restored, but not that of a claim that is being deleted: Delete may have removed it.
+func TestLoadWithALinkThatWasRemoved(t *testing.T) {
+	for name, deleted := range map[string]bool{"a claim": false, "a claim that is being deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+			machine.Spec.ProviderID = "sim://m"
+			resource := deployment(1)
+			resource.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
+			claim := fixture.Claim(time.Minute)
+			claim.Annotations, claim.Status.ProviderID = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}, "sim://m"
+			claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+			if deleted {
+				claim.DeletionTimestamp, claim.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{karpv1.TerminationFinalizer}
+			}
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+			clusters := indexed(cluster, resource, claim, machine)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if restored := len(snap.Plan.Links) == 1; restored == deleted {
+				t.Errorf("the link is restored: %t, want %t", restored, !deleted)
+			}
+		})
+	}
+}
+
+// While a Cluster is being deleted, replicas follow the Machines that leave, and are never raised.
+func TestReplicasWhileTheClusterIsDeleted(t *testing.T) {
+	leaving, live := fixture.Machine(time.Minute), fixture.Machine(time.Minute)
+	leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+	for name, tc := range map[string]struct {
+		machine *clusterv1.Machine
+		before  int32
+		want    int32
+	}{
+		"its Machine leaves":            {machine: leaving, before: 1, want: 0},
+		"its Machine stays":             {machine: live, before: 1, want: 1},
+		"a user has lowered replicas":   {machine: live, before: 0, want: 0},
+		"a requested Machine is absent": {machine: live, before: 2, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Snapshot{Now: fixture.Noon, Settings: durations, ClusterDeleting: true, Resource: scalable.New(deployment(tc.before)), Machines: map[string]*clusterv1.Machine{"m": tc.machine}}
+			s.plan()
+			if s.Plan.Replicas != tc.want {
+				t.Errorf("got %d replicas, want %d", s.Plan.Replicas, tc.want)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -19,8 +20,10 @@ import (
 func TestReasons(t *testing.T) {
 	for name, tc := range map[string]struct {
 		snap Snapshot
+		ends bool // the claim
 		want map[string]planner.Reason
 	}{
+		"a limit was reached":    {snap: Snapshot{exceeding: sets.New[types.UID]("c")}, ends: true, want: map[string]planner.Reason{}},
 		"a claim waits":          {want: map[string]planner.Reason{"NodeClaim c": planner.NoSpareMachine}},
 		"a limit is reached":     {snap: Snapshot{exceeding: sets.New[types.UID]("c")}, want: map[string]planner.Reason{"NodeClaim c": LimitIsReached}},
 		"the Cluster is deleted": {snap: Snapshot{ClusterDeleting: true}, want: map[string]planner.Reason{"replicas": ClusterIsDeleting}},
@@ -30,6 +33,9 @@ func TestReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tc.snap
 			s.Now, s.Claims = fixture.Noon, []karpv1.NodeClaim{*fixture.Claim(time.Minute)}
+			if tc.ends {
+				s.Claims[0].DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+			}
 			s.plan()
 			if diff := cmp.Diff(tc.want, s.Plan.Reasons); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -86,8 +86,13 @@ func TestStallOf(t *testing.T) {
 			if tc.set != nil {
 				sets = append(sets, *tc.set)
 			}
-			if diff := cmp.Diff(tc.want, stallOf(tc.deployment, sets)); diff != "" {
+			got := stallOf(tc.deployment, sets)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			s := &Snapshot{stall: got}
+			if blocked := tc.want != nil && tc.want.Reason == v1alpha1.ReasonBlocked; s.Stalled() != (tc.want != nil) || s.Blocked() != blocked {
+				t.Errorf("stalled: %t, want %t; blocked: %t, want %t", s.Stalled(), tc.want != nil, s.Blocked(), blocked)
 			}
 		})
 	}
@@ -188,6 +193,10 @@ func TestStallIsNoFailure(t *testing.T) {
 		}
 		return claim
 	}
+	ends := func(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
+		claim.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+		return claim
+	}
 	launched := func(age, since time.Duration) *karpv1.NodeClaim {
 		claim := fixture.Claim(age)
 		for i := range claim.Status.Conditions {
@@ -201,6 +210,8 @@ func TestStallIsNoFailure(t *testing.T) {
 		halt      *Stall
 		noneYet   bool
 		unasked   bool
+		leaving   bool // a Machine of the claim
+		short     bool // launchTimeout
 		want      *Stall
 		wantFails bool
 	}{
@@ -221,6 +232,10 @@ func TestStallIsNoFailure(t *testing.T) {
 		"launched a minute ago":                         {claim: launched(time.Hour, time.Minute)},
 		"no resource was created yet":                   {claim: fixture.Claim(time.Hour), noneYet: true, halt: stands, want: stands},
 		"a resource was rejected a minute ago":          {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), noneYet: true, halt: stands},
+		"it is being deleted":                           {claim: ends(fixture.Claim(time.Hour)), halt: stands},
+		"its Machine leaves":                            {claim: fixture.Claim(time.Hour), leaving: true, halt: stands},
+		"raised replicas were rejected before":          {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), halt: stands, want: stands},
+		"no progress for a launchTimeout of 10 seconds": {claim: fixture.Claim(10 * time.Second), short: true, halt: stands, want: stands},
 		"replicas are not raised yet":                   {claim: fixture.Claim(29 * time.Second), unasked: true},
 		"replicas could not be raised":                  {claim: fixture.Claim(time.Hour), unasked: true, want: noProgress("the replicas of MachineDeployment clusters/general could not be set to 2: see the log of the operator")},
 		"replicas could not be raised, and blocked":     {claim: fixture.Claim(time.Hour), unasked: true, halt: blocked, want: blocked},
@@ -236,6 +251,14 @@ func TestStallIsNoFailure(t *testing.T) {
 			}
 			if tc.unasked {
 				s.Plan.Replicas = 2
+			}
+			if tc.short {
+				s.Settings.LaunchTimeout = 10 * time.Second
+			}
+			if tc.leaving {
+				machine := fixture.Machine(time.Hour)
+				machine.Labels, machine.DeletionTimestamp = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}, new(metav1.NewTime(fixture.Noon))
+				s.Machines["leaving"] = machine
 			}
 			if tc.machine != nil {
 				s.Machines["m"], s.Plan.Served["c"], s.machineStalls["m"] = tc.machine, "m", tc.halt
