@@ -407,3 +407,22 @@ func TestProperties(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A provisional ID is that of one claim, and never that of a Machine.
+func TestProvisionalID(t *testing.T) {
+	if ProvisionalID("a") == ProvisionalID("b") {
+		t.Error("two claims have one ID")
+	}
+	if uid, ok := ParseProvisionalID(ProvisionalID("a")); !ok || uid != "a" {
+		t.Errorf("got the claim %q and %t", uid, ok)
+	}
+	for _, id := range []string{"", "a", "aws:///us-east-1a/i-1"} {
+		if uid, ok := ParseProvisionalID(id); ok {
+			t.Errorf("%q is the provisional ID of claim %q", id, uid)
+		}
+	}
+	// Claims of an earlier release have such IDs.
+	if got := ProvisionalID("a"); got != "nodeclaim://a" {
+		t.Errorf("got %q", got)
+	}
+}

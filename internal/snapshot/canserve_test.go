@@ -87,7 +87,7 @@ func TestCanServeNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			settings, claim := lo.Ternary(tc.spares, durations, notKept), fixture.Claim(9*time.Minute)
 			if tc.deleted {
-				claim.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+				claim.DeletionTimestamp, claim.Status.Conditions = new(metav1.NewTime(fixture.Noon)), nil
 			}
 			if got := CanServeNext(t.Context(), fixture.Clusters(), settings, claim, tc.machine, fixture.Noon); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)

@@ -97,6 +97,12 @@ func TestLoadWithCluster(t *testing.T) {
 					t.Error("a claim with a Machine ends as if it had none")
 				}
 			}
+			registered := has.DeepCopy()
+			registered.UID = "registered"
+			registered.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+			if snap != nil && snap.EndsWithoutMachine(registered) {
+				t.Error("a claim that has its Node ends as if it waited for a Machine")
+			}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -21,7 +21,7 @@ func (s *Snapshot) DueIn() time.Duration {
 		at(due)
 	}
 	for _, machine := range s.Machines {
-		if lifecycle.IsLeaving(machine) || s.mayHavePods(machine) && lifecycle.ClaimUID(machine) != "" {
+		if lifecycle.IsLeaving(machine) {
 			continue
 		}
 		if !s.mayHavePods(machine) {

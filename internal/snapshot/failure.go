@@ -149,7 +149,7 @@ func launchProblem(machine *clusterv1.Machine) string {
 	}
 	text := problem(conditions.Get(machine, clusterv1.MachineInfrastructureReadyCondition))
 	switch reason, message := failure.ReportedV1Beta1(machine); {
-	case message == "" || strings.Contains(text, message):
+	case strings.Contains(text, message): // also if it reports none
 		return text
 	case text == "":
 		return fmt.Sprintf(": %s: %s", reason, message)

@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -25,9 +26,7 @@ func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clust
 	}
 	scaling := planner.MachineSet{}
 	for i := range sets {
-		if text := problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)); text != "" && s.scalingProblem == "" {
-			s.scalingProblem = text
-		}
+		s.scalingProblem = cmp.Or(s.scalingProblem, problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)))
 		if sets[i].DeletionTimestamp.IsZero() {
 			scaling.Replicas += lo.FromPtr(sets[i].Spec.Replicas)
 			scaling.Behind = scaling.Behind || sets[i].Status.ObservedGeneration < sets[i].Generation
@@ -69,9 +68,6 @@ func certainlyBlocked(snap *Snapshot, set *clusterv1.MachineSet) bool {
 // severalSets returns the Scaling of a MachineDeployment that has Machines in an older MachineSet, see
 // planner.MachineSets; false if it has one MachineSet, or the others are empty.
 func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSets, bool) {
-	if snap.Resource == nil {
-		return planner.MachineSets{}, false
-	}
 	deployment := snap.Resource.API().(*clusterv1.MachineDeployment)
 	// With another strategy, older MachineSets are not marked, and lose their Machines.
 	if deployment.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {

@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +78,11 @@ func TestNameTaken(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.taken, taken); diff != "" {
 				t.Errorf("claims that fail (-want +got):\n%s", diff)
+			}
+			hash := snap.hash
+			slices.Reverse(snap.Claims)
+			if snap.setHash(); snap.hash != hash {
+				t.Errorf("if the cache has the claims in another order, the hash is %q, and not %q", snap.hash, hash)
 			}
 			if want := len(tc.claims) - len(tc.taken); int(snap.Plan.Replicas) != want {
 				t.Errorf("got %d replicas, want %d", snap.Plan.Replicas, want)

@@ -352,6 +352,7 @@ func TestLoadWithoutResource(t *testing.T) {
 // A claim of a pool that can provide no Machines fails at once, and does not report that nothing acts on the pool.
 func TestLoadUnusablePool(t *testing.T) {
 	pool := fixture.MachinePool(nil)
+	pool.Generation = 1 // on which Cluster API has not acted
 	pool.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
 	claim := fixture.Claim(time.Minute)
 	claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: pool.Name}

@@ -114,7 +114,7 @@ func TestBlocked(t *testing.T) {
 		want       planner.MachineSet
 		dueIn      time.Duration
 	}{
-		"it is being deleted":                     {deployment: deployment(0), set: going, want: planner.MachineSet{}},
+		"it is being deleted":                     {deployment: deployment(4), set: going, want: planner.MachineSet{}},
 		"certainly":                               {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), 3), want: planner.MachineSet{Replicas: 4, Blocked: true}},
 		"it may have created some before":         {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 5), upgrading), 4), want: planner.MachineSet{Replicas: 5}},
 		"it counts Machines that the cache lacks": {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), 4), want: planner.MachineSet{Replicas: 4}},
@@ -229,6 +229,7 @@ func TestStallIsNoFailure(t *testing.T) {
 		"resumed 10 minutes ago, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
 		"resumed before its Machine was created":        {claim: condition(2*time.Hour, v1alpha1.ReasonResumed, time.Hour), machine: fixture.Machine(time.Minute)},
 		"relaunched a minute ago, with an old Machine":  {claim: condition(time.Hour, v1alpha1.ReasonOfferingChanged, time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
+		"created a minute ago, by another clock":        {claim: condition(time.Minute, v1alpha1.ReasonResumed, time.Hour)},
 		"launched a minute ago":                         {claim: launched(time.Hour, time.Minute)},
 		"no resource was created yet":                   {claim: fixture.Claim(time.Hour), noneYet: true, halt: stands, want: stands},
 		"a resource was rejected a minute ago":          {claim: condition(time.Hour, v1alpha1.ReasonRejected, time.Minute), noneYet: true, halt: stands},
