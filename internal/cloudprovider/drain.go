@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -73,8 +74,7 @@ func (c *CloudProvider) nodesOf(ctx context.Context, claim *karpv1.NodeClaim, ma
 			names = append(names, nodes.Items[i].Name)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return lo.Uniq(names), nil
 }
 
 // coreClock is the clock of this process, as core's functions take it.
