@@ -123,3 +123,28 @@ func TestCopiesKeepWhatClusterAPIReads(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Only a template that was cloned from one of its own kind is a copy. Pools are generated from templates and other pools,
+// and providers clone the objects of Machines from templates.
+func TestBaseOf(t *testing.T) {
+	const group = ".infrastructure.cluster.x-k8s.io"
+	for name, tc := range map[string]struct{ kind, from, want string }{
+		"a copy":                       {kind: "AWSMachineTemplate", from: "AWSMachineTemplate" + group, want: "workers"},
+		"a base":                       {kind: "AWSMachineTemplate"},
+		"a template of another kind":   {kind: "AWSMachineTemplate", from: "OtherMachineTemplate" + group},
+		"the object of a Machine":      {kind: "AWSMachine", from: "AWSMachineTemplate" + group},
+		"a pool from a pool":           {kind: "AzureMachinePool", from: "AzureMachinePool" + group},
+		"a pool from a template of it": {kind: "DockerMachinePool", from: "DockerMachinePoolTemplate" + group},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := fixture.Infrastructure()
+			object.SetKind(tc.kind)
+			if tc.from != "" {
+				object.SetAnnotations(map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "workers", clusterv1.TemplateClonedFromGroupKindAnnotation: tc.from})
+			}
+			if got := BaseOf(object); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
