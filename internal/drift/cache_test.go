@@ -68,8 +68,11 @@ func TestCache(t *testing.T) {
 	notReady := ready()
 	notReady.ResourceVersion = "3"
 	notReady.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, "Test", "test")
+	ends := ready()
+	ends.ResourceVersion, ends.DeletionTimestamp = "4", new(metav1.Now())
 	for range 2 {
 		of(notReady, false)
+		of(ends, false)
 	}
 }
 

@@ -98,8 +98,10 @@ func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 	makes.Spec.ScalableResource.Kind, makes.Spec.Template.Spec.InfrastructureRef.Kind = v1alpha1.ScalableResourceKindMachinePool, "TestMachineTemplateTemplate"
 	for name, tc := range map[string]struct {
 		template *v1alpha1.KarpenterMachineTemplate
+		err      error // of the list
 		fails    bool
 	}{
+		"of other templates, for now":   {template: &v1alpha1.KarpenterMachineTemplate{}, err: errors.New("timeout"), fails: true},
 		"of other templates":            {template: &v1alpha1.KarpenterMachineTemplate{}},
 		"of a template that is deleted": {},
 		"of the template":               {template: uses, fails: true},
@@ -108,6 +110,9 @@ func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+					if tc.err != nil {
+						return tc.err
+					}
 					return reference.Unlisted{Kind: kind.GroupKind()}
 				},
 			}).Build()

@@ -59,6 +59,8 @@ func TestFinalizerIsRemoved(t *testing.T) {
 	copied.SetName("copy")
 	copied.SetLabels(labels)
 	copied.SetCreationTimestamp(metav1.NewTime(now.Add(-time.Second)))
+	unused := copied.DeepCopy()
+	unused.SetCreationTimestamp(metav1.NewTime(now.Add(-24 * time.Hour)))
 	owned := copied.DeepCopy()
 	owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: "o", Controller: new(true)}})
 	base := copied.DeepCopy()
@@ -80,6 +82,7 @@ func TestFinalizerIsRemoved(t *testing.T) {
 		"an object that another controller owns":    {cluster: cluster(), objects: []client.Object{owned}, gone: true},
 		"nothing, and the Cluster is paused":        {cluster: paused},
 		"the Cluster is being deleted":              {cluster: deleting, objects: []client.Object{resource, copied}, gone: true},
+		"an old copy, the Cluster is being deleted": {cluster: deleting, objects: []client.Object{unused}, gone: true},
 		"a NodeClaim, the Cluster is being deleted": {cluster: deleting, objects: []client.Object{claim}},
 		"the Cluster does not exist":                {objects: []client.Object{resource, copied}, gone: true},
 	} {
@@ -108,6 +111,9 @@ func TestFinalizerIsRemoved(t *testing.T) {
 			err := c.Get(t.Context(), client.ObjectKeyFromObject(template), template)
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) != tc.gone {
 				t.Errorf("got %v, want that it no longer exists: %t", err, tc.gone)
+			}
+			if !tc.gone && len(template.Finalizers) == 0 {
+				t.Error("it has lost its finalizer")
 			}
 			for _, object := range tc.objects {
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object)); err != nil {

@@ -171,6 +171,22 @@ func TestCopiesFollowTheirBase(t *testing.T) {
 			if err := r.clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetResourceVersion() != version {
 				t.Errorf("a settled copy was written again: %v", err)
 			}
+			if tc.gone {
+				return
+			}
+			// The owners stay when only the base changes.
+			management, base := r.clusters.Management.GetClient(), newObject("workers", nil)
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(base), base); err != nil {
+				t.Fatal(err)
+			}
+			base.SetAnnotations(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "later"})
+			if err := management.Update(t.Context(), base); err != nil {
+				t.Fatal(err)
+			}
+			keepCopies(t, r, nil)
+			if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetAnnotations()[clusterv1.MachineSetSkipPreflightChecksAnnotation] != "later" {
+				t.Errorf("after a later change: got annotations %v and %v", object.GetAnnotations(), err)
+			}
 		})
 	}
 }
