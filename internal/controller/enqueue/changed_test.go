@@ -79,6 +79,9 @@ func TestMachineChanged(t *testing.T) {
 		}},
 		"a report of such a provider that is no failure": {change: func(m *clusterv1.Machine) { reportV1Beta1(m, "0 of 2 completed") }},
 		"its first condition":                            {want: true, change: func(m *clusterv1.Machine) { m.Status.Conditions = nil }},
+		"an empty report of such a provider": {change: func(m *clusterv1.Machine) {
+			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{}
+		}},
 		"a terminal failure": {want: true, change: func(m *clusterv1.Machine) {
 			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("no")}} //nolint:staticcheck // Providers set it.
 		}},
@@ -86,6 +89,28 @@ func TestMachineChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := passes(changed(), machine, tc.change); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// Cluster API shows only once that it acts on a Machine, and of a Machine with a Node a terminal failure is a report that
+// its instance no longer exists.
+func TestMachineChangedOnce(t *testing.T) {
+	running := &clusterv1.Machine{}
+	running.Spec.ProviderID, running.Status.NodeRef.Name = "sim://m", "n"
+	for name, tc := range map[string]struct {
+		machine *clusterv1.Machine
+		change  func(*clusterv1.Machine)
+	}{
+		"Cluster API acts for the first time": {machine: &clusterv1.Machine{}, change: func(m *clusterv1.Machine) { set(m, clusterv1.MachineReadyCondition, metav1.ConditionFalse, "No") }},
+		"its instance no longer exists": {machine: running, change: func(m *clusterv1.Machine) {
+			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("no")}} //nolint:staticcheck // Providers set it.
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !passes(changed(), tc.machine, tc.change) {
+				t.Error("the update does not pass")
 			}
 		})
 	}
@@ -112,6 +137,14 @@ func TestMachineSetChanged(t *testing.T) {
 			s.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		}},
 		"its deletion": {want: true, change: func(s *clusterv1.MachineSet) { s.DeletionTimestamp = new(metav1.Now()) }},
+		"an empty report of the older API version": {change: func(s *clusterv1.MachineSet) {
+			s.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{}
+		}},
+		"another condition of the older API version": {change: func(s *clusterv1.MachineSet) {
+			s.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{
+				Conditions: clusterv1.Conditions{{Type: clusterv1.ResizedV1Beta1Condition, Status: "False", Message: "resizing"}}, //nolint:staticcheck // As below.
+			}}
+		}},
 		"it could not create Machines": {want: true, change: func(s *clusterv1.MachineSet) {
 			s.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{V1Beta1: &clusterv1.MachineSetV1Beta1DeprecatedStatus{
 				Conditions: clusterv1.Conditions{{Type: clusterv1.MachinesCreatedV1Beta1Condition, Status: "False", Message: "denied"}}, //nolint:staticcheck // No other field has it.
@@ -152,6 +185,10 @@ func TestClaimChanged(t *testing.T) {
 		"another resource": {want: true, change: func(c *karpv1.NodeClaim) { c.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "r"} }},
 		"a stall": {want: true, change: func(c *karpv1.NodeClaim) {
 			c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonBlocked, "")
+		}},
+		"another reason within the same second": {want: true, change: func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "LimitReached", "")
+			since(c, time.Unix(0, 0))
 		}},
 		"a second relaunch": {want: true, change: func(c *karpv1.NodeClaim) { since(c, time.Unix(60, 0)) }},
 	} {

@@ -20,12 +20,14 @@ func TestLimitsChanged(t *testing.T) {
 	launched.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "md"}
 	changes := LimitsChanged()
 	for name, tc := range map[string]struct{ got, want bool }{
-		"a claim that is not launched": {changes.Create(event.CreateEvent{Object: waiting}), false},
-		"a launched claim":             {changes.Create(event.CreateEvent{Object: launched}), true},
-		"a launch":                     {changes.Update(event.UpdateEvent{ObjectOld: waiting, ObjectNew: launched}), true},
-		"another change":               {changes.Update(event.UpdateEvent{ObjectOld: launched, ObjectNew: launched}), false},
-		"the end of a launched claim":  {changes.Delete(event.DeleteEvent{Object: launched}), true},
-		"the end of another claim":     {changes.Delete(event.DeleteEvent{Object: waiting}), false},
+		"a claim that is not launched":   {changes.Create(event.CreateEvent{Object: waiting}), false},
+		"a launched claim":               {changes.Create(event.CreateEvent{Object: launched}), true},
+		"a launch":                       {changes.Update(event.UpdateEvent{ObjectOld: waiting, ObjectNew: launched}), true},
+		"a claim that is launched again": {changes.Update(event.UpdateEvent{ObjectOld: launched, ObjectNew: waiting}), true},
+		"a change before the launch":     {changes.Update(event.UpdateEvent{ObjectOld: waiting, ObjectNew: waiting}), false},
+		"another change":                 {changes.Update(event.UpdateEvent{ObjectOld: launched, ObjectNew: launched}), false},
+		"the end of a launched claim":    {changes.Delete(event.DeleteEvent{Object: launched}), true},
+		"the end of another claim":       {changes.Delete(event.DeleteEvent{Object: waiting}), false},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: got %t", name, tc.got)
