@@ -3,6 +3,8 @@
 package scalableresource
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,11 +13,13 @@ import (
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -494,5 +498,62 @@ func TestLostMachineIsMarked(t *testing.T) {
 				t.Errorf("got %v and %v, want that it is marked: %t", err, after.Annotations, tc.want)
 			}
 		})
+	}
+}
+
+// A resource is written again if its replicas differ, were never set, or the time since which it is empty differs.
+func TestEqual(t *testing.T) {
+	empty := withReplicas(1)
+	empty.Annotations = map[string]string{v1alpha1.EmptySinceAnnotation: timestamp.Format(fixture.Noon)}
+	unset := withReplicas(0)
+	unset.Spec.Replicas = nil
+	for name, tc := range map[string]struct {
+		a, b *clusterv1.MachineDeployment
+		want bool
+	}{
+		"the same":                   {a: withReplicas(1), b: withReplicas(1), want: true},
+		"the same, and both empty":   {a: empty, b: empty, want: true},
+		"other replicas":             {a: withReplicas(1), b: withReplicas(2)},
+		"replicas that were not set": {a: unset, b: withReplicas(0)},
+		"it becomes empty":           {a: withReplicas(1), b: empty},
+		"it is no longer empty":      {a: empty, b: withReplicas(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := equal(scalable.New(tc.a), scalable.New(tc.b)); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// Lower replicas that cannot be written reject no claim: the error is returned.
+func TestReplicasThatCannotBeLowered(t *testing.T) {
+	object := withReplicas(2)
+	clusters := fixture.Clusters(object)
+	inner := clusters.Management.GetClient().(client.WithWatch)
+	clusters.Management = fixture.Cluster{Client: interceptor.NewClient(inner, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("too few"))
+		},
+	})}
+	claim := launchedClaim("small")
+	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object), Claims: []karpv1.NodeClaim{*claim}}
+	snap.Plan.Replicas = 1
+	r := NewReconciler(clusters, nil, nil, clocktesting.NewFakeClock(fixture.Noon))
+	if result, err := r.update(t.Context(), snap); !apierrors.IsForbidden(err) {
+		t.Errorf("got %+v and %v, want the error", result, err)
+	}
+}
+
+// A spare Machine and a waiting claim are due at times that no event announces.
+func TestReconcileIsDueWithItsMachines(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
+	machine.Namespace, machine.Labels[clusterv1.MachineDeploymentNameLabel] = fixture.Served.Namespace, "general"
+	clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, withReplicas(1), machine)
+	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}})
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("the next reconcile is due in %s (%v)", result.RequeueAfter, err)
 	}
 }
