@@ -130,3 +130,58 @@ func TestClaimsThatFailTogetherAreOneFailure(t *testing.T) {
 		}
 	}
 }
+
+// The offering of a failed Machine is marked, whatever the Machine has and whatever the claim has waited for.
+func TestFailedOfferingIsMarked(t *testing.T) {
+	failed := infrastructure("InsufficientInstanceCapacity")
+	for name, tc := range map[string]struct {
+		claim   func(*karpv1.NodeClaim)
+		machine func(*clusterv1.Machine)
+	}{
+		"its Machine has no ID": {},
+		"its claim has no NodePool, and was stalled before": {claim: func(c *karpv1.NodeClaim) {
+			delete(c.Labels, karpv1.NodePoolLabelKey)
+			c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "it acts again")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := func(*clusterv1.Machine) {}
+			if tc.machine != nil {
+				change = tc.machine
+			}
+			claim := launched("c")
+			if tc.claim != nil {
+				tc.claim(claim)
+			}
+			w := newWorld(claim, machine("m", linkedTo("c"), failed, change))
+			r, told := w.newProcess(), &published{}
+			r.recorder = told
+			if err := reconcileOnce(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.marks(t); len(got) != 1 || got[0].InstanceType != "small" {
+				t.Errorf("got the marks %+v, want one", got)
+			}
+			if len(*told) != 1 {
+				t.Errorf("got events %v, want one of the offering", *told)
+			}
+			if after := w.claim(t, "c"); !after.DeletionTimestamp.IsZero() || after.Labels["node.kubernetes.io/instance-type"] != "small" {
+				t.Errorf("the claim has changed before the mark: %+v", after.ObjectMeta)
+			}
+		})
+	}
+}
+
+// A claim whose template no longer exists is replaced when it fails: nothing can be marked.
+func TestFailureWithoutATemplate(t *testing.T) {
+	w := newWorld(launched("c"), machine("m", linkedTo("c"), infrastructure("InsufficientInstanceCapacity")))
+	if err := w.api.Delete(t.Context(), newTemplate()); err != nil {
+		t.Fatal(err)
+	}
+	if err := reconcileOnce(t, w.newProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if w.claim(t, "c").DeletionTimestamp.IsZero() {
+		t.Error("the claim is not replaced")
+	}
+}

@@ -245,3 +245,40 @@ func TestNoLinkToAClaimThatIsGoing(t *testing.T) {
 		})
 	}
 }
+
+// A claim whose link is being written, or could not be written, is left out: the cached Machine may lack what the claim
+// has from it.
+func TestClaimOfAnOpenLinkStaysAsItIs(t *testing.T) {
+	for name, atOnce := range map[string]bool{"one after the other": false, "at once": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(launched("a", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "real://m" }), machine("m", linkedTo("a"), withID("real://m")))
+			w.machines = []clusterv1.Machine{*machine("m")}
+			w.patch = func(string, func() error) error { return apierrors.NewConflict(machinesResource, "m", nil) }
+			r := w.newProcess()
+			r.recent.filled = true // this process does not know the Machine from its start
+			if atOnce {
+				r.writer = newWriter()
+			}
+			if err := reconcileOnce(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if atOnce {
+				<-r.writer.ended
+			}
+			if id := w.claim(t, "a").Status.ProviderID; id != "real://m" {
+				t.Errorf("got the provider ID %s", id)
+			}
+		})
+	}
+}
+
+// A Machine that no longer exists is linked to nothing.
+func TestLinkToADeletedMachine(t *testing.T) {
+	w := newWorld(launched("a"))
+	w.machines = []clusterv1.Machine{*machine("m")}
+	r := w.newProcess()
+	linked, other, err := r.tryLink(t.Context(), resourceName, nil, machine("m"), planner.Claim{UID: "a", Name: "a"})
+	if linked != nil || other != "" || err != nil {
+		t.Errorf("got %v, %q and %v", linked, other, err)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
@@ -56,12 +57,19 @@ func TestLostClaims(t *testing.T) {
 		nodeName, providerID string
 		// node is a Node in the workload cluster.
 		node *corev1.Node
-		lost bool
+		// second is another Machine of the claim.
+		second *clusterv1.Machine
+		lost   bool
 		// again is when the claim is examined again.
 		again time.Duration
 	}{
-		"a healthy Machine":            {},
-		"its Machine is being deleted": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
+		"a healthy Machine":                                   {},
+		"its Machine has lost its link":                       {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { delete(m.Labels, v1alpha1.NodeClaimUIDLabel) }}},
+		"its Node is healthy, and the cache lacks it":         {machine: []func(*clusterv1.Machine){set(clusterv1.MachineNodeHealthyCondition, metav1.ConditionTrue, clusterv1.MachineNodeHealthyReason)}},
+		"it has no Node name yet":                             {nodeName: "none"},
+		"its second Machine is being deleted":                 {second: machine("second", linkedTo("c"), withID("sim://second"), func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} })},
+		"its ID was reset, and its second Machine has a Node": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "second" }}, providerID: planner.ProvisionalID("c"), nodeName: "first"},
+		"its Machine is being deleted":                        {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, lost: true},
 		"clusterctl has moved its Machine": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) {
 			m.DeletionTimestamp, m.Annotations = &metav1.Time{Time: now}, map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 		}}},
@@ -89,6 +97,9 @@ func TestLostClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			registered := launched("c", func(c *karpv1.NodeClaim) {
 				c.Status.ProviderID, c.Status.NodeName = cmp.Or(tc.providerID, "sim://m"), cmp.Or(tc.nodeName, "node")
+				if tc.nodeName == "none" {
+					c.Status.NodeName = ""
+				}
 				if !tc.unregistered {
 					c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 				}
@@ -98,8 +109,12 @@ func TestLostClaims(t *testing.T) {
 			if tc.node != nil {
 				objects = append(objects, tc.node)
 			}
+			if tc.second != nil {
+				objects = append(objects, tc.second)
+			}
 			w := newWorld(objects...)
-			r := w.newProcess()
+			r, told := w.newProcess(), &published{}
+			r.recorder = told
 			for range 2 { // the second reconcile must change nothing
 				result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
 				if err != nil || tc.again > 0 && result.RequeueAfter != tc.again {
@@ -108,6 +123,9 @@ func TestLostClaims(t *testing.T) {
 			}
 			if lost := !w.claim(t, "c").DeletionTimestamp.IsZero(); lost != tc.lost {
 				t.Errorf("the claim is deleted: %t, want %t", lost, tc.lost)
+			}
+			if (len(*told) > 0) != tc.lost {
+				t.Errorf("got events %v, want any: %t", *told, tc.lost)
 			}
 			if lifecycle.IsMarked(w.machine(t, "m")) {
 				t.Error("the Machine is marked for deletion")

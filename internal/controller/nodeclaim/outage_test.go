@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // old is a Machine on which Cluster API has worked for an hour.
@@ -45,6 +46,22 @@ func TestLaunchTimeoutWithAStaleWatch(t *testing.T) {
 				t.Errorf("got the marks %+v, want %d", got, tc.marks)
 			}
 		})
+	}
+}
+
+// A launch also fails if its Machine no longer exists, and only the cache has it.
+func TestLaunchTimeoutWithADeletedMachine(t *testing.T) {
+	w := newWorld(launched("c"))
+	w.machines = []clusterv1.Machine{*machine("m", old, linkedTo("c"))}
+	r := w.newProcess()
+	if err := reconcileOnce(t, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.marks(t); len(got) != 1 {
+		t.Errorf("got the marks %+v, want one", got)
+	}
+	if launched, err := r.isLaunched(t.Context(), w.claim(t, "c"), &snapshot.Snapshot{}); launched || err != nil {
+		t.Errorf("without a Machine: launched: %t (%v)", launched, err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package nodeclaim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // A failed claim without a NodePool is relaunched with an offering that fits now, and gets the
@@ -41,6 +43,7 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 			}
 			alone := launched("alone", func(c *karpv1.NodeClaim) {
 				delete(c.Labels, karpv1.NodePoolLabelKey)
+				c.Labels["user"] = "own"
 				c.Annotations = map[string]string{
 					"user": "own", v1alpha1.ScalableResourceAnnotation: before.Resource, v1alpha1.TemplateHashAnnotation: "old",
 					v1alpha1.TemplateRevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
@@ -72,6 +75,8 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 					}}
 				})
 			}
+			told := &published{}
+			r.recorder = told
 			if err := reconcileNamed(t, r, before.Resource); err != nil {
 				t.Fatal(err)
 			}
@@ -91,8 +96,14 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 			if diff := cmp.Diff(want, claim.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
-			if got := claim.Labels[corev1.LabelInstanceTypeStable]; got != tc.want {
-				t.Errorf("got instance type %s, want %s", got, tc.want)
+			if got := claim.Labels[corev1.LabelInstanceTypeStable]; got != tc.want || claim.Labels["user"] != "own" {
+				t.Errorf("got labels %v, want instance type %s", claim.Labels, tc.want)
+			}
+			if claim.Status.ProviderID != planner.ProvisionalID(claim.UID) || claim.Status.Capacity.Cpu().IsZero() || claim.Status.Allocatable.Cpu().IsZero() {
+				t.Errorf("got the status %+v, want the capacity of its offering and its provisional ID", claim.Status)
+			}
+			if !slices.Contains(*told, "OfferingChanged") {
+				t.Errorf("got events %v", *told)
 			}
 			if retried := lifecycle.IsMarked(w.machine(t, "failed")); retried != !tc.unavailable {
 				t.Errorf("the failed Machine is marked for deletion: %t, want %t", retried, !tc.unavailable)

@@ -79,6 +79,35 @@ func TestClaimsOfARollout(t *testing.T) {
 	}
 }
 
+// A claim that waits for a rollout ends with its Cluster, as all others.
+func TestClaimsOfARolloutEndWithTheirCluster(t *testing.T) {
+	w := newWorld(machineSet("old", 2), machineSet("new", 1), launched("waits"))
+	deployment := &clusterv1.MachineDeployment{}
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: resourceName}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(now.Add(-time.Hour)), v1alpha1.UnmanagedReplicasAnnotation: "0"}
+	cluster := &clusterv1.Cluster{}
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: "served"}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
+	for _, object := range []client.Object{deployment, cluster} {
+		if err := w.api.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.api.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := reconcileOnce(t, w.newProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if w.claim(t, "waits").DeletionTimestamp.IsZero() {
+		t.Error("the claim is not deleted")
+	}
+}
+
 // machineSet returns a MachineSet of the MachineDeployment that has all its Machines.
 func machineSet(name string, replicas int32) *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: resourceName}}}

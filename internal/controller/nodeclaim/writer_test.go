@@ -3,6 +3,7 @@
 package nodeclaim
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -111,5 +112,16 @@ func TestFailedLinksAreTriedAgain(t *testing.T) {
 				t.Errorf("Machine m1 is linked to %q, want a", uid)
 			}
 		})
+	}
+}
+
+// More links than are written at once end, too.
+func TestManyLinks(t *testing.T) {
+	w := newWriter()
+	for range 2 * writers {
+		w.start(t.Context(), resourceName, "a", "m", func(context.Context) error { return nil })
+	}
+	for range 2 * writers {
+		<-w.ended
 	}
 }
