@@ -119,6 +119,7 @@ func TestReconcile(t *testing.T) {
 		"registered, and something has written the provisional ID":        {claim: claim("c", register), objects: []client.Object{machine("m", "real://m"), node("real://m")}, want: "real://m"},
 		"the same, and its Machine has got another ID":                    {claim: claim("c", register), objects: []client.Object{machine("m", "real://m"), node("real://first")}, want: "real://first"},
 		"the same, and its Node no longer exists":                         {claim: claim("c", register), objects: []client.Object{machine("m", "real://m")}, want: "real://m"},
+		"registered, and something has removed its ID":                    {claim: claim("c", with(""), register), objects: []client.Object{machine("m", "real://m"), node("real://m")}, want: "real://m"},
 		"another claim has the ID":                                        {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"))}, want: provisional("c"), wantError: true},
 		"another claim that is being deleted has the ID":                  {claim: claim("c"), objects: []client.Object{machine("m", "real://m"), claim("d", with("real://m"), func(c *karpv1.NodeClaim) { deleting(c) })}, want: provisional("c")},
 	} {
@@ -128,8 +129,43 @@ func TestReconcile(t *testing.T) {
 			if (err != nil) != tc.wantError {
 				t.Errorf("got error %v, want one: %t", err, tc.wantError)
 			}
-			if got := stored(t, c).Status.ProviderID; got != tc.want {
-				t.Errorf("got provider ID %q, want %q", got, tc.want)
+			after := stored(t, c)
+			if after.Status.ProviderID != tc.want {
+				t.Errorf("got provider ID %q, want %q", after.Status.ProviderID, tc.want)
+			}
+			if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); (err != nil) != tc.wantError || stored(t, c).ResourceVersion != after.ResourceVersion {
+				t.Errorf("the second reconcile writes, or returns %v", err)
+			}
+		})
+	}
+}
+
+// The conditions of a claim are replaced as a whole, so what core writes meanwhile is a conflict.
+func TestConflictsOfConditions(t *testing.T) {
+	for name, before := range map[string]*karpv1.NodeClaim{
+		"a claim that has waited": claim("c", func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonBlocked, "")
+		}),
+		"a claim whose Machine has another ID": claim("c", with("real://first"), register),
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newClient(before, machine("m", "real://m", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }))
+			read := stored(t, api)
+			written := read.DeepCopy()
+			written.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
+			if err := api.Status().Update(t.Context(), written); err != nil {
+				t.Fatal(err)
+			}
+			cached := interceptor.NewClient(api, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+				read.DeepCopyInto(object.(*karpv1.NodeClaim))
+				return nil
+			}})
+			result, err := reconcilerOf(cached).Reconcile(t.Context(), request("c"))
+			if err != nil || result.RequeueAfter == 0 {
+				t.Errorf("got %+v and %v, want that it is tried again", result, err)
+			}
+			if after := stored(t, api); after.ResourceVersion != written.ResourceVersion {
+				t.Errorf("it was written: %+v", after.Status)
 			}
 		})
 	}
@@ -198,13 +234,11 @@ func TestMachineAvailable(t *testing.T) {
 	}
 }
 
-// published are the messages of events.
-type published []string
+// published are events.
+type published []events.Event
 
 func (p *published) Publish(all ...events.Event) {
-	for _, event := range all {
-		*p = append(*p, event.Message)
-	}
+	*p = append(*p, all...)
 }
 
 // A registered claim whose Machine gets another ID shows that, until it has its ID again. Nothing else
@@ -251,7 +285,15 @@ func TestProviderIDChanged(t *testing.T) {
 			t.Errorf("ID %q: got condition %+v, want status %q", step.id, condition, step.want)
 		}
 		if after.Status.ProviderID != "real://m" || len(*reports) != step.events {
-			t.Errorf("ID %q: the claim has %s, and the events are %q", step.id, after.Status.ProviderID, *reports)
+			t.Errorf("ID %q: the claim has %s, and the events are %+v", step.id, after.Status.ProviderID, *reports)
+		}
+		for _, event := range *reports {
+			if event.Type != corev1.EventTypeWarning || event.Reason != v1alpha1.ReasonProviderIDChanged {
+				t.Errorf("got the event %+v", event)
+			}
+		}
+		if step.want == metav1.ConditionFalse && condition != nil && condition.Reason != v1alpha1.ReasonProviderIDChanged {
+			t.Errorf("got reason %s", condition.Reason)
 		}
 		for _, want := range []string{"real://x", "real://m", "Node node", "TestMachine m-infra", "delete this NodeClaim"} {
 			if condition != nil && step.id == "real://x" && !strings.Contains(condition.Message, want) {
@@ -269,6 +311,18 @@ func TestSecondMachine(t *testing.T) {
 	}
 	if after := stored(t, c); after.Status.ProviderID != "real://first" || operator.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged) != nil {
 		t.Errorf("got status %+v", after.Status)
+	}
+}
+
+// Of two Machines of a registered claim, only the one that serves it is compared with it.
+func TestTwoMachinesOfARegisteredClaim(t *testing.T) {
+	atNode := func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }
+	c := newClient(claim("c", with("real://m"), register), machine("a", "real://a", atNode), machine("m", "real://m", atNode))
+	if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); err != nil {
+		t.Fatal(err)
+	}
+	if condition := operator.ConditionOf(stored(t, c), v1alpha1.ConditionProviderIDUnchanged); condition != nil {
+		t.Errorf("got %+v", condition)
 	}
 }
 
