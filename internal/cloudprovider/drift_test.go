@@ -8,12 +8,15 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 // driftWorld is the served Cluster at v1.36.3, a template and a registered claim that was launched from
@@ -168,6 +171,16 @@ func TestIsDrifted(t *testing.T) {
 		}}},
 		"the Node is not registered": {changes: []func(*testing.T, *driftWorld){base, func(_ *testing.T, w *driftWorld) {
 			w.claim.StatusConditions().SetUnknown(karpv1.ConditionTypeRegistered)
+		}}},
+		"an edit of the base, and no version was ever known": {changes: []func(*testing.T, *driftWorld){base, version("", ""), func(_ *testing.T, w *driftWorld) {
+			hashes := generate.ParseHashes(w.claim.Annotations[v1alpha1.MachineHashesAnnotation])
+			hashes.Version = ""
+			w.claim.Annotations[v1alpha1.MachineHashesAnnotation] = hashes.String()
+		}}, want: v1alpha1.DriftInfrastructure},
+		"an edit with which its offering is not accepted": {changes: []func(*testing.T, *driftWorld){base, func(t *testing.T, w *driftWorld) {
+			template := &v1alpha1.KarpenterMachineTemplate{}
+			w.get(t, "general", template)
+			w.provider.catalog.SetAccepted(template, sets.New[catalog.Key]())
 		}}},
 		"another release has computed the hashes": {changes: []func(*testing.T, *driftWorld){base, func(_ *testing.T, w *driftWorld) {
 			w.claim.Annotations[v1alpha1.MachineHashVersionAnnotation] = "v0"
