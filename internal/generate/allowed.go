@@ -55,6 +55,9 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 	if err := readResources(ctx, clusters, template, &allowed); err != nil {
 		return tenancy.Allowed{}, err
 	}
+	if err := readControlPlane(ctx, clusters, allowed.Own); err != nil {
+		return tenancy.Allowed{}, err
+	}
 	kinds, err := kindsOf(ctx, clusters, template)
 	if err != nil {
 		return tenancy.Allowed{}, err
@@ -65,6 +68,23 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 		}
 	}
 	return allowed, readLabelled(ctx, clusters, allowed.Own)
+}
+
+// readControlPlane reads which template of machines the control plane refers to.
+func readControlPlane(ctx context.Context, clusters *operator.Clusters, own tenancy.Own) error {
+	cluster, err := clusters.Cached(ctx)
+	if err != nil || cluster == nil || !cluster.Spec.ControlPlaneRef.IsDefined() {
+		return err
+	}
+	object, err := reference.Shared(ctx, clusters.Management.GetClient(), cluster.Spec.ControlPlaneRef, clusters.Cluster.Namespace)
+	if unusable := reference.Unusable(""); apierrors.IsNotFound(err) || errors.As(err, &unusable) {
+		return nil // package version reports it
+	}
+	if err != nil {
+		return fmt.Errorf("getting the control plane of Cluster %s: %w", clusters.Cluster, err)
+	}
+	own.AddControlPlane(object)
+	return nil
 }
 
 // readLabelled reads the names of the Secrets that the rules allow by their label.

@@ -3,12 +3,15 @@
 package generate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -61,5 +64,22 @@ func TestBasesOfOtherKinds(t *testing.T) {
 				t.Errorf("got %+v", bases)
 			}
 		})
+	}
+}
+
+// The template of the control plane's machines is no base of workers.
+func TestBaseOfTheControlPlane(t *testing.T) {
+	e := newExamining(t)
+	if _, err := ReadBases(t.Context(), e.clusters, e.template); err != nil {
+		t.Fatal(err)
+	}
+	e.edit(t, "TestControlPlane", "controlplane.cluster.x-k8s.io", "cp", func(spec map[string]any) {
+		spec["machineTemplate"] = map[string]any{"spec": map[string]any{"infrastructureRef": map[string]any{
+			"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "TestMachineTemplate", "name": "workers",
+		}}}
+	})
+	refused := tenancy.NotAllowed{}
+	if _, err := ReadBases(t.Context(), e.clusters, e.template); !errors.As(err, &refused) || refused.Reason != v1alpha1.ReasonBaseTemplateNotAllowed {
+		t.Errorf("got %v, want that the base template is not allowed", err)
 	}
 }

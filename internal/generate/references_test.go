@@ -113,7 +113,7 @@ func TestReadAllowed(t *testing.T) {
 		base("others", "of-others", map[string]string{clusterv1.ClusterNameLabel: "other"}),
 		secret(fixture.Served.Namespace, "shared", "workers"), secret(fixture.Served.Namespace, "private", "other"), secret("other", "elsewhere", "workers"),
 	)
-	clusters.Allowed = lo.Must(tenancy.Parse("label:example.com/use=workers", ""))
+	clusters.Allowed = lo.Must(tenancy.Parse("label:example.com/use=workers", "", ""))
 	allowed, err := ReadAllowed(t.Context(), clusters, fixture.Template())
 	if err != nil {
 		t.Fatal(err)

@@ -80,6 +80,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	allowedSecrets := fs.String("allowed-secrets", env.WithDefaultString("ALLOWED_SECRETS", ""), "Secrets of the Cluster's namespace that templates may refer to, in addition to those that the Cluster's own base templates name, separated by commas: names, in which * stands for any characters, and at most one label:KEY[=VALUE], for which the operator needs the right to list Secrets.")
 	allowedBases := fs.String("allowed-base-templates", env.WithDefaultString("ALLOWED_BASE_TEMPLATES", ""), "The base templates that templates may refer to, separated by commas: KIND/NAME, in which * stands for any characters. If unset, all of the Cluster's namespace except those of other Clusters.")
+	reservedFields := fs.String("reserved-fields", env.WithDefaultString("RESERVED_FIELDS", ""), "Changes to the fields and labels that only base templates can set, separated by commas: KIND.FIELD or label:KEY reserves one more, and the same after - lets templates set it. KIND is that of a machine or machine pool, without Template, and * stands for any characters.")
 	fs.StringVar(&o.NodeName, "node-name", env.WithDefaultString("NODE_NAME", ""), "The name of the Node on which the operator runs. While the Cluster is being deleted, the operator removes the hooks of this Node's Machine last. The Deployment sets it.")
 	// Cluster API requires this flag of every manager (cluster-api: docs/book/src/developer/providers/contracts/clusterctl.md).
 	fs.StringVar(&o.ClusterNamespace, "namespace", o.ClusterNamespace, "The same as --cluster-namespace, under the name from Cluster API's contract for clusterctl.")
@@ -98,7 +99,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	if o.InterruptionSignals, err = interruption.Parse(*signals); err != nil {
 		return nil, fmt.Errorf("--interruption-signals: %w", err)
 	}
-	if o.Allowed, err = tenancy.Parse(*allowedSecrets, *allowedBases); err != nil {
+	if o.Allowed, err = tenancy.Parse(*allowedSecrets, *allowedBases, *reservedFields); err != nil {
 		return nil, err
 	}
 	if o.InsecureDiagnostics && o.Core.EnableProfiling && !loopback(o.BindAddress) {

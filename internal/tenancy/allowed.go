@@ -61,6 +61,10 @@ func (a Allowed) Base(object *unstructured.Unstructured) error {
 		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s is not among the base templates that templates may refer to (%s): name one of these, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
 			kind.Kind, object.GetName(), a.Rules.basesText())
 	}
+	if a.Own.ofControlPlane(object) {
+		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s is that of the control plane of Cluster %s, whose identity and networks are not for workers: name another base template, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
+			kind.Kind, object.GetName(), a.Cluster)
+	}
 	return nil
 }
 
@@ -88,16 +92,21 @@ func (a Allowed) Generated(base, object *unstructured.Unstructured) error {
 	if base == object {
 		return nil
 	}
-	before := reservedIn(base, a.Cluster)
-	after := reservedIn(object, a.Cluster)
-	added := lo.OmitByKeys(after, slices.Collect(maps.Keys(before)))
-	if len(added) == 0 {
-		return nil
+	added := lo.OmitByKeys(reservedIn(object, a.Cluster), slices.Collect(maps.Keys(reservedIn(base, a.Cluster))))
+	if len(added) > 0 {
+		return notAllowed(v1alpha1.ReasonFieldNotAllowed, "patches of %s %s may not set %s, which only the base template can set: remove the patch, or change the base template",
+			base.GetKind(), base.GetName(), strings.Join(lo.Uniq(slices.Sorted(maps.Values(added))), ", "))
 	}
-	fields := lo.Uniq(slices.Sorted(maps.Values(added)))
-	return notAllowed(v1alpha1.ReasonFieldNotAllowed, "patches of %s %s may not set %s, which only the base template can set: remove the patch, or change the base template",
-		base.GetKind(), base.GetName(), strings.Join(fields, ", "))
+	if changed := a.Rules.Reserved.changed(base, object); len(changed) > 0 {
+		entries := lo.Map(slices.Sorted(maps.Keys(changed)), func(entry string, _ int) string { return opens + entry })
+		return notAllowed(v1alpha1.ReasonFieldNotAllowed, "patches of %s %s may not change %s, which only the base template can set: remove the patch, change the base template, or add %s to the operator's --reserved-fields",
+			base.GetKind(), base.GetName(), strings.Join(slices.Sorted(maps.Values(changed)), ", "), strings.Join(entries, ","))
+	}
+	return nil
 }
+
+// labelsField is the field of a template with the labels of Machines.
+const labelsField = "metadata.labels"
 
 // Metadata returns an error if a template sets a label or annotation by which Cluster API, Karpenter or the
 // operator decide.
@@ -107,14 +116,14 @@ func (a Allowed) Metadata(template *v1alpha1.MachineTemplate) error {
 		entries, from map[string]string
 		reserved      func(string) bool
 	}{
-		{"metadata.labels", template.Metadata.Labels, a.Pattern.Labels, reservedLabel},
+		{labelsField, template.Metadata.Labels, a.Pattern.Labels, a.Rules.Reserved.label},
 		{"metadata.annotations", template.Metadata.Annotations, a.Pattern.Annotations, reservedAnnotation},
 		{"scalableResourceAnnotations", template.ScalableResourceAnnotations, nil, reservedOnResource},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(set.entries)) {
 			value, taken := set.from[key]
 			if set.reserved(key) && (!taken || value != set.entries[key]) {
-				return notAllowed(v1alpha1.ReasonFieldNotAllowed, "spec.template.%s may not contain %s, because Cluster API, Karpenter or the operator decide by it: remove it", set.field, key)
+				return notAllowed(v1alpha1.ReasonFieldNotAllowed, "spec.template.%s may not contain %s, because Kubernetes, Cluster API, Karpenter or the operator decide by it: remove it%s", set.field, key, a.Rules.Reserved.opening(set.field, key))
 			}
 		}
 	}
@@ -123,9 +132,10 @@ func (a Allowed) Metadata(template *v1alpha1.MachineTemplate) error {
 
 // Key returns a text that differs if any decision can differ.
 func (a Allowed) Key() string {
-	templates := lo.Map(a.Own.Templates.UnsortedList(), func(t Template, _ int) string { return t.Kind.String() + "/" + t.Name })
-	slices.Sort(templates)
-	return fmt.Sprint(templates, sets.List(a.Own.Secrets), sets.List(a.Own.Labelled), a.Pattern)
+	names := func(of sets.Set[Template]) []string {
+		return slices.Sorted(slices.Values(lo.Map(of.UnsortedList(), func(t Template, _ int) string { return t.Kind.String() + "/" + t.Name })))
+	}
+	return fmt.Sprint(names(a.Own.Templates), names(a.Own.ControlPlane), sets.List(a.Own.Secrets), sets.List(a.Own.Labelled), a.Pattern)
 }
 
 func (a Allowed) secret(name string) bool {

@@ -58,7 +58,7 @@ func deployment(cluster string, change func(*clusterv1.MachineDeployment)) Resou
 
 func allowedBy(t *testing.T, secrets, bases string, base *unstructured.Unstructured, resources ...Resource) Allowed {
 	t.Helper()
-	rules, err := Parse(secrets, bases)
+	rules, err := Parse(secrets, bases, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func TestKey(t *testing.T) {
 		"another template":     func(a *Allowed) { a.Own.Templates.Insert(template("b")) },
 		"both":                 func(a *Allowed) { a.Own.Templates.Insert(template("a"), template("b")) },
 		"one of another kind":  func(a *Allowed) { a.Own.Templates.Insert(Template{Name: "a"}) },
+		"a control plane's":    func(a *Allowed) { a.Own.ControlPlane.Insert(template("a")) },
 		"a Secret":             func(a *Allowed) { a.Own.Secrets.Insert("a") },
 		"a Secret by a label":  func(a *Allowed) { a.Own.Labelled.Insert("a") },
 		"a label of a pattern": func(a *Allowed) { a.Pattern = clusterv1.ObjectMeta{Labels: map[string]string{"a": "b"}} },

@@ -32,13 +32,15 @@ type Own struct {
 	Templates sets.Set[Template]
 	// Secrets are those that its own base templates, MachineDeployments and MachinePools name.
 	Secrets sets.Set[string]
+	// ControlPlane are the templates of machines that its control plane refers to.
+	ControlPlane sets.Set[Template]
 	// Labelled are the Secrets with the label of the rules.
 	Labelled sets.Set[string]
 }
 
 // NewOwn returns what nothing was added to.
 func NewOwn() Own {
-	return Own{Templates: sets.New[Template](), Secrets: sets.New[string](), Labelled: sets.New[string]()}
+	return Own{Templates: sets.New[Template](), ControlPlane: sets.New[Template](), Secrets: sets.New[string](), Labelled: sets.New[string]()}
 }
 
 // Resource is a MachineDeployment or MachinePool.
@@ -69,6 +71,27 @@ func (o Own) AddResource(resource Resource) {
 	if secret := lo.FromPtr(resource.Machine.Bootstrap.DataSecretName); secret != "" {
 		o.Secrets.Insert(secret)
 	}
+}
+
+// AddControlPlane adds the template of machines that a control plane refers to (Cluster API: docs/book/src/developer/
+// providers/contracts/control-plane.md; version v1beta1 of the contract has the reference elsewhere).
+func (o Own) AddControlPlane(controlPlane *unstructured.Unstructured) {
+	for _, at := range [][]string{{"spec", "machineTemplate", "spec", "infrastructureRef"}, {"spec", "machineTemplate", "infrastructureRef"}} {
+		ref, _, _ := unstructured.NestedMap(controlPlane.Object, at...) // what has another form is no reference
+		text := func(key string) string { value, _ := ref[key].(string); return value }
+		group := text("apiGroup")
+		if group == "" {
+			group = schema.FromAPIVersionAndKind(text("apiVersion"), "").Group
+		}
+		if text("name") != "" {
+			o.ControlPlane.Insert(Template{Kind: schema.GroupKind{Group: group, Kind: text("kind")}, Name: text("name")})
+		}
+	}
+}
+
+// ofControlPlane reports whether the control plane uses a template, and no worker that the operator did not generate.
+func (o Own) ofControlPlane(object *unstructured.Unstructured) bool {
+	return o.ControlPlane.Has(TemplateOf(object)) && !o.Templates.Has(TemplateOf(object))
 }
 
 // IsOwn reports whether a base template belongs to the Cluster: a MachineDeployment or MachinePool of the

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 // clusterAPIDomain is the domain of the labels and annotations with which Cluster API and its providers
@@ -90,8 +91,35 @@ func reservedIn(object *unstructured.Unstructured, cluster types.NamespacedName)
 		}
 	}
 	search("spec", spec, cluster, found)
+	if object.GroupVersionKind().Group == reference.InfrastructureGroup {
+		searchObjects("spec", spec, found)
+	}
 	return found
 }
+
+// searchObjects finds whole objects inside the spec of an infrastructure template. Providers that have such fields create
+// these objects, as Azure's does with spec.resources of its ASO kinds, whatever their kinds are. A reference is none.
+func searchObjects(at string, value any, found map[string]string) {
+	switch value := value.(type) {
+	case map[string]any:
+		kind, hasKind := value["kind"].(string)
+		apiVersion, hasVersion := value["apiVersion"].(string)
+		if hasKind && hasVersion && !lo.Every(ofReference, slices.Collect(maps.Keys(value))) {
+			name, _, _ := unstructured.NestedString(value, "metadata", "name")
+			found[fmt.Sprint(at, apiVersion, kind, name)] = fmt.Sprintf("%s (%s of %s)", at, kind, apiVersion)
+		}
+		for key, value := range value {
+			searchObjects(at+"."+key, value, found)
+		}
+	case []any:
+		for _, item := range value {
+			searchObjects(at+"[]", item, found)
+		}
+	}
+}
+
+// ofReference are the fields of a reference to an object.
+var ofReference = []string{"apiVersion", "kind", "apiGroup", "name", "namespace", "uid", "resourceVersion", "fieldPath"}
 
 // ofTemplate are the fields of what is made from a template that patches can set. Cluster API would also take others, such
 // as apiVersion and kind, and make another object than the template is for (controllers/external/util.go, GenerateTemplate).
@@ -134,7 +162,15 @@ func reservedValue(key string, value any, cluster types.NamespacedName) bool {
 	return false
 }
 
-// reservedKeys returns the labels or annotations in a field that a template may not set.
+// reservedTag reports whether a template may not set a tag of an instance. With tags in these domains, providers and cloud
+// controllers decide to which Cluster something belongs: kubernetes.io/cluster/NAME and sigs.k8s.io/… of AWS, and the same
+// with underscores of Azure.
+func reservedTag(key string) bool {
+	domain := strings.FieldsFunc(key, func(r rune) bool { return r == '/' || r == '_' })
+	return len(domain) > 1 && (strings.HasSuffix(domain[0], "k8s.io") || strings.HasSuffix(domain[0], "kubernetes.io"))
+}
+
+// reservedKeys returns the labels, annotations or tags in a field that a template may not set.
 func reservedKeys(field string, value any) []string {
 	entries, _ := value.(map[string]any)
 	var reserved func(string) bool
@@ -143,6 +179,8 @@ func reservedKeys(field string, value any) []string {
 		reserved = reservedLabel
 	case "annotations":
 		reserved = reservedAnnotation
+	case "additionalTags":
+		reserved = reservedTag
 	}
 	if reserved == nil {
 		return nil

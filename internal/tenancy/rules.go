@@ -24,16 +24,23 @@ type Rules struct {
 	SecretLabel labels.Selector
 	// BaseTemplates are patterns of base templates; nil for all but those of other Clusters.
 	BaseTemplates []BaseTemplate
+	// Reserved are changes to the fields and labels that only base templates can set.
+	Reserved Reserved
 }
 
 // BaseTemplate has a pattern of the kind of base templates, and one of their names.
 type BaseTemplate struct{ Kind, Name string }
 
-// Parse reads the options --allowed-secrets and --allowed-base-templates: entries that are separated by
+// Parse reads the options --allowed-secrets, --allowed-base-templates and --reserved-fields: entries that are separated by
 // commas. An entry for Secrets is a name, in which * stands for any characters, or label:KEY[=VALUE]. An
-// entry for base templates is KIND/NAME, and both can contain *.
-func Parse(secrets, baseTemplates string) (Rules, error) {
-	rules := Rules{}
+// entry for base templates is KIND/NAME, and both can contain *. An entry for reserved fields is KIND.FIELD or
+// label:KEY, after - if templates can set it.
+func Parse(secrets, baseTemplates, reservedFields string) (Rules, error) {
+	reserved, err := parseReserved(reservedFields)
+	if err != nil {
+		return Rules{}, err
+	}
+	rules := Rules{Reserved: reserved}
 	for _, entry := range entriesOf(secrets) {
 		if label, is := strings.CutPrefix(entry, labelPrefix); is {
 			if rules.SecretLabel != nil {

@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 		"a base without a kind":     {bases: "/workers", problem: "--allowed-base-templates: expected KIND/NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules, err := Parse(tc.secrets, tc.bases)
+			rules, err := Parse(tc.secrets, tc.bases, "")
 			if tc.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.problem) {
 					t.Fatalf("got error %v, want %q", err, tc.problem)

@@ -24,7 +24,7 @@ import (
 
 // allowed returns what templates may refer to with such options.
 func allowed(secrets, baseTemplates string) tenancy.Rules {
-	return lo.Must(tenancy.Parse(secrets, baseTemplates))
+	return lo.Must(tenancy.Parse(secrets, baseTemplates, ""))
 }
 
 // unexported are the fields of Karpenter's options that contain the text of other fields.
@@ -67,6 +67,12 @@ func TestSettings(t *testing.T) {
 		"allowedBaseTemplates": {
 			setting("allowedBaseTemplates", []string{"KubeadmConfigTemplate/workers-*", "*/shared"}),
 			func(o *operator.Options) { o.Allowed = allowed("", "KubeadmConfigTemplate/workers-*,*/shared") },
+		},
+		"reservedFields": {
+			setting("reservedFields", []string{"-AWSMachine.iamInstanceProfile", "OwnMachine.role", "-label:node-role.kubernetes.io/worker"}),
+			func(o *operator.Options) {
+				o.Allowed = lo.Must(tenancy.Parse("", "", "-AWSMachine.iamInstanceProfile,OwnMachine.role,-label:node-role.kubernetes.io/worker"))
+			},
 		},
 		"schedulerConfig": {
 			setting("schedulerConfig", "podTopologySpread:\n  defaultConstraints:\n    - maxSkew: 3\n      topologyKey: kubernetes.io/hostname\n      whenUnsatisfiable: ScheduleAnyway\n"),

@@ -58,7 +58,7 @@ func apply(t *testing.T, folder string) *sample {
 // data must be allowed by the option that the sample mentions.
 func (s *sample) allow(t *testing.T, secret string) {
 	t.Helper()
-	rules, err := tenancy.Parse(secret, "")
+	rules, err := tenancy.Parse(secret, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@
   "INTERRUPTION_SIGNALS" (kindIs "slice" .Values.settings.interruptionSignals | ternary (join "," .Values.settings.interruptionSignals | default "none") "")
   "ALLOWED_SECRETS" (join "," .Values.settings.allowedSecrets)
   "ALLOWED_BASE_TEMPLATES" (join "," .Values.settings.allowedBaseTemplates)
+  "RESERVED_FIELDS" (join "," .Values.settings.reservedFields)
   "FEATURE_GATES" (include "karpenter-capi.featureGates" .)
   | toYaml }}
 {{- end }}

@@ -145,7 +145,8 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 		// unknown are the conditions that cannot be set; the others are True.
 		unknown []string
 	}{
-		"the Cluster cannot be read": {unknown: []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady}, fails: func(_ string, object any, _ string) error {
+		// Which templates are those of its control plane is unknown, too.
+		"the Cluster cannot be read": {unknown: []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady}, fails: func(_ string, object any, _ string) error {
 			if _, is := object.(*clusterv1.Cluster); is {
 				return broken
 			}
