@@ -71,12 +71,20 @@ func pair(name, instanceType, capacityType string, change ...func(*corev1.Node, 
 	return []client.Object{node, claim}
 }
 
-// published are the objects and reasons of events.
+// published are the objects and reasons of events, with the type of those that are no warnings, and whether the claim of a
+// Node is unknown.
 type published []string
 
 func (p *published) Publish(all ...events.Event) {
 	for _, event := range all {
-		*p = append(*p, event.InvolvedObject.(client.Object).GetName()+" "+event.Reason)
+		text := event.InvolvedObject.(client.Object).GetName() + " " + event.Reason
+		if event.Type != corev1.EventTypeWarning {
+			text += " " + event.Type
+		}
+		if strings.Contains(event.Message, "no Machine shows which") {
+			text += ", unknown"
+		}
+		*p = append(*p, text)
 	}
 }
 
@@ -239,6 +247,7 @@ func TestClaimOfMachine(t *testing.T) {
 		return pair("second", "small", "on-demand", append(change, func(_ *corev1.Node, c *karpv1.NodeClaim) { c.Status.ProviderID = "sim://n" })...)[1]
 	}
 	shared := []string{"n Interrupted", "n Interrupted", "n ProviderIDShared", "n ProviderIDShared", "second ProviderIDShared"}
+	unknown := []string{"n ProviderIDShared, unknown", "n ProviderIDShared, unknown", "second ProviderIDShared, unknown"}
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		deleted []string
@@ -246,10 +255,10 @@ func TestClaimOfMachine(t *testing.T) {
 	}{
 		"two claims, and the Machine is linked to one":  {objects: []client.Object{second(), machine()}, deleted: []string{"n"}, events: shared},
 		"the same, and its provider has changed its ID": {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "sim://new" })}, deleted: []string{"n"}, events: shared},
-		"two claims without a Machine":                  {objects: []client.Object{second()}, events: shared[2:]},
-		"two claims, and a Machine without a link":      {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Labels = nil })}, events: shared[2:]},
-		"two claims, and a Machine with another Node":   {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "x" })}, events: shared[2:]},
-		"two claims, and the link names a former claim": {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Labels[v1alpha1.NodeClaimUIDLabel] = "former" })}, events: shared[2:]},
+		"two claims without a Machine":                  {objects: []client.Object{second()}, events: unknown},
+		"two claims, and a Machine without a link":      {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Labels = nil })}, events: unknown},
+		"two claims, and a Machine with another Node":   {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "x" })}, events: unknown},
+		"two claims, and the link names a former claim": {objects: []client.Object{second(), machine(func(m *clusterv1.Machine) { m.Labels[v1alpha1.NodeClaimUIDLabel] = "former" })}, events: unknown},
 		"no claim, but the Machine is linked to one": {objects: []client.Object{
 			machine(func(m *clusterv1.Machine) {
 				m.Labels[v1alpha1.NodeClaimUIDLabel], m.Annotations[v1alpha1.NodeClaimAnnotation] = "claim-other", "other"
