@@ -96,6 +96,8 @@ type testCluster struct {
 	// writes counts the writes. patch and remove answer them; nil if the API server does.
 	writes        int
 	patch, remove func() error
+	// before is called before the status of a template is written.
+	before func()
 }
 
 func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
@@ -115,6 +117,9 @@ func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
 		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				if w.before != nil {
+					w.before()
+				}
 				return do(w.patch, func() error { return c.SubResource(subresource).Patch(ctx, object, patch, options...) })
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
@@ -328,6 +333,37 @@ func TestFailedWrites(t *testing.T) {
 				t.Errorf("in the end, deleted is %t and marked is %t", deleted, marked)
 			}
 		})
+	}
+}
+
+// The list of unavailable offerings is replaced as a whole, so one that another controller adds meanwhile is not lost.
+func TestMarksOfOthersAreKept(t *testing.T) {
+	w := newTestCluster(t, append(pair("n", "small", "spot"), template())...)
+	w.before = func() {
+		w.before = nil
+		stored := &v1alpha1.KarpenterMachineTemplate{}
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(template()), stored); err != nil {
+			t.Fatal(err)
+		}
+		stored.Status.UnavailableOfferings = append(stored.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
+			InstanceType: "large", Zone: "a", CapacityType: "spot", Reason: "Other", Until: metav1.NewTime(fixture.Noon.Add(time.Hour)),
+		})
+		if err := w.Status().Update(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the first write is a conflict
+		if _, err := w.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := &v1alpha1.KarpenterMachineTemplate{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(template()), stored); err != nil {
+		t.Fatal(err)
+	}
+	got := lo.Map(stored.Status.UnavailableOfferings, func(o v1alpha1.UnavailableOffering, _ int) string { return o.InstanceType })
+	if diff := cmp.Diff([]string{"large", "marked", "small"}, slices.Sorted(slices.Values(got))); diff != "" {
+		t.Errorf("unavailable instance types (-want +got):\n%s", diff)
 	}
 }
 
