@@ -141,6 +141,7 @@ func TestSecretOfABase(t *testing.T) {
 func TestPatched(t *testing.T) {
 	cluster := map[string]string{clusterv1.ClusterNameLabel: "served"}
 	for name, tc := range map[string]struct {
+		kind          string // KubeadmConfigTemplate if empty
 		base, patched string
 		reason        string
 		texts         []string
@@ -190,10 +191,20 @@ func TestPatched(t *testing.T) {
 		"a volume of a Pod":         {base: `{template: {}}`, patched: `{template: {spec: {podTemplate: {spec: {volumes: [{hostPath: {path: /}}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
 		"a privileged container":    {base: `{template: {}}`, patched: `{template: {spec: {podTemplate: {spec: {containers: [{securityContext: {privileged: true}}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
 		"an unprivileged container": {base: `{template: {}}`, patched: `{template: {spec: {podTemplate: {spec: {hostPID: false, containers: [{securityContext: {privileged: false}}]}}}}}`},
-		"an owner":                  {base: `{template: {}}`, patched: `{template: {spec: {vm: {metadata: {ownerReferences: [{kind: Cluster}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"another kind than the template is for": {
+			base: `{template: {}}`, patched: `{template: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine}}`,
+			reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"may not set spec.template.apiVersion, spec.template.kind, "},
+		},
+		"the kind that the base names":      {base: `{template: {kind: KubeadmConfig}}`, patched: `{template: {kind: KubeadmConfig, spec: {a: b}}}`},
+		"a pool, whose template is a field": {kind: "AzureMachinePool", base: `{}`, patched: `{template: {vmSize: large}}`},
+		"an owner":                          {base: `{template: {}}`, patched: `{template: {spec: {vm: {metadata: {ownerReferences: [{kind: Cluster}]}}}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base, patched := kubeadm(t, tc.base, cluster), kubeadm(t, tc.patched, nil)
+			if tc.kind != "" {
+				base.SetKind(tc.kind)
+				patched.SetKind(tc.kind)
+			}
 			check(t, allowedBy(t, "", "", base).Generated(base, patched), tc.reason, tc.texts...)
 		})
 	}
