@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,11 @@ func TestGet(t *testing.T) {
 	pool := func(labels map[string]string) client.Object {
 		return &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "x", Labels: labels}}
 	}
+	neighbours := func() client.Object { // its label was edited
+		object := deployment(ours)
+		object.(*clusterv1.MachineDeployment).Spec.Template.Spec.ClusterName = "neighbour"
+		return object
+	}
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    string // empty for none
@@ -34,6 +40,9 @@ func TestGet(t *testing.T) {
 		"two, one a used MachineDeployment": {[]client.Object{deployment(ours), pool(nil)}, "MachineDeployment clusters/x"},
 		"two, one a used MachinePool":       {[]client.Object{deployment(nil), pool(ours)}, "MachinePool clusters/x"},
 		"a user's MachinePool":              {[]client.Object{pool(nil)}, "MachinePool clusters/x"},
+		"two of a user":                     {[]client.Object{deployment(nil), pool(nil)}, "MachineDeployment clusters/x"},
+		"one of another Cluster":            {[]client.Object{neighbours()}, ""},
+		"two, one of another Cluster":       {[]client.Object{neighbours(), pool(nil)}, "MachinePool clusters/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := fixture.Clusters(tc.objects...)
@@ -42,8 +51,11 @@ func TestGet(t *testing.T) {
 				t.Errorf("got %v (%v), want %q", got, err, tc.want)
 			}
 			all, err := List(t.Context(), clusters)
-			if err != nil || len(all) != len(tc.objects) {
-				t.Errorf("listed %v (%v), want %d", all, err, len(tc.objects))
+			served := lo.CountBy(tc.objects, func(object client.Object) bool {
+				return !isOfOther(clusters, New(object).MachineTemplate().Spec.ClusterName)
+			})
+			if err != nil || len(all) != served {
+				t.Errorf("listed %v (%v), want %d", all, err, served)
 			}
 		})
 	}

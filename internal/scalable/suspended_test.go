@@ -31,6 +31,8 @@ func TestMachineSuspended(t *testing.T) {
 		machine, resource        map[string]string // annotations
 		specPaused               bool
 		sets                     []int32 // replicas of the MachineSets
+		left                     int32   // Machines that the last MachineSet still has
+		topology                 bool    // the topology of the Cluster sets the replicas
 		noResource               bool
 		want                     bool
 	}{
@@ -45,6 +47,8 @@ func TestMachineSuspended(t *testing.T) {
 		"its resource no longer exists":               {noResource: true},
 		"an adopted resource":                         {resource: adopted, sets: []int32{2, 0}},
 		"an adopted resource in a rollout":            {resource: adopted, sets: []int32{2, 1}, want: true},
+		"an adopted resource, rollout, Machines left": {resource: adopted, sets: []int32{2, 0}, left: 1, want: true},
+		"an adopted resource of a topology":           {resource: adopted, sets: []int32{2}, topology: true, want: true},
 		"one that is deleted in a rollout":            {resource: adopted, sets: []int32{2, 1}, deleting: true},
 		"a generated resource with two MachineSets":   {sets: []int32{2, 1}},
 		"an adopted resource that is paused, rollout": {resource: lo.Assign(adopted, paused), sets: []int32{2, 1}, deleting: true, want: true},
@@ -56,9 +60,17 @@ func TestMachineSuspended(t *testing.T) {
 			deployment.Spec.Paused = &tc.specPaused
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			cluster.Spec.Paused = &tc.clusterPaused
+			if tc.topology {
+				deployment.Labels[clusterv1.ClusterTopologyOwnedLabel], deployment.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] = "", "workers"
+				cluster.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "workers", Replicas: new(int32(3))}}
+			}
 			var objects []client.Object
 			for i, replicas := range tc.sets {
-				objects = append(objects, fixture.MachineSet(string(rune('a'+i)), "general", replicas))
+				set := fixture.MachineSet(string(rune('a'+i)), "general", replicas)
+				if i == len(tc.sets)-1 {
+					set.Status.Replicas = &tc.left
+				}
+				objects = append(objects, set)
 			}
 			if !tc.noCluster {
 				objects = append(objects, cluster)
