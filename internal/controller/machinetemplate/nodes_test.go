@@ -134,16 +134,16 @@ func TestListedResources(t *testing.T) {
 	of := func(kind string, i int) v1alpha1.ScalableResourceStatus {
 		s := v1alpha1.ScalableResourceStatus{Name: fmt.Sprintf("%s-%04d", kind, i), Kind: "MachineDeployment", InstanceType: "m5", Replicas: 2, ReadyReplicas: 2}
 		switch kind {
-		case "a-paused":
+		case "z-paused":
 			s.Paused = true
-		case "b-starting":
+		case "y-starting":
 			s.ReadyReplicas = 1
 		}
 		return s
 	}
 	var few, many []v1alpha1.ScalableResourceStatus
 	for i := range 40 {
-		many = append(many, of("z-settled", 3*i), of("b-starting", i), of("a-paused", i), of("z-settled", 3*i+1), of("z-settled", 3*i+2))
+		many = append(many, of("a-settled", 3*i), of("y-starting", i), of("z-paused", i), of("a-settled", 3*i+1), of("a-settled", 3*i+2))
 	}
 	few = append(few, many[:8]...)
 	got := listed(slices.Clone(few))
@@ -151,14 +151,14 @@ func TestListedResources(t *testing.T) {
 		t.Errorf("got %v, want all in the order of names", got)
 	}
 	for i := range 400 {
-		many = append(many, of("z-settled", 1000+i))
+		many = append(many, of("a-settled", 1000+i))
 	}
 	got = listed(slices.Clone(many))
 	kinds := map[string]int{}
 	for _, r := range got {
 		kinds[r.Name[:len(r.Name)-len("-0000")]]++
 	}
-	if kinds["a-paused"] != 40 || kinds["b-starting"] != 40 || len(got) >= len(many) {
+	if kinds["z-paused"] != 40 || kinds["y-starting"] != 40 || len(got) >= len(many) {
 		t.Errorf("got %v of %d, want all 40 that are paused and all 40 that start", kinds, len(many))
 	}
 	if size := budget.Size(got); size > budget.Resources || size < budget.Resources-500 {
