@@ -3,6 +3,8 @@
 package generatedcopy
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -73,12 +76,14 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/instanceType", "{{ .instanceType }}")}
 	for name, tc := range map[string]struct {
 		present  bool // the copy exists
+		refused  bool // the API server creates nothing
 		resource func(*clusterv1.MachineDeployment)
 		template func(*v1alpha1.KarpenterMachineTemplate) // since the resource was generated
 		want     bool
 	}{
-		"it was deleted": {want: true},
-		"it exists":      {present: true, want: true},
+		"it was deleted":                        {want: true},
+		"it was deleted, and cannot be created": {refused: true},
+		"it exists":                             {present: true, want: true},
 		"its resource ends": {resource: func(d *clusterv1.MachineDeployment) {
 			d.DeletionTimestamp, d.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x"}
 		}},
@@ -111,7 +116,22 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 				}
 			}
 			r := newReconciler(objects...)
-			keepCopies(t, r, template)
+			if tc.refused {
+				refused := errors.New("refused")
+				management := r.clusters.Management.GetClient()
+				r.clusters.Management = fixture.Cluster{Client: interceptor.NewClient(management.(client.WithWatch), interceptor.Funcs{
+					Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
+				})}
+				resources, err := scalable.List(t.Context(), r.clusters)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := r.keepCopies(t.Context(), template.Name, template, resources); !errors.Is(err, refused) {
+					t.Errorf("got %v, want that it is tried again", err)
+				}
+			} else {
+				keepCopies(t, r, template)
+			}
 			for _, object := range copies {
 				after := &unstructured.Unstructured{}
 				after.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
