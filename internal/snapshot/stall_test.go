@@ -54,8 +54,8 @@ func TestStallOf(t *testing.T) {
 	withoutV1Beta1.Status.Deprecated = &clusterv1.MachineSetDeprecatedStatus{}
 	created, otherProblem := notCreated(fixture.MachineSet("a", "general", 4), "1 of 4 created"), notCreated(fixture.MachineSet("a", "general", 4), "no answer")
 	created.Status.Deprecated.V1Beta1.Conditions[0].Status = "True" //nolint:staticcheck // No other field has it.
-	reported := otherProblem.Status.Deprecated.V1Beta1              //nolint:staticcheck // As above.
-	reported.Conditions = append(clusterv1.Conditions{{Type: clusterv1.ResizedV1Beta1Condition, Status: "False", Message: "resizing"}}, reported.Conditions...)
+	reported := otherProblem.Status.Deprecated.V1Beta1
+	reported.Conditions = append(clusterv1.Conditions{{Type: clusterv1.ResizedV1Beta1Condition, Status: "False", Message: "resizing"}}, reported.Conditions...) //nolint:staticcheck // As above.
 	for name, tc := range map[string]struct {
 		deployment *clusterv1.MachineDeployment
 		set        *clusterv1.MachineSet
