@@ -36,6 +36,7 @@ func TestDeletionWithCluster(t *testing.T) {
 		ending, deleted, marked, lowered bool
 		// The claim has not registered, exists only in the API server, or does not exist.
 		unregistered, hidden, none bool
+		free                       bool          // no hook blocks the Machine
 		id, node                   string        // of the Machine; those of its claim if empty
 		ago                        time.Duration // since the Machine was deleted
 		// After the reconcile.
@@ -47,6 +48,7 @@ func TestDeletionWithCluster(t *testing.T) {
 		"deleted by hand before its Node registers":              {deleted: true, unregistered: true, wantMarked: true, wantHeld: true, wantDeleted: true},
 		"deleted by hand, and its claim has another Machine":     {deleted: true, id: "real://other", node: "other", wantMarked: true, wantHeld: true, wantDeleted: true},
 		"deleted by hand, and its claim no longer exists":        {deleted: true, none: true, ago: time.Hour, wantMarked: true, wantHeld: true, wantDeleted: true},
+		"deleted by hand, and its hooks were removed":            {deleted: true, none: true, free: true, wantDeleted: true},
 		"deleted by hand, and the cache lacks its claim":         {deleted: true, hidden: true, wantHeld: true, wantDeleted: true},
 		"deleted with its Cluster":                               {deleted: true, ending: true, wantHeld: true, wantDeleted: true},
 		"deleted with its Cluster, and its claim does not exist": {deleted: true, ending: true, none: true, wantHeld: true, wantDeleted: true},
@@ -59,6 +61,9 @@ func TestDeletionWithCluster(t *testing.T) {
 				Labels:      map[string]string{v1alpha1.NodeClaimUIDLabel: "c", clusterv1.MachinePoolNameLabel: "pool"},
 				Annotations: map[string]string{v1alpha1.TerminateHookAnnotation: "", v1alpha1.DrainHookAnnotation: ""},
 			}}
+			if tc.free {
+				machine.Annotations = map[string]string{}
+			}
 			machine.Annotations[v1alpha1.NodeClaimAnnotation] = "c"
 			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c", Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: "pool"}}}
 			claim.Status.ProviderID, claim.Status.NodeName = "real://m", "n"
@@ -195,5 +200,25 @@ func TestAreSetsCurrent(t *testing.T) {
 				t.Errorf("got %t and %v after %d reads, want %t after %d", got, err, reads, tc.want, tc.reads)
 			}
 		})
+	}
+}
+
+// A Machine of a pool that was not settled waits for loweringTimeout from then on.
+func TestUnsettledPoolKeepsItsMachines(t *testing.T) {
+	machine := fixture.OfPool(fixture.Machine(time.Hour))
+	machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}
+	r := &Reconciler{clusters: fixture.Clusters(machine)}
+	for _, moment := range []struct {
+		at        time.Duration // since the Machine was marked
+		unsettled bool
+		want      time.Duration
+	}{
+		{at: loweringTimeout - time.Second, unsettled: true, want: loweringTimeout},
+		{at: loweringTimeout + time.Second, want: loweringTimeout - 2*time.Second},
+	} {
+		snap := &snapshot.Snapshot{Name: "pool", Now: fixture.Noon.Add(moment.at), Unsettled: moment.unsettled, Machines: map[string]*clusterv1.Machine{"m": machine}}
+		if again, err := r.deleteMarked(t.Context(), snap); err != nil || again != moment.want {
+			t.Errorf("after %s: the Machine waits for %s (%v), want %s", moment.at, again, err, moment.want)
+		}
 	}
 }

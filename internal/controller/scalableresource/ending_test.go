@@ -102,6 +102,9 @@ func TestEnding(t *testing.T) {
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 				t.Fatal(err)
 			}
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || tc.deployment && *deployment.Spec.Replicas != 10 {
+				t.Errorf("the MachineDeployment that is being deleted has %d replicas (%v)", *deployment.Spec.Replicas, err)
+			}
 			next := claim.Annotations[v1alpha1.ScalableResourceAnnotation]
 			if moved := next != resource; moved != tc.moved {
 				t.Errorf("the claim has the resource %s, want another than %s: %t", next, resource, tc.moved)
