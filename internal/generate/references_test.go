@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -200,6 +202,27 @@ func TestBaseTemplatesThatCannotBeRead(t *testing.T) {
 			})}
 			if _, err := ReadAllowed(t.Context(), clusters, fixture.Template()); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// Neither the infrastructure nor the bootstrap template can be one of another Cluster.
+func TestBasesOfOtherClusters(t *testing.T) {
+	for name, foreign := range map[string]*unstructured.Unstructured{"of machines": fixture.Infrastructure(), "of bootstrap data": fixture.Bootstrap()} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			for plural, base := range map[string]*unstructured.Unstructured{"awsmachinetemplates": fixture.Infrastructure(), "otherconfigtemplates": fixture.Bootstrap()} {
+				crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+base.GroupVersionKind().Group, nil)
+				crd.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1beta2"})
+				if base.GetKind() == foreign.GetKind() {
+					base.SetLabels(map[string]string{clusterv1.ClusterNameLabel: "other"})
+				}
+				objects = append(objects, crd, base)
+			}
+			_, err := ReadBases(t.Context(), fixture.Clusters(objects...), fixture.Template())
+			if want := foreign.GetKind() + " workers belongs to Cluster other"; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
 			}
 		})
 	}
