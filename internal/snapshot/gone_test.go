@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -29,11 +30,13 @@ func TestInstanceGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node   *corev1.Node // nil if none exists
 		exists bool         // the instance, as far as the provider reports
+		reason string       // of its infrastructure; NotReady if empty
 		fails  error
 		gone   bool
 		left   time.Duration
 	}{
 		"nothing is reported":     {exists: true, node: silentFor(time.Hour)},
+		"the provider reports it": {reason: clusterv1.MachineInfrastructureDeletedReason, node: silentFor(time.Minute), gone: true},
 		"no Node exists":          {gone: true},
 		"the Node cannot be read": {fails: unreadable},
 		"silent for a minute":     {node: silentFor(time.Minute), left: 4 * time.Minute},
@@ -43,7 +46,7 @@ func TestInstanceGone(t *testing.T) {
 			machine := fixture.WithCondition(fixture.Machine(time.Hour), clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason, "", fixture.Noon)
 			machine.Status.NodeRef.Name = "n"
 			if !tc.exists {
-				fixture.WithCondition(machine, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "", fixture.Noon)
+				fixture.WithCondition(machine, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, cmp.Or(tc.reason, "NotReady"), "", fixture.Noon)
 				machine.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("deleted")}} //nolint:staticcheck // Providers set it.
 			}
 			var objects []client.Object
