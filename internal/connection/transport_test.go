@@ -150,7 +150,7 @@ func TestEndsOfWatches(t *testing.T) {
 			drain(w.do(w.t.Context(), machines+watch, 200, broken{}))
 			w.do(w.t.Context(), machines+watch, 429, nil)
 		}, interrupted: true, disturbed: true},
-		"it is refused again and again": {do: func(w *world) {
+		"it is refused repeatedly": {do: func(w *world) {
 			for range 3 {
 				w.do(w.t.Context(), machines+watch, 429, nil)
 				w.pass(reopen / 2)

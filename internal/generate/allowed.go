@@ -26,7 +26,7 @@ import (
 )
 
 // MayUse returns an error if a template may not use an object as its infrastructure or bootstrap template: one of a kind
-// from which no Machines are made, or one that it may not refer to. What patches change is determined for each offering.
+// that generates no Machines, or one that it may not refer to. What patches change is determined for each offering.
 func MayUse(template *v1alpha1.KarpenterMachineTemplate, target v1alpha1.PatchTarget, base *unstructured.Unstructured, allowed tenancy.Allowed) error {
 	settings := template.Spec.ScalableResource
 	if target == v1alpha1.PatchTargetBootstrap {

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// A launch uses no base of a kind from which no Machines are made, whatever the CustomResourceDefinition of templates
+// A launch uses no base of a kind that generates no Machines, whatever the CustomResourceDefinition of templates
 // allows: administrators of the workload cluster can change that.
 func TestBasesOfOtherKinds(t *testing.T) {
 	const infrastructure, bootstrap = "infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io"

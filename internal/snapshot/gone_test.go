@@ -64,7 +64,7 @@ func TestInstanceGone(t *testing.T) {
 			})}
 			why, left, err := InstanceGone(t.Context(), clusters, machine, fixture.Noon)
 			if (why != "") != tc.gone || left != tc.left || !errors.Is(err, tc.fails) {
-				t.Errorf("got %q, %s and %v, want that it is gone: %t, %s and %v", why, left, err, tc.gone, tc.left, tc.fails)
+				t.Errorf("got %q, %s and %v, want it deleted: %t, %s and %v", why, left, err, tc.gone, tc.left, tc.fails)
 			}
 		})
 	}

@@ -122,7 +122,7 @@ func searchObjects(at string, value any, found map[string]string) {
 var ofReference = []string{"apiVersion", "kind", "apiGroup", "name", "namespace", "uid", "resourceVersion", "fieldPath"}
 
 // ofTemplate are the fields of what is made from a template that patches can set. Cluster API would also take others, such
-// as apiVersion and kind, and make another object than the template is for (controllers/external/util.go, GenerateTemplate).
+// as apiVersion and kind, so that it creates another object than the template is for (controllers/external/util.go, GenerateTemplate).
 var ofTemplate = []string{"metadata", "spec"}
 
 func search(at string, value any, cluster types.NamespacedName, found map[string]string) {
