@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -185,5 +186,14 @@ func TestResourcesOfNode(t *testing.T) {
 	}
 	if only := enqueue.Deleted(); only.Create(event.CreateEvent{}) || only.Update(event.UpdateEvent{}) || only.Generic(event.GenericEvent{}) || !only.Delete(event.DeleteEvent{}) {
 		t.Error("other events than deletions are passed, or deletions are not")
+	}
+}
+
+// A registered claim without a linked Machine is not lost: its Machine may have lost its link.
+func TestClaimWithoutALinkedMachineIsNotLost(t *testing.T) {
+	w := newWorld()
+	claim := launched("c", func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered) })
+	if reason, left, err := w.newProcess().lost(t.Context(), claim, &snapshot.Snapshot{Now: now}); reason != "" || left != 0 || err != nil {
+		t.Errorf("got %q, %s and %v", reason, left, err)
 	}
 }
