@@ -233,6 +233,8 @@ func TestRefused(t *testing.T) {
 		"a factor of no capacity type":      {"spec/pricing", map[string]any{"factors": map[string]any{"free": "0"}}, []string{"spec.pricing.factors", "on-demand, spot and reserved"}},
 		"a negative factor":                 {"spec/pricing", map[string]any{"factors": map[string]any{"spot": "-1"}}, []string{"spec.pricing.factors.spot"}},
 		"an unknown formula":                {"spec/kubelet/kubeReservedFormula", "XKS", []string{"spec.kubelet.kubeReservedFormula", "supported values"}},
+		"a label of a control plane":        {"spec/instanceTypes/0/labels", map[string]any{"node-role.kubernetes.io/control-plane": ""}, []string{"spec.instanceTypes[0].labels", "know Nodes of others by them"}},
+		"a label of isolated Nodes":         {"spec/instanceTypes/0/labels", map[string]any{"a.node-restriction.kubernetes.io/b": "c"}, []string{"spec.instanceTypes[0].labels", "know Nodes of others by them"}},
 		"no capacity":                       {"spec/instanceTypes/0/capacity", nil, []string{"spec.instanceTypes[0].capacity", "Required"}},
 		"an empty capacity":                 {"spec/instanceTypes/0/capacity", map[string]any{}, []string{"spec.instanceTypes[0].capacity"}},
 		"capacity without cpu":              {"spec/instanceTypes/0/capacity/cpu", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},

@@ -137,6 +137,8 @@ func checkLabels(labels map[string]string) error {
 			return fmt.Errorf("label %s: %q is not a label value: use at most 63 letters, digits, '-', '_' or '.'", key, value)
 		case isSetElsewhere(key):
 			return fmt.Errorf("label %s must not be set here: the operator, Karpenter or the Node sets it", key)
+		case isTrusted(key):
+			return fmt.Errorf("label %s must not be set here: Pods and controllers know Nodes of others by it", key)
 		}
 	}
 	return nil
@@ -149,6 +151,15 @@ func isSetElsewhere(key string) bool {
 	return slices.Contains([]string{corev1.LabelHostname, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone}, key) ||
 		domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") ||
 		domain == v1alpha1.Group && !slices.Contains(v1alpha1.SettableLabels, key)
+}
+
+// isTrusted reports whether a label shows that a Node is one of a control plane, or one to which only administrators
+// of the cluster assign Pods (Kubernetes: docs/reference/access-authn-authz/admission-controllers, NodeRestriction).
+// Karpenter would set it on Nodes with its own rights.
+func isTrusted(key string) bool {
+	domain := karpv1.GetLabelDomain(key)
+	return slices.Contains([]string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}, key) ||
+		domain == corev1.LabelNamespaceNodeRestriction || strings.HasSuffix(domain, "."+corev1.LabelNamespaceNodeRestriction)
 }
 
 // NodeLabels returns the labels of a type's Nodes, without instance type, zone and

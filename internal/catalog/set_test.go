@@ -128,10 +128,15 @@ func TestLabelsThatNoNodeCanHave(t *testing.T) {
 		"one that Karpenter knows":      {key: "karpenter.sh/capacity-type", value: "spot", want: "label karpenter.sh/capacity-type must not be set here"},
 		"one in a part of its domain":   {key: "x.karpenter.sh/a", want: "label x.karpenter.sh/a must not be set here"},
 		"one that the Node sets itself": {key: "kubernetes.io/hostname", value: "a", want: "label kubernetes.io/hostname must not be set here"},
+		"one of a control plane":        {key: "node-role.kubernetes.io/control-plane", want: "label node-role.kubernetes.io/control-plane must not be set here: Pods and controllers know Nodes of others by it"},
+		"its former name":               {key: "node-role.kubernetes.io/master", want: "must not be set here"},
+		"one of etcd":                   {key: "node-role.kubernetes.io/etcd", value: "true", want: "must not be set here"},
+		"one of isolated Nodes":         {key: "node-restriction.kubernetes.io/tenant", value: "a", want: "must not be set here"},
+		"one in a part of that domain":  {key: "x.node-restriction.kubernetes.io/tenant", want: "must not be set here"},
 		"one that the operator sets":    {key: v1alpha1.TemplateLabel, value: "a", want: "must not be set here"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			good := v1alpha1.InstanceType{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi"), Labels: map[string]v1alpha1.LabelValue{"disk": "", "example.com/disk": "ssd"}}
+			good := v1alpha1.InstanceType{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi"), Labels: map[string]v1alpha1.LabelValue{"disk": "", "example.com/disk": "ssd", "node-role.kubernetes.io/worker": ""}}
 			wrong := good
 			wrong.Name, wrong.Labels = "wrong", map[string]v1alpha1.LabelValue{tc.key: tc.value}
 			catalog := &v1alpha1.InstanceTypeCatalog{}
