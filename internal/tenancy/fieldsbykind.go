@@ -2,6 +2,11 @@
 
 package tenancy
 
+import "maps"
+
+// FieldsByKind returns the fields that are reserved by default, by the kind of what is generated.
+func FieldsByKind() map[string][]string { return maps.Clone(fieldsByKind) }
+
 // fieldsByKind are the fields of machines and machine pools that only base templates can set, by kind: those by which a
 // name leads to an object that exists, and those that give an instance an identity in the cloud, a place in another
 // network, or data of others. They were read from the providers' API types and controllers; docs/security.md has the
