@@ -87,7 +87,7 @@ func TestAccepted(t *testing.T) {
 	if !none.Examined(input) || len(closed(t, none, input, began)) != 3 {
 		t.Error("it does not count as examined, or has offerings, if no offering is valid")
 	}
-	recreated := known(template(m5large()), 1)
+	recreated := known(template(m5large()), 2)
 	recreated.UID = "2"
 	if c.Examined(recreated) {
 		t.Error("another template of its name counts as examined")
