@@ -118,6 +118,26 @@ var _ = Describe("A template", func() {
 		env.change(ctx, f.template, func() { f.template.Spec.Template.Metadata.Labels = nil })
 		f.waitReady(ctx)
 	})
+
+	It("can generate no other kind than that of its base template", func(ctx SpecContext) {
+		f := machinePools.newFixture("otherkind")
+		patch := func(field, value string) {
+			f.template.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{{
+				Op: "add", Path: "/spec/template/" + field, Value: &apiextensionsv1.JSON{Raw: []byte(`"` + value + `"`)},
+			}}}}
+		}
+		patch("kind", "SimulatedMachine")
+		mark := env.requests.mark()
+		f.create(ctx)
+		f.waitNotReady(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonFieldNotAllowed, "may not set spec.template.kind")
+		env.change(ctx, f.template, func() { patch("apiVersion", "cluster.x-k8s.io/v1beta2") })
+		f.waitNotReady(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonFieldNotAllowed, "may not set spec.template.apiVersion")
+		Expect(env.requests.since(mark, func(r request) bool {
+			return r.write() && strings.Contains(r.path, "/simulatedmachine") && strings.Contains(r.body, f.name)
+		})).To(BeEmpty(), "dry runs included")
+		env.change(ctx, f.template, func() { f.template.Spec.Patches = nil })
+		f.waitReady(ctx)
+	})
 })
 
 // acceptKubeadm gives the CustomResourceDefinition of KubeadmConfigTemplates Cluster API's contract label until
