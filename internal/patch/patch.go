@@ -6,24 +6,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
-	"text/template"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/samber/lo"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Patches are the patches of one KarpenterMachineTemplate, ready to be applied.
-type Patches []patch
+// Patches are the patches of one KarpenterMachineTemplate, ready to be applied. Only one goroutine can use them at a time.
+type Patches struct {
+	patches []patch
+	budget  *budget
+}
 
 type patch struct {
 	target     v1alpha1.PatchTarget
 	index      int
-	enabledIf  *template.Template // nil: always
+	enabledIf  *goTemplate // nil: always
 	operations []operation
 }
 
@@ -31,34 +33,38 @@ type patch struct {
 type operation struct {
 	op, path string
 	value    json.RawMessage
-	from     *template.Template
+	from     *goTemplate
 	where    string
 }
 
 // Compile checks patches and parses their Go templates. The error names each patch
 // that can never be applied.
 func Compile(patches []v1alpha1.Patch) (Patches, error) {
-	compiled := make(Patches, 0, len(patches))
+	if err := checkTotals(patches); err != nil {
+		return Patches{}, err
+	}
+	templates := newTemplates()
+	compiled := Patches{budget: templates.budget}
 	var errs []error
 	for i := range patches {
-		p, err := compile(i, &patches[i])
+		p, err := templates.compile(i, &patches[i])
 		errs = append(errs, err)
-		compiled = append(compiled, p)
+		compiled.patches = append(compiled.patches, p)
 	}
 	return compiled, errors.Join(errs...)
 }
 
-func compile(index int, from *v1alpha1.Patch) (patch, error) {
+func (t *templates) compile(index int, from *v1alpha1.Patch) (patch, error) {
 	compiled := patch{target: from.Target, index: index}
 	if from.EnabledIf != "" {
-		parsed, err := parse(from.EnabledIf)
+		parsed, err := t.parse(from.EnabledIf)
 		if err != nil {
 			return patch{}, fmt.Errorf("spec.patches[%d].enabledIf: %w", index, err)
 		}
 		compiled.enabledIf = parsed
 	}
 	for i := range from.JSONPatches {
-		o, err := compileOperation(&from.JSONPatches[i])
+		o, err := t.compileOperation(&from.JSONPatches[i])
 		if err != nil {
 			return patch{}, fmt.Errorf("spec.patches[%d].jsonPatches[%d]: %w", index, i, err)
 		}
@@ -68,7 +74,7 @@ func compile(index int, from *v1alpha1.Patch) (patch, error) {
 	return compiled, nil
 }
 
-func compileOperation(from *v1alpha1.JSONPatch) (operation, error) {
+func (t *templates) compileOperation(from *v1alpha1.JSONPatch) (operation, error) {
 	compiled := operation{op: from.Op, path: from.Path}
 	switch from.Op {
 	case "add", "replace", "remove":
@@ -85,7 +91,7 @@ func compileOperation(from *v1alpha1.JSONPatch) (operation, error) {
 	}
 	if from.ValueFrom != nil {
 		given++
-		parsed, err := parse(from.ValueFrom.Template)
+		parsed, err := t.parse(from.ValueFrom.Template)
 		if err != nil {
 			return operation{}, fmt.Errorf("valueFrom.template: %w", err)
 		}
@@ -115,7 +121,8 @@ func (p Patches) Render(target v1alpha1.PatchTarget, variables Variables) (Opera
 	values := variables.values()
 	rendered := Operations{}
 	var encoded []json.RawMessage
-	for _, patch := range p {
+	p.budget.reset()
+	for _, patch := range p.patches {
 		if patch.target != target {
 			continue
 		}
@@ -153,7 +160,7 @@ func (p *patch) enabled(values map[string]any) (bool, error) {
 	if p.enabledIf == nil {
 		return true, nil
 	}
-	text, err := render(p.enabledIf, values)
+	text, err := p.enabledIf.render(values)
 	if err != nil {
 		return false, fmt.Errorf("spec.patches[%d].enabledIf: %w", p.index, err)
 	}
@@ -164,15 +171,15 @@ func (p *patch) enabled(values map[string]any) (bool, error) {
 func (o *operation) encode(values map[string]any) (json.RawMessage, error) {
 	value := o.value
 	if o.from != nil {
-		text, err := render(o.from, values)
+		text, err := o.from.render(values)
 		if err != nil {
 			return nil, fmt.Errorf("valueFrom.template: %w", err)
 		}
-		if value, err = yaml.YAMLToJSON([]byte(text)); err != nil {
-			return nil, fmt.Errorf("valueFrom.template renders to %q, which is not valid YAML: %w", text, err)
+		if value, err = toJSON(text); err != nil {
+			return nil, fmt.Errorf("valueFrom.template renders to %s, which %w", excerpt(text), err)
 		}
 		if string(value) == "null" {
-			return nil, fmt.Errorf("valueFrom.template %q renders to nothing", o.from.Root.String())
+			return nil, fmt.Errorf("valueFrom.template %s renders to nothing", excerpt(o.from.source))
 		}
 	}
 	encoded := map[string]any{"op": o.op, "path": o.path}
@@ -210,12 +217,16 @@ func options() *jsonpatch.ApplyOptions {
 	return options
 }
 
-// explain returns an error that names the operation that fails.
+// explain returns an error that names the operation that fails. All operations before it can be applied, so it takes few
+// attempts to find it among many.
 func (o Operations) explain(document []byte, err error) error {
-	for i := range o.patch {
-		if _, err := o.patch[:i+1].ApplyWithOptions(document, options()); err != nil {
-			return fmt.Errorf("%s cannot be applied to the base template: %w", o.where[i], err)
-		}
+	first := sort.Search(len(o.patch), func(i int) bool {
+		_, err := o.patch[:i+1].ApplyWithOptions(document, options())
+		return err != nil
+	})
+	if first == len(o.patch) {
+		return err
 	}
-	return err
+	_, err = o.patch[:first+1].ApplyWithOptions(document, options())
+	return fmt.Errorf("%s cannot be applied to the base template: %w", o.where[first], err)
 }

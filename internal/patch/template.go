@@ -3,48 +3,74 @@
 package patch
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"text/template"
-
-	"github.com/Masterminds/sprig/v3"
-	"github.com/samber/lo"
+	"text/template/parse"
+	"unicode/utf8"
 )
 
-// maxRendered is the maximum number of bytes to which a Go template can render, because an
-// object of the API server has at most 1.5 MiB.
-const maxRendered = 256 * 1024
+// templates are the Go templates of the patches of one KarpenterMachineTemplate. They share a budget.
+type templates struct {
+	budget    *budget
+	functions map[string]any
+	empty     *template.Template // has the functions
+}
 
-// functions are the functions of sprig that read nothing from outside, without those whose
-// result can exceed the memory.
-var functions = lo.OmitByKeys(sprig.HermeticTxtFuncMap(), []string{"repeat", "until", "untilStep", "seq", "indent", "nindent"})
+func newTemplates() *templates {
+	b := &budget{}
+	t := &templates{budget: b, functions: b.functions()}
+	t.functions[itemsOf] = b.items
+	t.empty = template.New("").Option("missingkey=error").Funcs(t.functions)
+	return t
+}
 
-// parse returns a Go template whose functions read nothing from outside, so that it always
-// renders to the same text for the same offering.
-func parse(text string) (*template.Template, error) {
-	parsed, err := template.New("template").Option("missingkey=error").Funcs(functions).Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a Go template: %w", text, err)
+// goTemplate is a Go template that can be rendered.
+type goTemplate struct {
+	source string
+	parsed *template.Template
+	budget *budget
+}
+
+// parse returns a Go template. The error names the first construct that is not allowed, and the reason.
+func (t *templates) parse(source string) (*goTemplate, error) {
+	if length := utf8.RuneCountInString(source); length > maxTemplate {
+		return nil, fmt.Errorf("a Go template can have at most %d characters, found %d", maxTemplate, length)
 	}
-	return parsed, nil
+	tree := parse.New("template")
+	tree.Mode = parse.SkipFuncCheck // check names functions that are not allowed
+	defined := map[string]*parse.Tree{}
+	if _, err := tree.Parse(source, "", "", defined); err != nil {
+		return nil, fmt.Errorf("%s is not a Go template: %w", excerpt(source), err)
+	}
+	for name, other := range defined {
+		if other != tree {
+			return nil, fmt.Errorf("%s: define and block are not allowed in patches, found %q", excerpt(source), name)
+		}
+	}
+	if err := t.check(tree.Root, 0); err != nil {
+		return nil, fmt.Errorf("%s: %w", excerpt(source), err)
+	}
+	parsed, err := t.empty.AddParseTree(tree.Name, tree)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", excerpt(source), err)
+	}
+	return &goTemplate{source: source, parsed: parsed, budget: t.budget}, nil
 }
 
 // render returns the text to which a template renders with the values of the variables.
-func render(parsed *template.Template, values map[string]any) (string, error) {
-	rendered := &limited{}
-	if err := parsed.Execute(rendered, values); err != nil {
-		return "", fmt.Errorf("rendering %q: %w", parsed.Root.String(), err)
+func (t *goTemplate) render(values map[string]any) (string, error) {
+	rendered := &text{budget: t.budget}
+	if err := t.parsed.Execute(rendered, values); err != nil {
+		return "", fmt.Errorf("rendering %s: %w", excerpt(t.source), err)
 	}
 	return rendered.String(), nil
 }
 
-// limited is a string builder with at most maxRendered bytes.
-type limited struct{ strings.Builder }
-
-func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxRendered {
-		return 0, errors.New("it renders to more than 256 KiB")
+// excerpt returns a quoted text, or its beginning: messages are for conditions.
+func excerpt(text string) string {
+	const most = 256
+	if len(text) > most {
+		return fmt.Sprintf("%q…", text[:most])
 	}
-	return l.Builder.Write(p)
+	return fmt.Sprintf("%q", text)
 }
