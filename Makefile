@@ -187,6 +187,15 @@ E2E_PARALLEL ?= 2
 test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other).
 	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(TEST_FLAGS) ./test/e2e/...
 
+# How long each of the two fuzz tests runs. Without -fuzzminimizetime, they would mostly make inputs smaller.
+FUZZ_TIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Render random Go templates of patches, which must not take long or much memory (FUZZ_TIME=30s).
+	@for test in FuzzTemplate FuzzProgram; do \
+		go test -trimpath -vet=off -run '^$$' -fuzz "^$$test$$" -fuzztime '$(FUZZ_TIME)' -fuzzminimizetime 10x ./internal/patch || exit 1; \
+	done
+
 # What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/chaos -h tells.
 CHAOS_FLAGS ?=
 

@@ -66,13 +66,14 @@ type KarpenterMachineTemplateSpec struct {
 	// patches change copies of the infrastructure and bootstrap templates that
 	// template.spec refers to: from one base, the operator creates a copy for each
 	// offering in use. They have the form of a ClusterClass's patches. They are applied
-	// in order, at most 100. If no patch changes a base, the operator uses the base
-	// itself.
+	// in order, at most 100 with 1000 operations and 256 KiB. If no patch changes a base,
+	// the operator uses the base itself.
 	// Default: none. Example:
 	// [{target: Infrastructure, jsonPatches: [{op: replace, path: /spec/template/spec/instanceType, valueFrom: {template: "{{ .instanceType }}"}}]}].
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.map(p, p.jsonPatches.size()).sum() <= 1000",message="all patches together must have at most 1000 jsonPatches"
 	Patches []Patch `json:"patches,omitempty"`
 
 	// kubelet is the configuration of the kubelet of every Node of this template. The

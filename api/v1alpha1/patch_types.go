@@ -17,8 +17,8 @@ const (
 )
 
 // Patch changes the copy of a base template that the operator creates for one offering.
-// Go templates in a patch can use the functions of Masterminds/sprig that read nothing
-// from outside, and these variables: instanceType, zone, failureDomain, region,
+// Go templates in a patch can use the functions that docs/guides/patches.md lists, within
+// its limits, and these variables: instanceType, zone, failureDomain, region,
 // capacityType, reservationID, architecture, operatingSystem, labels (all labels that the
 // instance type gives to Nodes, for example {{ index .labels
 // "karpenter.cluster.x-k8s.io/instance-cpu" }}), clusterName, kubernetesVersion and
@@ -77,7 +77,8 @@ type JSONPatch struct {
 // JSONPatchValue computes a value.
 type JSONPatchValue struct {
 	// template is a Go template that renders to YAML. A result that looks like a number
-	// is a number, so quote strings that may look like one: "{{ .zone | quote }}".
+	// is a number, so quote strings that may look like one: "{{ .zone | quote }}". The
+	// YAML must not have anchors and aliases, and has at most 64 KiB.
 	// Example: {{ .instanceType }}.
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -166,6 +166,7 @@ func TestAccepted(t *testing.T) {
 		"eviction by quantity":                {"spec/kubelet/evictionHard", map[string]any{"memory.available": "500Mi", "nodefs.available": "10%"}},
 		"deletion timeouts":                   {"spec/template/spec/deletion", map[string]any{"nodeDeletionTimeoutSeconds": int64(60)}},
 		"the same zone in two capacity types": {"spec/instanceTypes/0/offerings", []any{offering("a", "on-demand", "1"), offering("a", "spot", "1")}},
+		"1000 operations of patches":          {"spec/patches", manyPatches(10, 100)},
 		"a skipped check":                     {scalableResourceAnnotations, map[string]any{skipChecks: "ControlPlaneIsStable"}},
 		"skipped checks":                      {scalableResourceAnnotations, map[string]any{skipChecks: "All, KubeadmVersionSkew", "note": "", "example.com/a-b.c_d": "{}"}},
 		"as many as fit": {"spec/instanceTypes", func() (types []any) {
@@ -181,6 +182,18 @@ func TestAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyPatches returns patches with operations.
+func manyPatches(count, operations int) []any {
+	var all, patches []any
+	for range operations {
+		all = append(all, map[string]any{"op": "remove", "path": "/spec/x"})
+	}
+	for range count {
+		patches = append(patches, map[string]any{"target": "Infrastructure", "jsonPatches": all})
+	}
+	return patches
 }
 
 func TestRefused(t *testing.T) {
@@ -211,6 +224,7 @@ func TestRefused(t *testing.T) {
 		"a version without v":               {"spec/template/spec/version", "1.36.3", []string{"spec.template.spec.version"}},
 		"our labels on Machines":            {"spec/template/metadata/labels", map[string]any{"karpenter.cluster.x-k8s.io/template": "x"}, []string{"spec.template.metadata", "Karpenter and the operator set them"}},
 		"our annotations on Machines":       {"spec/template/metadata/annotations", map[string]any{"cluster.x-k8s.io/delete-machine": "x"}, []string{"spec.template.metadata", "the operator sets them"}},
+		"too many operations of patches":    {"spec/patches", manyPatches(11, 91), []string{"spec.patches", "all patches together must have at most 1000 jsonPatches"}},
 		"no annotation key":                 {scalableResourceAnnotations, map[string]any{"a b": "x"}, []string{scalableResourceAnnotationsField, "each key must be an annotation key"}},
 		"an annotation without an end":      {scalableResourceAnnotations, map[string]any{"a": strings.Repeat("x", 1025)}, []string{scalableResourceAnnotationsField, "at most 1024 characters"}},
 		"annotations without an end":        {scalableResourceAnnotations, annotations(33), []string{scalableResourceAnnotationsField, "at most 32"}},
