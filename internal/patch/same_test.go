@@ -21,7 +21,7 @@ import (
 // yamlBlock is a block of YAML in Markdown, in a list or not.
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 
-// The same offering renders to the same each time: otherwise all its Nodes would drift again and again. That holds for the
+// The same offering renders to the same each time: otherwise all its Nodes would drift repeatedly. That holds for the
 // patches of each sample and each example in the documentation, and for each function.
 func TestTheSameRendersTheSame(t *testing.T) {
 	offering := variables
