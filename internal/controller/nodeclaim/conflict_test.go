@@ -133,4 +133,7 @@ func TestFailedDeletionsAreTriedAgain(t *testing.T) {
 	if _, err := r.deleteLost(t.Context(), snap); err == nil {
 		t.Error("with its Machine: got no error")
 	}
+	if err := r.replace(t.Context(), w.claim(t, "c"), &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}); err == nil {
+		t.Error("after a failure: got no error")
+	}
 }

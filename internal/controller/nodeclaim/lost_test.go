@@ -125,8 +125,8 @@ func TestLostClaims(t *testing.T) {
 			if lost := !w.claim(t, "c").DeletionTimestamp.IsZero(); lost != tc.lost {
 				t.Errorf("the claim is deleted: %t, want %t", lost, tc.lost)
 			}
-			if (len(*told) > 0) != tc.lost {
-				t.Errorf("got events %v, want any: %t", *told, tc.lost)
+			if want := map[bool]int{true: 1}[tc.lost]; len(*told) != want {
+				t.Errorf("got events %v, want %d", *told, want)
 			}
 			if lifecycle.IsMarked(w.machine(t, "m")) {
 				t.Error("the Machine is marked for deletion")

@@ -104,3 +104,32 @@ func TestAllRecentMachinesAreKnown(t *testing.T) {
 		}
 	}
 }
+
+// After a link that the API server did not confirm, the Machine is read again, if it could not be read at once: the
+// cache may lack the link.
+func TestMachineOfAnUncertainLinkIsReadAgain(t *testing.T) {
+	w := newWorld(machine("m"))
+	cached, fails := w.machine(t, "m"), false
+	w.api = interceptor.NewClient(w.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if fails {
+				return errors.New("no answer")
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	r := w.newProcess()
+	if _, err := r.newest(t.Context(), resourceName, []clusterv1.Machine{*cached}); err != nil {
+		t.Fatal(err)
+	}
+	w.setMachine(t, "m", linkedTo("c"))
+	fails = true
+	if uid := r.claimOf(t.Context(), resourceName, cached); uid != "" {
+		t.Errorf("got claim %q without an answer", uid)
+	}
+	fails = false
+	machines, err := r.newest(t.Context(), resourceName, []clusterv1.Machine{*cached})
+	if err != nil || len(machines) != 1 || lifecycle.ClaimUID(&machines[0]) != "c" {
+		t.Errorf("got %+v and %v, want the Machine with its link", machines, err)
+	}
+}

@@ -3,6 +3,7 @@
 package nodeclaim
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -11,8 +12,12 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -20,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // A failed claim without a NodePool is relaunched with an offering that fits now, and gets the
@@ -112,5 +118,54 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 				t.Errorf("got condition %v", condition)
 			}
 		})
+	}
+}
+
+// A claim that another writer changes while it is relaunched keeps its offering until the next attempt. From the
+// relaunch on, launchTimeout counts again.
+func TestClaimThatChangesWhileItIsRelaunched(t *testing.T) {
+	w := newWorld(launched("a", func(c *karpv1.NodeClaim) {
+		delete(c.Labels, karpv1.NodePoolLabelKey)
+		c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "")
+		for i := range c.Status.Conditions {
+			c.Status.Conditions[i].LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
+		}
+	}), machine("m", linkedTo("a"), infrastructure("InsufficientInstanceCapacity")))
+	w.setTemplate(t, func(template *v1alpha1.KarpenterMachineTemplate) {
+		template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{
+			InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Reason: "InsufficientCapacity", Failures: 1, Until: metav1.NewTime(now.Add(time.Minute)),
+		}}
+	})
+	api := w.api
+	w.api = interceptor.NewClient(api, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, _ client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			if err := api.SubResource(sub).Patch(ctx, object, patch, options...); err != nil {
+				return err
+			}
+			claim := w.claim(t, "a")
+			claim.Labels["theirs"] = "x"
+			return api.Update(ctx, claim)
+		},
+	})
+	result, err := w.newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
+	if claim := w.claim(t, "a"); err != nil || result.RequeueAfter == 0 || claim.Labels["theirs"] != "x" || claim.Labels[corev1.LabelInstanceTypeStable] != "small" {
+		t.Errorf("got %+v, %v and labels %v, want another attempt", result, err, claim.Labels)
+	}
+	w.api = api
+	if err := reconcileOnce(t, w.newProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if claim := w.claim(t, "a"); claim.Labels[corev1.LabelInstanceTypeStable] != "large" {
+		t.Errorf("after the next attempt it has labels %v", claim.Labels)
+	} else if since := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).LastTransitionTime; !since.After(now) {
+		t.Errorf("launchTimeout counts from %s", since)
+	}
+}
+
+// A failed claim that is relaunched with its own offering may have no Machine that another one replaces.
+func TestRelaunchWithoutAMachine(t *testing.T) {
+	w := newWorld(launched("a"))
+	if err := w.newProcess().replaceMachine(t.Context(), w.claim(t, "a"), &snapshot.Snapshot{Name: resourceName, Now: now}); err != nil {
+		t.Error(err)
 	}
 }

@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // infrastructure sets the condition InfrastructureReady to False.
@@ -183,6 +185,66 @@ func TestClaimOverTheLimitIsReplaced(t *testing.T) {
 	}
 	if marks := w.marks(t); len(marks) > 0 {
 		t.Errorf("got the marks %+v", marks)
+	}
+}
+
+// Only a launch that lasts too long may have ended since: the API server decides. What a provider reports counts.
+func TestOnlyATimeoutIsReadAgain(t *testing.T) {
+	for kind, marked := range map[failure.Kind]bool{snapshot.LaunchTimeout: false, failure.InsufficientCapacity: true} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(launched("c"), machine("m", linkedTo("c"), withID("real://m")))
+			template := newTemplate()
+			if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(template), template); err != nil {
+				t.Fatal(err)
+			}
+			snap := &snapshot.Snapshot{Name: resourceName, Now: now, Template: template, Machines: map[string]*clusterv1.Machine{"m": machine("m", linkedTo("c"))}}
+			snap.Plan.Served = map[types.UID]string{"c": "m"}
+			r := w.newProcess()
+			if err := r.markFailed(t.Context(), w.claim(t, "c"), &failure.Failure{Kind: kind, Message: "why"}, snap); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.marks(t); (len(got) > 0) != marked {
+				t.Errorf("got the marks %+v, want any: %t", got, marked)
+			}
+			if known := len(r.recent.of(resourceName)) > 0; known == marked {
+				t.Errorf("the next reconcile knows the Machine as it was read: %t", known)
+			}
+		})
+	}
+}
+
+// All claims of an offering that has failed need one mark.
+func TestOneMarkForAllClaimsOfAnOffering(t *testing.T) {
+	w := newWorld(launched("a"), launched("b"), machine("m1", linkedTo("a"), infrastructure("InsufficientInstanceCapacity")), machine("m2", linkedTo("b"), infrastructure("InsufficientInstanceCapacity")))
+	result, err := w.newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
+	if err != nil || result.RequeueAfter <= time.Second {
+		t.Errorf("got %+v and %v, want no conflict", result, err)
+	}
+	if marks := w.marks(t); len(marks) != 1 || marks[0].Failures != 1 {
+		t.Errorf("got the marks %+v", marks)
+	}
+}
+
+// A resource of another owner, and one that does not exist, is left alone.
+func TestNoResource(t *testing.T) {
+	w := newWorld()
+	resource := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "theirs"}}
+	if err := w.api.Create(t.Context(), resource); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"theirs", "missing"} {
+		if err := reconcileNamed(t, w.newProcess(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The launch of a claim becomes too long at a time that no event announces.
+func TestReconcileIsDueWithItsLaunches(t *testing.T) {
+	w := newWorld(launched("c"), machine("m", linkedTo("c"), infrastructure("NotReady")))
+	result, err := w.newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("the next reconcile is due in %s (%v)", result.RequeueAfter, err)
 	}
 }
 

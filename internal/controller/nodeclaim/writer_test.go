@@ -6,7 +6,7 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,61 +14,56 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 )
 
-// eventually waits for a condition that another goroutine fulfills.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // While the link of one claim is being written, others are linked, and neither its claim nor its
 // Machine is linked a second time.
 func TestNoLinkWaitsForAnother(t *testing.T) {
 	w := newWorld(launched("a"), machine("m1"))
-	answer, asked := make(chan struct{}), make(chan struct{})
-	var mu sync.Mutex
-	written := map[string]int{}
-	w.patch = func(machine string, do func() error) error {
-		mu.Lock()
-		written[machine]++
-		mu.Unlock()
-		if machine == "m1" {
-			close(asked)
-			<-answer
+	r := w.newProcess() // its caches have goroutines that do not end
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		var mu sync.Mutex
+		written := map[string]int{}
+		w.patch = func(machine string, do func() error) error {
+			mu.Lock()
+			written[machine]++
+			mu.Unlock()
+			if machine == "m1" {
+				<-answer
+			}
+			return do()
 		}
-		return do()
-	}
-	r := w.newProcess()
-	r.writer = newWriter()
-	if err := reconcileOnce(t, r); err != nil {
-		t.Fatal(err)
-	}
-	<-asked
-	if err := w.api.Create(t.Context(), launched("b")); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.api.Create(t.Context(), machine("m2")); err != nil {
-		t.Fatal(err)
-	}
-	if err := reconcileOnce(t, r); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the link of b", func() bool { return lifecycle.ClaimUID(w.machine(t, "m2")) == "b" })
-	if err := reconcileOnce(t, r); err != nil {
-		t.Fatal(err)
-	}
-	close(answer)
-	eventually(t, "the end of all writes", func() bool { return len(r.writer.busy(resourceName)) == 0 })
-	if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "a" {
-		t.Errorf("Machine m1 is linked to %q, want a", uid)
-	}
-	if written["m1"] != 1 || written["m2"] != 1 {
-		t.Errorf("got %v writes of Machines, want one of each", written)
-	}
+		r.writer = newWriter()
+		// reconciled reconciles, and waits until all links that it has started wait for an answer or have ended.
+		reconciled := func() {
+			if err := reconcileOnce(t, r); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		reconciled()
+		if err := w.api.Create(t.Context(), launched("b")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.api.Create(t.Context(), machine("m2")); err != nil {
+			t.Fatal(err)
+		}
+		reconciled()
+		if uid := lifecycle.ClaimUID(w.machine(t, "m2")); uid != "b" {
+			t.Errorf("Machine m2 is linked to %q, want b", uid)
+		}
+		reconciled()
+		close(answer)
+		synctest.Wait()
+		if uid := lifecycle.ClaimUID(w.machine(t, "m1")); uid != "a" || len(r.writer.busy(resourceName)) > 0 {
+			t.Errorf("Machine m1 is linked to %q, want a", uid)
+		}
+		if written["m1"] != 1 || written["m2"] != 1 {
+			t.Errorf("got %v writes of Machines, want one of each", written)
+		}
+		for range written["m1"] + written["m2"] {
+			<-r.writer.ended
+		}
+	})
 }
 
 // The end of a link triggers the next reconcile of its resource, which tries again if the link could not

@@ -470,10 +470,12 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 func TestLostMachineIsMarked(t *testing.T) {
 	for name, tc := range map[string]struct {
 		instance string
+		fails    bool // the mark cannot be written
 		want     bool
 	}{
-		"its instance exists": {instance: "workers"},
-		"it has lost it":      {instance: "none", want: true},
+		"its instance exists":           {instance: "workers"},
+		"it has lost it":                {instance: "none", want: true},
+		"it has lost it, and no answer": {instance: "none", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
@@ -488,10 +490,18 @@ func TestLostMachineIsMarked(t *testing.T) {
 			claim := launchedClaim("small")
 			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = "general"
 			clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, pool, machine, claim)
-			clusters.Management = fixture.Cluster{Client: clusters.Management.GetClient()} // the instance is read from the API server, too
+			inner := clusters.Management.GetClient().(client.WithWatch)
+			clusters.Management = fixture.Cluster{Client: interceptor.NewClient(inner, interceptor.Funcs{ // the instance is read from the API server, too
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if _, is := object.(*clusterv1.Machine); is && tc.fails {
+						return errors.New("no answer")
+					}
+					return c.Patch(ctx, object, patch, options...)
+				},
+			})}
 			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
-			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {
-				t.Fatal(err)
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); (err != nil) != tc.fails {
+				t.Fatalf("got %v, want an error: %t", err, tc.fails)
 			}
 			after := &clusterv1.Machine{}
 			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(machine), after); err != nil || lifecycle.IsMarked(after) != tc.want {
