@@ -3,6 +3,7 @@
 package machinetemplate
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -14,10 +15,13 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 func quantities(pairs ...string) corev1.ResourceList {
@@ -191,4 +195,43 @@ func TestInaccuracies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The condition on the capacity is False while Nodes differ from what is declared, and True again afterwards. An error
+// of the read of a Node is returned, unless the Node does not exist.
+func TestCapacityAccurate(t *testing.T) {
+	template := newTemplate()
+	claim := claimOf("c", "m5", "a", "on-demand")
+	claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = catalog.RevisionOf(template)
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
+	claim.Status.NodeName = "node"
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "2", "memory", "7Gi"), quantities("cpu", "2", "memory", "6Gi")
+	c := newCell(template, claim, node)
+	condition := func(want metav1.ConditionStatus, reason string) {
+		t.Helper()
+		stored, err := c.reconcile(t, "general")
+		if got := stored.StatusConditions().Get(v1alpha1.ConditionCapacityAccurate); err != nil || got.Status != want || reason != "" && got.Reason != reason {
+			t.Errorf("got %v and %+v, want %s", err, got, want)
+		}
+	}
+	condition(metav1.ConditionFalse, v1alpha1.ReasonCapacityDiffers)
+	node.Status.Capacity[corev1.ResourceMemory] = resource.MustParse("8Gi")
+	if err := c.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	condition(metav1.ConditionTrue, "")
+	c.fails = func(_ string, object any, _ string) error {
+		if _, is := object.(*corev1.Node); is {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	if _, err := c.reconcile(t, "general"); err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("got %v, want the error of the Node", err)
+	}
+	if err := c.Delete(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	condition(metav1.ConditionTrue, "")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -138,6 +139,12 @@ func TestStatusOfAChangedTemplate(t *testing.T) {
 	stored.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Reason: "LaunchTimeout", Until: metav1.NewTime(began)}}
 	if err := c.Status().Update(t.Context(), stored); err != nil {
 		t.Fatal(err)
+	}
+	// The list of finalizers is replaced as a whole, too.
+	unfinished := stale.DeepCopy()
+	unfinished.Finalizers = nil
+	if err := c.ensureFinalizer(t.Context(), unfinished); !apierrors.IsConflict(err) {
+		t.Errorf("the finalizer: got %v, want a conflict", err)
 	}
 	changed := stale.DeepCopy()
 	changed.Status.Available = "0/0"

@@ -176,7 +176,7 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 				v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady,
 				v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ConditionOfferingsAvailable,
 			} {
-				if got := stored.StatusConditions().Get(condition); slices.Contains(tc.unknown, condition) == got.IsTrue() {
+				if got := stored.StatusConditions().Get(condition); slices.Contains(tc.unknown, condition) == got.IsTrue() || got.IsFalse() {
 					t.Errorf("%s: got %+v", condition, got)
 				}
 			}
@@ -187,6 +187,20 @@ func TestOneFailureHidesNothingElse(t *testing.T) {
 				t.Errorf("after the failure has ended: got %v and %+v", err, stored.Status.Conditions)
 			}
 		})
+	}
+}
+
+// A template that cannot be read is not taken for one that no longer exists.
+func TestTemplateThatCannotBeRead(t *testing.T) {
+	c := newCell(newTemplate())
+	c.fails = func(_ string, object any, _ string) error {
+		if _, is := object.(*v1alpha1.KarpenterMachineTemplate); is {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err == nil {
+		t.Error("got no error")
 	}
 }
 
@@ -259,6 +273,20 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	}
 	if stored, err = c.reconcile(t, "general"); err != nil || len(stored.Status.UnavailableOfferings) != 1 || stored.Status.UnavailableOfferings[0].Zone != "a" {
 		t.Errorf("got %v and %+v, want the mark", err, stored.Status.UnavailableOfferings)
+	}
+}
+
+// A message of any length fits into the status.
+func TestLongMessagesAreCut(t *testing.T) {
+	claim := claimOf("c", "m5", "a", "on-demand")
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	claim.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonBlocked, strings.Repeat("x", 2*budget.Message))
+	stored, err := newCell(newTemplate(), claim).reconcile(t, "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := stored.StatusConditions().Get(v1alpha1.ConditionMachinesProgressing); !got.IsFalse() || len(got.Message) != budget.Message {
+		t.Errorf("got %s with %d bytes, want %d", got.Status, len(got.Message), budget.Message)
 	}
 }
 

@@ -4,6 +4,7 @@ package machinetemplate
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -46,6 +47,9 @@ func TestFinalizerIsAdded(t *testing.T) {
 			}
 			if ready := stored.StatusConditions().Get(status.ConditionReady); ready.IsTrue() == tc.deleting {
 				t.Errorf("got %+v, want Ready: %t", ready, !tc.deleting)
+			}
+			if deletable := stored.StatusConditions().Get(v1alpha1.ConditionDeletable); (deletable != nil) != tc.deleting {
+				t.Errorf("got %+v, want it only while the template is being deleted", deletable)
 			}
 		})
 	}
@@ -104,5 +108,20 @@ func TestDeletable(t *testing.T) {
 				t.Errorf("the second reconcile has written; error: %v", err)
 			}
 		})
+	}
+}
+
+// What the deletion of a template waits for comes first in Ready, before what else is wrong.
+func TestDeletionOfATemplateWithMistakes(t *testing.T) {
+	template := newTemplate()
+	template.Finalizers, template.DeletionTimestamp = []string{v1alpha1.TerminationFinalizer}, new(metav1.NewTime(began))
+	template.Spec.Template.Spec.InfrastructureRef.Name = "missing"
+	stored, err := newCell(template).reconcile(t, "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := stored.StatusConditions().Get(status.ConditionReady)
+	if ready.Reason != v1alpha1.ReasonGeneratedObjectsRemain || !strings.HasPrefix(ready.Message, "the template is being deleted") || !strings.Contains(ready.Message, "TestMachineTemplate fleet/missing does not exist") {
+		t.Errorf("got %+v", ready)
 	}
 }

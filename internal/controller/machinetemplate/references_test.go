@@ -3,18 +3,22 @@
 package machinetemplate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
@@ -99,5 +103,84 @@ func TestInfrastructureOfCatalogThatCannotBeListed(t *testing.T) {
 	c.fails = nil
 	if got, err := c.reconcile(t, template.Name); err != nil || !got.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).IsTrue() {
 		t.Errorf("after the kind was listed, got %v and %+v", err, got.StatusConditions().Get(v1alpha1.ConditionOfferingsValid))
+	}
+}
+
+// A failed read of infrastructure that only a catalog names is an error like any other, and a kind that cannot be listed is
+// one for the template that names it itself.
+func TestInfrastructureThatCannotBeRead(t *testing.T) {
+	shared, listed := withOwnInfrastructure("workers")
+	own := newTemplate()
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		err     error
+	}{
+		"of a catalog, and no answer":             {objects: []client.Object{shared, listed}, err: errors.New("no answer")},
+		"of the template, and it is unlisted":     {objects: []client.Object{own}, err: reference.Unlisted{Kind: infrastructureKind.GroupKind()}},
+		"of the template, and there is no answer": {objects: []client.Object{own}, err: errors.New("no answer")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCell(tc.objects...)
+			c.fails = func(_ string, object any, name string) error {
+				if _, is := object.(*unstructured.Unstructured); is && name == "workers" {
+					return tc.err
+				}
+				return nil
+			}
+			got, err := c.reconcile(t, "general")
+			if condition := got.StatusConditions().Get(v1alpha1.ConditionInfrastructureReady); err == nil || !condition.IsUnknown() {
+				t.Errorf("got %v and %+v, want an error and that it is unknown", err, condition)
+			}
+		})
+	}
+}
+
+// A template with a pool of its current revision that cannot create Machines is not Ready. Pools of earlier revisions, and of
+// other templates, do not matter.
+func TestUnusablePools(t *testing.T) {
+	poolKind := infrastructureKind
+	poolKind.Kind = "TestMachinePool"
+	definition := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "testmachinepools.infrastructure.cluster.x-k8s.io")
+	definition.SetNamespace("")
+	definition.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
+	for name, tc := range map[string]struct {
+		managed bool
+		change  func(*clusterv1.MachinePool)
+		want    bool // whether the template is not Ready
+	}{
+		"its pool":                      {},
+		"its pool, with other replicas": {managed: true, want: true},
+		"one of an earlier revision":    {managed: true, change: func(p *clusterv1.MachinePool) { p.Name = "earlier" }},
+		"one of another template":       {managed: true, change: func(p *clusterv1.MachinePool) { p.Labels[v1alpha1.TemplateLabel] = "other" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := newTemplate()
+			template.Spec.ScalableResource.Kind = v1alpha1.ScalableResourceKindMachinePool
+			template.Spec.Template.Spec.InfrastructureRef.Kind = poolKind.Kind
+			base := named(poolKind, "workers")
+			c := newCell(template, base, definition)
+			launch, err := generate.LaunchOf(t.Context(), c.clusters, c.catalog, template, catalog.Key{InstanceType: "m5", Zone: "a", CapacityType: "on-demand"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := launch.Generated.Resource.API().(*clusterv1.MachinePool)
+			if tc.managed {
+				metav1.SetMetaDataAnnotation(&pool.ObjectMeta, clusterv1.ReplicasManagedByAnnotation, "external-autoscaler")
+			}
+			if tc.change != nil {
+				tc.change(pool)
+			}
+			if err := c.Create(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.reconcile(t, "general")
+			if err != nil {
+				t.Fatal(err)
+			}
+			condition := got.StatusConditions().Get(v1alpha1.ConditionInfrastructureReady)
+			if condition.IsTrue() == tc.want || tc.want && (condition.Reason != v1alpha1.ReasonScalableResourceUnusable || !strings.Contains(condition.Message, "another controller sets the replicas")) {
+				t.Errorf("got %+v", condition)
+			}
+		})
 	}
 }
