@@ -151,6 +151,9 @@ func TestStatusOfAChangedTemplate(t *testing.T) {
 	if err := c.patchStatus(t.Context(), changed, stale); err != nil || len(c.published) > 0 {
 		t.Errorf("got %v and events %v: the event of the other write triggers the next reconcile", err, c.published)
 	}
+	if err := c.Get(t.Context(), types.NamespacedName{Name: "general"}, stored); err != nil || stored.Status.Available == "0/0" {
+		t.Errorf("got %v and %s: the other write is overwritten", err, stored.Status.Available)
+	}
 	if again, err := c.reconcile(t, "general"); err != nil || again.Status.Available == "0/0" || len(again.Status.UnavailableOfferings) != 1 {
 		t.Errorf("got %v and the status %+v", err, again.Status)
 	}

@@ -4,6 +4,7 @@ package machinetemplate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,23 +156,31 @@ func TestUnusablePools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := newTemplate()
+			template.Spec.InstanceTypes[0].Offerings[0].Zones = []v1alpha1.Zone{"a", "b"}
 			template.Spec.ScalableResource.Kind = v1alpha1.ScalableResourceKindMachinePool
 			template.Spec.Template.Spec.InfrastructureRef.Kind = poolKind.Kind
 			base := named(poolKind, "workers")
 			c := newCell(template, base, definition)
-			launch, err := generate.LaunchOf(t.Context(), c.clusters, c.catalog, template, catalog.Key{InstanceType: "m5", Zone: "a", CapacityType: "on-demand"})
-			if err != nil {
-				t.Fatal(err)
+			var pools []*clusterv1.MachinePool
+			for _, zone := range []string{"a", "b"} {
+				launch, err := generate.LaunchOf(t.Context(), c.clusters, c.catalog, template, catalog.Key{InstanceType: "m5", Zone: zone, CapacityType: "on-demand"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pools = append(pools, launch.Generated.Resource.API().(*clusterv1.MachinePool))
 			}
-			pool := launch.Generated.Resource.API().(*clusterv1.MachinePool)
+			slices.SortFunc(pools, func(a, b *clusterv1.MachinePool) int { return strings.Compare(a.Name, b.Name) })
+			usable, pool := pools[0], pools[1]
 			if tc.managed {
 				metav1.SetMetaDataAnnotation(&pool.ObjectMeta, clusterv1.ReplicasManagedByAnnotation, "external-autoscaler")
 			}
 			if tc.change != nil {
 				tc.change(pool)
 			}
-			if err := c.Create(t.Context(), pool); err != nil {
-				t.Fatal(err)
+			for _, created := range []client.Object{usable, pool} {
+				if err := c.Create(t.Context(), created); err != nil {
+					t.Fatal(err)
+				}
 			}
 			got, err := c.reconcile(t, "general")
 			if err != nil {
