@@ -43,7 +43,8 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 		status    metav1.ConditionStatus
 		reason    string
 		message   string
-		launches  bool // whether the template stays Ready
+		launches  bool   // whether the template stays Ready
+		stays     string // another condition that stays True
 	}{
 		"no infrastructure template": {
 			change:    func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef = nil },
@@ -53,7 +54,14 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			change:    func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef.Name = "missing" },
 			condition: v1alpha1.ConditionInfrastructureReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonReferenceNotFound, message: "missing",
 		},
+		"an infrastructure template of an unknown kind": {
+			change: func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.Template.Spec.InfrastructureRef.Kind = "UnknownMachineTemplate"
+			},
+			condition: v1alpha1.ConditionInfrastructureReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonReferenceKindUnusable, message: "UnknownMachineTemplate",
+		},
 		"a bootstrap template that does not exist": {
+			stays: v1alpha1.ConditionInfrastructureReady,
 			change: func(t *v1alpha1.KarpenterMachineTemplate) {
 				t.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "missing"}}
 			},
@@ -66,18 +74,19 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			condition: v1alpha1.ConditionBootstrapReady, status: metav1.ConditionFalse, message: "dataSecretName",
 		},
 		"a pattern that does not exist, for the infrastructure": {
-			change: followsMissing, condition: v1alpha1.ConditionInfrastructureReady, status: metav1.ConditionUnknown, reason: v1alpha1.ReasonReferenceMissing,
+			change: followsMissing, condition: v1alpha1.ConditionInfrastructureReady, status: metav1.ConditionUnknown, reason: v1alpha1.ReasonReferenceMissing, message: waitsForFrom,
 		},
 		"a pattern that does not exist, for the bootstrap": {
-			change: followsMissing, condition: v1alpha1.ConditionBootstrapReady, status: metav1.ConditionUnknown, reason: v1alpha1.ReasonReferenceMissing,
+			change: followsMissing, condition: v1alpha1.ConditionBootstrapReady, status: metav1.ConditionUnknown, reason: v1alpha1.ReasonReferenceMissing, message: waitsForFrom,
 		},
 		"no instance types": {
 			change:    func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes = nil },
 			condition: v1alpha1.ConditionInstanceTypesReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonNoInstanceTypes, message: "add the instance types",
 		},
 		"a discovery that finds nothing": {
+			stays: v1alpha1.ConditionInfrastructureReady,
 			change: func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes = nil
+				t.Spec.InstanceTypes, t.Spec.Template.Spec.InfrastructureRef = nil, nil
 				t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"discover": "yes"}}}}
 			},
 			condition: v1alpha1.ConditionInstanceTypesReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonNoInstanceTypes, message: "finds nothing",
@@ -113,6 +122,9 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			got := stored.StatusConditions().Get(tc.condition)
 			if got == nil || got.Status != tc.status || tc.reason != "" && got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
 				t.Fatalf("got %+v, want %s with reason %s and %q", got, tc.status, tc.reason, tc.message)
+			}
+			if other := stored.StatusConditions().Get(tc.stays); tc.stays != "" && !other.IsTrue() {
+				t.Errorf("got %+v, want that it stays True", other)
 			}
 			ready := stored.StatusConditions().Get(status.ConditionReady)
 			if ready.IsTrue() != tc.launches || tc.status == metav1.ConditionFalse && !tc.launches && !strings.Contains(ready.Message, got.Message) {

@@ -62,13 +62,19 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 			}
 			clusters := clustersWith(served, cluster, &[]string{}, cluster, first, second)
 			inner := clusters.Management.GetClient().(client.WithWatch)
-			fails := true
+			fails, unwritten := true, false
 			failing := fixture.Cluster{Client: interceptor.NewClient(inner, interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 					if gvk, err := c.GroupVersionKindFor(object); err != nil || fails && gvk.Kind == tc.kind {
 						return errors.Join(err, tc.err)
 					}
 					return c.Create(ctx, object, opts...)
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+					if unwritten {
+						return errors.New("no answer")
+					}
+					return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 				},
 			}), Live: inner}
 			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
@@ -83,6 +89,11 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 				return result.RequeueAfter
 			}
 
+			unwritten = tc.refused != ""
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: first.Annotations[v1alpha1.ScalableResourceAnnotation]}}); (err != nil) != unwritten {
+				t.Errorf("the reason cannot be written: got %v", err)
+			}
+			unwritten, *told = false, nil
 			if again := reconcileOnce(); again == 0 || again > createAgainAfter {
 				t.Errorf("the next attempt is after %s, want at most %s", again, createAgainAfter)
 			}

@@ -314,6 +314,17 @@ func TestBlockedClaimsMove(t *testing.T) {
 	}
 }
 
+// Without its template, a waiting claim has no other resource.
+func TestClaimsWithoutATemplateDoNotMove(t *testing.T) {
+	claim := launchedClaim("small")
+	clusters := fixture.Clusters(claim)
+	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Ending: true, Resource: scalable.New(withReplicas(1)), Claims: []karpv1.NodeClaim{*claim}}
+	if err := r.moveWaiting(t.Context(), snap); err != nil {
+		t.Error(err)
+	}
+}
+
 // A MachineDeployment is adopted for the first claim that names it, unless it is of another Cluster, paused or
 // being deleted.
 func TestAdoption(t *testing.T) {
