@@ -32,8 +32,10 @@ type ledger struct {
 	// handed counts Machines that were unlinked and linked to another claim, which needs no new
 	// Machine.
 	handed int
-	// excused are Machines whose removal is tolerated although they serve a claim.
+	// excused are Machines whose removal is tolerated although they serve a claim, each with whether it is removed
+	// instead of a surplus one. spent counts the surplus ones that were used so.
 	excused map[string]bool
+	spent   int
 	// lost counts those that were removed, and lostNodes those of them that had a Node.
 	lost, lostNodes int
 	// failed counts the claims that another than the user deleted, and unused the Machines that were marked
@@ -75,25 +77,30 @@ func (w *simulation) noteRemoval(m *clusterv1.Machine, sees view) {
 	if leaving(m) {
 		return
 	}
-	// A MachineSet removes Machines without a Node first, and a provider any.
-	if w.ledger.surplus > w.ledger.lost && (!m.Status.NodeRef.IsDefined() || w.scaling.kind == v1alpha1.ScalableResourceKindMachinePool) {
-		w.ledger.excused[m.Name] = true
-	}
 	for name, object := range sees["Machine"] {
 		current := w.machine(name)
 		if !leaving(object.(*clusterv1.Machine)) && (current == nil || leaving(current)) {
-			w.ledger.excused[m.Name] = true
+			w.ledger.excused[m.Name] = false
+			return
 		}
+	}
+	// A MachineSet removes Machines without a Node first, and a provider any.
+	if w.ledger.surplus > w.ledger.spent && (!m.Status.NodeRef.IsDefined() || w.scaling.kind == v1alpha1.ScalableResourceKindMachinePool) {
+		w.ledger.excused[m.Name] = true
 	}
 }
 
 // isKnownLoss reports whether the removal of a Machine is excused, and counts it.
 func (w *simulation) isKnownLoss(m *clusterv1.Machine) bool {
-	if !w.ledger.excused[m.Name] {
+	bySurplus, excused := w.ledger.excused[m.Name]
+	if !excused {
 		return false
 	}
 	w.ended[m.Name] = true
 	w.ledger.lost++
+	if bySurplus {
+		w.ledger.spent++
+	}
 	if m.Status.NodeRef.IsDefined() {
 		w.ledger.lostNodes++
 	}

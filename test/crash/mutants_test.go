@@ -49,7 +49,7 @@ var mutants = []mutant{{
 	client: interceptor.Funcs{Patch: withoutPrecondition(unlinks)},
 }, {
 	name:   "does not check whether another claim has a provider ID",
-	caught: "MachineDeployment/pause/reused=17",
+	caught: "MachineDeployment/pause/reused=5",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
 		if options.FieldSelector == nil || actor != "providerid" || kind != "NodeClaimList" {
 			return false
@@ -66,7 +66,7 @@ var mutants = []mutant{{
 	},
 }, {
 	name:   "reads from the cache whether a claim that ends has a Machine",
-	caught: "MachinePool/spare/all=38",
+	caught: "MachineDeployment/spare/reused=5",
 	cached: func(actor string, object any) bool {
 		_, machines := object.(*clusterv1.MachineList)
 		return machines && actor != "nodeclaim"

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,7 +62,7 @@ func start(env *envtest.Environment) error {
 		return fmt.Errorf("finding the CustomResourceDefinitions of Cluster API: %w", err)
 	}
 	env.CRDInstallOptions = envtest.CRDInstallOptions{
-		Scheme: scheme.Scheme, CRDs: karpenterapis.CRDs, ErrorIfPathMissing: true,
+		Scheme: scheme.Scheme, CRDs: karpenterapis.CRDs, ErrorIfPathMissing: true, MaxTime: time.Minute,
 		Paths: []string{
 			filepath.Join("..", "..", "config", "crd", "bases"),
 			filepath.Join("..", "infrastructure", "config", "crd"),
