@@ -120,13 +120,16 @@ func deleteLinked(w *simulation) {
 	}
 }
 
-// deleteMachineOf deletes the Machine of a claim, as a user does.
-func deleteMachineOf(claim string) func(*simulation) {
+// deleteMachineOf deletes the Machine of a claim, as a user does. When the clock was set, the claim can have failed early:
+// then it is the Machine of another one.
+func deleteMachineOf(name string) func(*simulation) {
 	return func(w *simulation) {
+		claim := w.claim(name)
 		for _, m := range w.machines() {
-			if claimUID(m) == w.claim(claim).UID {
+			if claim != nil && claimUID(m) == claim.UID || claim == nil && w.jumped > 0 && serving(w, m) {
 				w.ended[m.Name] = true
 				must(w.live().Delete(context.Background(), m))
+				return
 			}
 		}
 	}
