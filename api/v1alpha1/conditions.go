@@ -166,6 +166,9 @@ const (
 	ReasonNoInstanceTypes = "NoInstanceTypes"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered.
 	ReasonInstanceTypesInvalid = "InstanceTypesInvalid"
+	// ReasonTooManyOfferings: a list of instance types, or a template with all its lists, has more
+	// offerings than the operator can hold.
+	ReasonTooManyOfferings = "TooManyOfferings"
 	// ReasonDiscoveryIncomplete: objects that discovery needs cannot be read, so that it is
 	// unknown what else the template offers. What is known is offered.
 	ReasonDiscoveryIncomplete = "DiscoveryIncomplete"

@@ -346,8 +346,9 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader)
 
 // typesOf returns the instance types that a template offers, and why it cannot offer others.
 func typesOf(template *v1alpha1.KarpenterMachineTemplate, in *reader) ([]Type, []Problem) {
-	sources, problems := slices.Clone(in.Discovered), slices.Clone(in.Problems)
-	for _, catalog := range in.catalogs {
+	catalogs, tooMany := fittingCatalogs(template, in)
+	sources, problems := slices.Clone(in.Discovered), append(slices.Clone(in.Problems), tooMany...)
+	for _, catalog := range catalogs {
 		listed, wrong := ofCatalog(template, catalog)
 		sources, problems = append(sources, listed...), append(problems, wrong...)
 	}

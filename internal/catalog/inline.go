@@ -43,6 +43,9 @@ func ofCatalog(template *v1alpha1.KarpenterMachineTemplate, catalog *v1alpha1.In
 
 // fitting returns the entries of a list that can be used with a template.
 func fitting(template *v1alpha1.KarpenterMachineTemplate, set *v1alpha1.InstanceTypeSet, where string, nameOf func(int) string) ([]Source, []Problem) {
+	if err := checkSize(set); err != nil {
+		return nil, []Problem{{v1alpha1.ReasonTooManyOfferings, where + ": " + err.Error()}}
+	}
 	prices, err := pricesOf(set.Pricing)
 	if err != nil {
 		return nil, []Problem{{v1alpha1.ReasonInstanceTypesInvalid, where + ": " + err.Error()}}

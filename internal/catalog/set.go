@@ -28,6 +28,9 @@ func Check(set *v1alpha1.InstanceTypeSet) (instanceTypes, offerings int, problem
 // Expand returns the instance types of a list that can be used, with the offerings and prices that
 // follow from the list, and what is wrong with the others. It does not depend on a template.
 func Expand(set *v1alpha1.InstanceTypeSet) ([]Type, []error) {
+	if err := checkSize(set); err != nil {
+		return nil, []error{err}
+	}
 	prices, err := pricesOf(set.Pricing)
 	if err != nil {
 		return nil, []error{err}

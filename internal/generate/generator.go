@@ -5,6 +5,7 @@ package generate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -65,7 +66,14 @@ type base struct {
 	generated map[string]patched
 	// joins reports whether the operator adds to the spec how Nodes join.
 	joins bool
+	// size is about the number of bytes of the spec, and room of what can still be generated from it.
+	size, room int
 }
+
+// maxGenerated is how many bytes can be generated from one base for the offerings of a template. The largest regions of the
+// clouds have 800 instance types, and templates of a few KiB. Without a limit, patches that are another text for each of
+// 50,000 offerings would exhaust the memory of the operator.
+const maxGenerated = 64 << 20
 
 // patched is what patches have made of a base for an offering.
 type patched struct {
@@ -109,8 +117,12 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		if err != nil {
 			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}
+		content, err := json.Marshal(spec)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		}
 		g.bases[target] = &base{
-			object: object, spec: spec, generated: map[string]patched{},
+			object: object, spec: spec, generated: map[string]patched{}, size: len(content), room: maxGenerated,
 			joins: object.GroupVersionKind().GroupKind() == version.KubeadmTemplate,
 		}
 	}
@@ -220,6 +232,10 @@ func (g *Generator) patchedFor(target v1alpha1.PatchTarget, variables patch.Vari
 	}
 	if known, found := b.generated[key]; found {
 		return known, nil
+	}
+	if b.room -= b.size + len(key); b.room < 0 {
+		return patched{}, fmt.Errorf("KarpenterMachineTemplate %s: patches generate more than %d MiB of different templates from %s %s: use fewer variables in patches, or name fewer instance types and zones",
+			g.template.Name, maxGenerated>>20, b.object.GetKind(), b.object.GetName())
 	}
 	result := patched{object: b.object, spec: b.spec}
 	if !operations.Empty() {

@@ -92,5 +92,9 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 		return
 	}
 	message := fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...))
-	conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, v1alpha1.ReasonInstanceTypesInvalid, budget.Text(message, budget.Message))
+	reason := v1alpha1.ReasonInstanceTypesInvalid
+	if errors.As(problems[0], &catalog.TooManyError{}) {
+		reason = v1alpha1.ReasonTooManyOfferings
+	}
+	conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, reason, budget.Text(message, budget.Message))
 }

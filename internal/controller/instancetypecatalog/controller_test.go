@@ -3,6 +3,8 @@
 package instancetypecatalog
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +57,27 @@ func TestSetStatus(t *testing.T) {
 				t.Errorf("got %s with message %q, want %q", valid.Status, valid.Message, tc.problem)
 			}
 		})
+	}
+}
+
+// A catalog with more offerings than an operator can hold says so with a reason of its own.
+func TestTooManyOfferings(t *testing.T) {
+	found := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	shared := v1alpha1.Offering{Price: "1"}
+	for i := range 32 {
+		shared.Zones = append(shared.Zones, v1alpha1.Zone(fmt.Sprint("zone-", i)))
+	}
+	found.Spec.Offerings = slices.Repeat([]v1alpha1.Offering{shared}, 64)
+	for i := range 100 {
+		found.Spec.InstanceTypes = append(found.Spec.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprint("type-", i), Capacity: fixture.Template().Spec.InstanceTypes[0].Capacity})
+	}
+	setStatus(found, nil)
+	valid := found.StatusConditions().Get(v1alpha1.ConditionInstanceTypesValid)
+	if valid.Reason != v1alpha1.ReasonTooManyOfferings || !strings.Contains(valid.Message, "it has 204800 offerings, and a list can have 50000") {
+		t.Errorf("got %+v", valid)
+	}
+	if found.Status.InstanceTypes != 0 || found.Status.Offerings != 0 {
+		t.Errorf("got %d instance types with %d offerings, want none", found.Status.InstanceTypes, found.Status.Offerings)
 	}
 }
 

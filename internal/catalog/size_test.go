@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/counts"
+)
+
+// listOf returns a list of instance types that share as many offerings, each with as many zones.
+func listOf(types, offerings, zones int) v1alpha1.InstanceTypeSet {
+	set := v1alpha1.InstanceTypeSet{}
+	for i := range offerings {
+		shared := v1alpha1.Offering{CapacityType: "on-demand", Price: "1"}
+		for zone := range zones {
+			shared.Zones = append(shared.Zones, v1alpha1.Zone(fmt.Sprintf("zone-%d-%d", i, zone)))
+		}
+		set.Offerings = append(set.Offerings, shared)
+	}
+	for i := range types {
+		set.InstanceTypes = append(set.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprintf("type-%d", i), Capacity: list("cpu", "2", "memory", "8Gi")})
+	}
+	return set
+}
+
+func TestOfferingsIn(t *testing.T) {
+	own := listOf(2, 3, 4)
+	own.InstanceTypes[1].Offerings = []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a", "b"}}, {}}
+	for name, tc := range map[string]struct {
+		set  v1alpha1.InstanceTypeSet
+		want int
+	}{
+		"nothing":                 {},
+		"types without offerings": {listOf(3, 0, 0), 0},
+		"offerings without types": {listOf(0, 3, 4), 0},
+		"without zones":           {listOf(3, 1, 0), 3},
+		"shared":                  {listOf(3, 2, 4), 24},
+		"own ones of one type":    {own, 12 + 3},
+		"all that the CRD allows": {listOf(1000, 64, 32), 2_048_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := offeringsIn(&tc.set); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// A list that is too large is refused before anything is built from it.
+func TestTooManyOfferings(t *testing.T) {
+	huge := listOf(1000, 64, 32)
+	before := allocated()
+	types, problems := Expand(&huge)
+	_, wrong := ofCatalog(template(), &v1alpha1.InstanceTypeCatalog{Spec: v1alpha1.InstanceTypeCatalogSpec{InstanceTypeSet: huge}})
+	if used := allocated() - before; used > 1<<20 {
+		t.Errorf("%d KiB are used for what is refused", used>>10)
+	}
+	const want = "it has 2048000 offerings, and a list can have 50000: name fewer instance types or zones"
+	if len(types) != 0 || len(problems) != 1 || !errors.As(problems[0], &TooManyError{}) || problems[0].Error() != want {
+		t.Errorf("got %d types and the problems %v, want %q", len(types), problems, want)
+	}
+	if len(wrong) != 1 || wrong[0].Reason != v1alpha1.ReasonTooManyOfferings || !strings.HasSuffix(wrong[0].Message, want) {
+		t.Errorf("got the problems %+v, want %q", wrong, want)
+	}
+	largest := listOf(1000, 2, 25)
+	if types, problems := Expand(&largest); len(types) != 1000 || len(problems) != 0 {
+		t.Errorf("with as many as a list can have: got %d types and the problems %v", len(types), problems)
+	}
+}
+
+// A template has room for its own list first, then for its catalogs in their order. One that does not fit hides no other.
+func TestTooManyOfferingsOfCatalogs(t *testing.T) {
+	catalog := func(name string, types, zones int) *v1alpha1.InstanceTypeCatalog {
+		c := &v1alpha1.InstanceTypeCatalog{}
+		c.Name, c.Spec.InstanceTypeSet = name, listOf(types, 1, zones)
+		for i := range c.Spec.InstanceTypes {
+			c.Spec.InstanceTypes[i].Name = fmt.Sprintf("%s-%d", name, i)
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		own      int // instance types of the template, with 25 offerings each
+		catalogs []*v1alpha1.InstanceTypeCatalog
+		want     int // offerings
+		problems []string
+	}{
+		"all fit":                     {own: 1000, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 25)}, want: 50_000},
+		"the second does not":         {catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 25), catalog("b", 1000, 26), catalog("c", 1000, 20)}, want: 45_000, problems: []string{"InstanceTypeCatalog b: with its 26000 offerings the template would have 51000, and it can have 50000: refer to fewer catalogs, or use several templates"}},
+		"one does not fit in any":     {own: 1, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 51), catalog("b", 1, 3)}, want: 28, problems: []string{"InstanceTypeCatalog a: it has 51000 offerings, and a list can have 50000"}},
+		"its own list leaves no room": {own: 1999, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1, 26), catalog("b", 1, 25)}, want: 50_000, problems: []string{"InstanceTypeCatalog a: with its 26 offerings"}},
+		"its own list is too large":   {own: 2001, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 2, 25)}, want: 50, problems: []string{"spec: it has 50025 offerings"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := template()
+			owner.Spec.InstanceTypeSet = listOf(tc.own, 1, 25)
+			types, problems := typesOf(owner, &reader{catalogs: tc.catalogs})
+			if got := lo.SumBy(types, func(t Type) int { return len(t.Offerings) }); got != tc.want {
+				t.Errorf("got %d offerings, want %d", got, tc.want)
+			}
+			if len(problems) != len(tc.problems) {
+				t.Fatalf("got %+v, want %q", problems, tc.problems)
+			}
+			for i, want := range tc.problems {
+				if problems[i].Reason != v1alpha1.ReasonTooManyOfferings || !strings.HasPrefix(problems[i].Message, want) {
+					t.Errorf("got %+v, want %q", problems[i], want)
+				}
+			}
+		})
+	}
+}
+
+// The largest template that is allowed has a price, which is known.
+func TestMemoryOfMostOfferings(t *testing.T) {
+	owner := template()
+	owner.Spec.InstanceTypeSet = listOf(1000, 2, 25)
+	before := live()
+	c, _ := newWorld(t)
+	ask(t, c, owner)
+	used := live() - before
+	runtime.KeepAlive(c)
+	line := fmt.Sprintf("a template with %d offerings keeps %d MiB", maxOfferings, used>>20)
+	t.Log(line)
+	counts.Print(t, line)
+	if used > 256<<20 {
+		t.Errorf("%s, want at most 256 MiB", line)
+	}
+}
+
+// allocated returns how many bytes were ever allocated.
+func allocated() uint64 {
+	stats := runtime.MemStats{}
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+// live returns the size of the heap without garbage.
+func live() uint64 {
+	runtime.GC()
+	stats := runtime.MemStats{}
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
