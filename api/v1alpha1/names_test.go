@@ -106,6 +106,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonScalableResourceUnusable, "ScalableResourceUnusable"},
 		{v1alpha1.ReasonNoInstanceTypes, "NoInstanceTypes"},
 		{v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypesInvalid"},
+		{v1alpha1.ReasonTooManyOfferings, "TooManyOfferings"},
 		{v1alpha1.ReasonZonesUnknown, "ZonesUnknown"},
 		{v1alpha1.ReasonDiscoveryIncomplete, "DiscoveryIncomplete"},
 		{v1alpha1.ReasonTaintsNotInNodePool, "TaintsNotInNodePool"},
