@@ -29,7 +29,10 @@ import (
 // sources were found.
 func Merge(template *v1alpha1.KarpenterMachineTemplate, others []Source) ([]Type, []Problem) {
 	given, problems := inline(template)
-	claimed := sets.New(lo.Map(template.Spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) string { return it.Name })...)
+	claimed := sets.New[string]()
+	if checkSize(&template.Spec.InstanceTypeSet) == nil { // otherwise none of its entries takes precedence
+		claimed.Insert(lo.Map(template.Spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) string { return it.Name })...)
+	}
 	others = slices.Clone(others)
 	slices.SortFunc(others, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
 	byName := lo.GroupBy(others, func(s Source) string { return s.Type.Name })

@@ -10,7 +10,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// maxOfferings is how many offerings a list can have, and a template with all its lists and discovered objects. The largest
+// maxOfferings is how many offerings a list can have, and a template with all its lists. What it discovers takes from that
+// room, but is never refused: users of the management cluster create it, one object for each. The largest
 // regions of the clouds have about 15,000: 800 instance types in 6 zones with 3 capacity types. Shared offerings and zones
 // multiply, so that a small object could have 2,000,000, which no memory of an operator holds.
 const maxOfferings = 50_000
