@@ -5,11 +5,11 @@ package tenancy
 import (
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -78,7 +78,7 @@ func (r Reserved) changed(base, object *unstructured.Unstructured) map[string]st
 	changed := map[string]string{}
 	for _, field := range r.fieldsOf(kind) {
 		keys := strings.Split(field, ".")
-		if !reflect.DeepEqual(valuesAt(before, keys), valuesAt(after, keys)) {
+		if !equality.Semantic.DeepEqual(valuesAt(before, keys), valuesAt(after, keys)) {
 			changed[kind+"."+field] = at + field
 		}
 	}
