@@ -46,6 +46,13 @@ func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
 	return built
 }
 
+// decided returns a claim that has the labels of an offering of the type "large", from an earlier decision.
+func decided(inZone, ofCapacityType string) *karpv1.NodeClaim {
+	c := claim("1", "1Gi")
+	c.Labels = map[string]string{typeLabel: "large", zone: inZone, capacityType: ofCapacityType}
+	return c
+}
+
 // claim returns a claim that requests resources and requires labels with one of the given values.
 func claim(cpu, memory string, requirements ...string) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "pool-x", UID: "1234"}}
@@ -122,20 +129,12 @@ func TestDecide(t *testing.T) {
 			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
 		},
 		"an earlier decision is kept": {
-			claim: func() *karpv1.NodeClaim {
-				c := claim("1", "1Gi")
-				c.Labels = map[string]string{typeLabel: "large", zone: "b", capacityType: "on-demand"}
-				return c
-			}(),
-			want: catalog.Key{InstanceType: "large", Zone: "b", CapacityType: "on-demand"},
+			claim: decided("b", "on-demand"),
+			want:  catalog.Key{InstanceType: "large", Zone: "b", CapacityType: "on-demand"},
 		},
 		"an earlier decision for on demand is kept": {
-			claim: func() *karpv1.NodeClaim {
-				c := claim("1", "1Gi")
-				c.Labels = map[string]string{typeLabel: "large", zone: "a", capacityType: "on-demand"}
-				return c
-			}(),
-			want: catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
+			claim: decided("a", "on-demand"),
+			want:  catalog.Key{InstanceType: "large", Zone: "a", CapacityType: "on-demand"},
 		},
 
 		"too little memory anywhere": {

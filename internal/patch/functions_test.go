@@ -3,7 +3,6 @@
 package patch
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,18 +116,8 @@ func TestFunctions(t *testing.T) {
 			}
 		})
 	}
-	guide, err := os.ReadFile("../../docs/guides/patches.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "| functions | limits |\n")
-	table, _, _ := strings.Cut(rest, "\n\n")
-	var documented, tested, allowed []string
-	for line := range strings.Lines(table) {
-		for _, match := range regexp.MustCompile("`([a-zA-Z0-9]+)`").FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
-			documented = append(documented, match[1])
-		}
-	}
+	documented := inGuide(t, "| functions | limits |")
+	var tested, allowed []string
 	for name := range functionCases {
 		tested = append(tested, name)
 	}

@@ -34,25 +34,31 @@ func TestVariables(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	guide, err := os.ReadFile("../../docs/guides/patches.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "| variable | value |\n")
-	table, _, _ := strings.Cut(rest, "\n\n")
-	var documented []string
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, "|")
-		for _, match := range regexp.MustCompile("`([a-zA-Z]+)`").FindAllStringSubmatch(cells[1], -1) {
-			documented = append(documented, match[1])
-		}
-	}
+	documented := inGuide(t, "| variable | value |")
 	slices.Sort(documented)
 	for name, names := range map[string][]string{"documented": documented, "of values": slices.Sorted(maps.Keys(values.values()))} {
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), names); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// inGuide returns the names in the first column of the table in the guide that has a header.
+func inGuide(t *testing.T, header string) []string {
+	t.Helper()
+	guide, err := os.ReadFile("../../docs/guides/patches.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), header+"\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	var names []string
+	for line := range strings.Lines(table) {
+		for _, match := range regexp.MustCompile("`([a-zA-Z0-9]+)`").FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+			names = append(names, match[1])
+		}
+	}
+	return names
 }
 
 // Operations have one key exactly if they do the same. A cache of copies depends on it.
