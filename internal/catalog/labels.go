@@ -149,7 +149,7 @@ func checkLabels(labels map[string]string) error {
 func isSetElsewhere(key string) bool {
 	domain := karpv1.GetLabelDomain(key)
 	return slices.Contains([]string{corev1.LabelHostname, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone}, key) ||
-		domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh") ||
+		isIn(domain, "karpenter.sh") ||
 		domain == v1alpha1.Group && !slices.Contains(v1alpha1.SettableLabels, key)
 }
 
@@ -157,10 +157,12 @@ func isSetElsewhere(key string) bool {
 // of the cluster assign Pods (Kubernetes: docs/reference/access-authn-authz/admission-controllers, NodeRestriction).
 // Karpenter would set it on Nodes with its own rights.
 func isTrusted(key string) bool {
-	domain := karpv1.GetLabelDomain(key)
 	return slices.Contains([]string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd"}, key) ||
-		domain == corev1.LabelNamespaceNodeRestriction || strings.HasSuffix(domain, "."+corev1.LabelNamespaceNodeRestriction)
+		isIn(karpv1.GetLabelDomain(key), corev1.LabelNamespaceNodeRestriction)
 }
+
+// isIn reports whether a domain is another one, or below it.
+func isIn(domain, other string) bool { return domain == other || strings.HasSuffix(domain, "."+other) }
 
 // NodeLabels returns the labels of a type's Nodes, without instance type, zone and
 // capacity type: those that follow from the capacity, and those that are set.

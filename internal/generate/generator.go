@@ -5,7 +5,6 @@ package generate
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -20,6 +19,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
@@ -66,7 +66,8 @@ type base struct {
 	generated map[string]patched
 	// joins reports whether the operator adds to the spec how Nodes join.
 	joins bool
-	// size is about the number of bytes of the spec, and room of what can still be generated from it.
+	// size is the number of bytes of the spec as JSON, once something was generated from it, and room that of what still
+	// can be.
 	size, room int
 }
 
@@ -74,6 +75,15 @@ type base struct {
 // clouds have 800 instance types, and templates of a few KiB. Without a limit, patches that are another text for each of
 // 50,000 offerings would exhaust the memory of the operator.
 const maxGenerated = 64 << 20
+
+// take takes from the room what one more copy of the base with patches of a length needs; false if it has none.
+func (b *base) take(patches int) bool {
+	if b.size == 0 {
+		b.size = budget.Size(b.spec)
+	}
+	b.room -= b.size + patches
+	return b.room >= 0
+}
 
 // patched is what patches have made of a base for an offering.
 type patched struct {
@@ -117,12 +127,8 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		if err != nil {
 			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}
-		content, err := json.Marshal(spec)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
-		}
 		g.bases[target] = &base{
-			object: object, spec: spec, generated: map[string]patched{}, size: len(content), room: maxGenerated,
+			object: object, spec: spec, generated: map[string]patched{}, room: maxGenerated,
 			joins: object.GroupVersionKind().GroupKind() == version.KubeadmTemplate,
 		}
 	}
@@ -233,7 +239,7 @@ func (g *Generator) patchedFor(target v1alpha1.PatchTarget, variables patch.Vari
 	if known, found := b.generated[key]; found {
 		return known, nil
 	}
-	if b.room -= b.size + len(key); b.room < 0 {
+	if copies := !operations.Empty() || b.joins; copies && !b.take(len(key)) {
 		return patched{}, fmt.Errorf("KarpenterMachineTemplate %s: patches generate more than %d MiB of different templates from %s %s: use fewer variables in patches, or name fewer instance types and zones",
 			g.template.Name, maxGenerated>>20, b.object.GetKind(), b.object.GetName())
 	}

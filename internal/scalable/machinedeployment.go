@@ -48,15 +48,17 @@ func (machineDeployments) setReplicas(object client.Object, replicas int32, _ ti
 
 // Accepts requires a template of single machines.
 func (machineDeployments) Accepts(base *unstructured.Unstructured, _ v1alpha1.ScalableResource) error {
+	if err := isOfGroup(base, reference.InfrastructureGroup); err != nil {
+		return err
+	}
 	name := fmt.Sprintf("%s %s", base.GetKind(), client.ObjectKeyFromObject(base))
-	switch {
-	case isOfGroup(base, reference.InfrastructureGroup) != nil:
-		return isOfGroup(base, reference.InfrastructureGroup)
-	case makesPools(base.GetKind()):
+	if makesPools(base.GetKind()) {
 		return fmt.Errorf("%s is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool", name)
-	case isTemplate(base) != nil:
-		return isTemplate(base)
-	case !strings.HasSuffix(base.GetKind(), "MachineTemplate"):
+	}
+	if err := isTemplate(base); err != nil {
+		return err
+	}
+	if !strings.HasSuffix(base.GetKind(), "MachineTemplate") {
 		return fmt.Errorf("%s is no template of machines: name a kind that ends in MachineTemplate", name)
 	}
 	return nil

@@ -67,13 +67,14 @@ var indiscriminate = []schema.GroupKind{
 // templates, a machine pool that no MachinePool owns. Its provider must delete the Machines
 // that are marked for deletion.
 func (machinePools) Accepts(base *unstructured.Unstructured, settings v1alpha1.ScalableResource) error {
+	if err := isOfGroup(base, reference.InfrastructureGroup); err != nil {
+		return err
+	}
 	name := fmt.Sprintf("%s %s", base.GetKind(), client.ObjectKeyFromObject(base))
 	kind := base.GroupVersionKind().GroupKind()
 	kind.Kind = strings.TrimSuffix(kind.Kind, clusterv1.TemplateSuffix)
 	owner := metav1.GetControllerOf(base)
 	switch {
-	case isOfGroup(base, reference.InfrastructureGroup) != nil:
-		return isOfGroup(base, reference.InfrastructureGroup)
 	case !makesPools(base.GetKind()):
 		return fmt.Errorf("%s is not for MachinePools: name a machine pool or a template of one, or set spec.scalableResource.kind to MachineDeployment", name)
 	case IsTemplateKind(base) && isTemplate(base) != nil:

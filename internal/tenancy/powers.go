@@ -83,67 +83,68 @@ var (
 // reservedIn returns the reserved fields, labels and annotations in the spec of an object, by where they are
 // and what they have. Indexes of lists are left out, because patches move items.
 func reservedIn(object *unstructured.Unstructured, cluster types.NamespacedName) map[string]string {
-	found, spec := map[string]string{}, specOf(object)
+	spec := specOf(object)
+	s := search{cluster: cluster, objects: object.GroupVersionKind().Group == reference.InfrastructureGroup, found: map[string]string{}}
 	if template, is := spec["template"].(map[string]any); is && strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix) {
 		for key, value := range lo.OmitByKeys(template, ofTemplate) {
-			at := "spec.template." + key
-			found[at+"="+text(value)] = at
+			s.add("spec.template."+key, value)
 		}
 	}
-	search("spec", spec, cluster, found)
-	if object.GroupVersionKind().Group == reference.InfrastructureGroup {
-		searchObjects("spec", spec, found)
-	}
-	return found
+	s.in("spec", spec)
+	return s.found
 }
-
-// searchObjects finds whole objects inside the spec of an infrastructure template. Providers that have such fields create
-// these objects, as Azure's does with spec.resources of its ASO kinds, whatever their kinds are. A reference is none.
-func searchObjects(at string, value any, found map[string]string) {
-	switch value := value.(type) {
-	case map[string]any:
-		kind, hasKind := value["kind"].(string)
-		apiVersion, hasVersion := value["apiVersion"].(string)
-		if hasKind && hasVersion && !lo.Every(ofReference, slices.Collect(maps.Keys(value))) {
-			name, _, _ := unstructured.NestedString(value, "metadata", "name")
-			found[fmt.Sprint(at, apiVersion, kind, name)] = fmt.Sprintf("%s (%s of %s)", at, kind, apiVersion)
-		}
-		for key, value := range value {
-			searchObjects(at+"."+key, value, found)
-		}
-	case []any:
-		for _, item := range value {
-			searchObjects(at+"[]", item, found)
-		}
-	}
-}
-
-// ofReference are the fields of a reference to an object.
-var ofReference = []string{"apiVersion", "kind", "apiGroup", "name", "namespace", "uid", "resourceVersion", "fieldPath"}
 
 // ofTemplate are the fields of what is made from a template that patches can set. Cluster API would also take others, such
 // as apiVersion and kind, so that it creates another object than the template is for (controllers/external/util.go, GenerateTemplate).
 var ofTemplate = []string{"metadata", "spec"}
 
-func search(at string, value any, cluster types.NamespacedName, found map[string]string) {
+// search looks for what is reserved.
+type search struct {
+	cluster types.NamespacedName
+	// objects reports whether whole objects are reserved, which is so in infrastructure templates.
+	objects bool
+	found   map[string]string
+}
+
+func (s search) add(at string, value any) { s.found[at+"="+text(value)] = at }
+
+func (s search) in(at string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
+		if what, name := wholeObject(value); s.objects && what != "" {
+			s.found[at+"="+what+"/"+name] = fmt.Sprintf("%s (%s)", at, what)
+		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			at := at + "." + key
-			if reservedValue(key, value[key], cluster) {
-				found[at+"="+text(value[key])] = at
+			if reservedValue(key, value[key], s.cluster) {
+				s.add(at, value[key])
 			}
 			for _, metadata := range reservedKeys(key, value[key]) {
-				found[at+"."+metadata+"="+text(value[key].(map[string]any)[metadata])] = fmt.Sprintf("%s[%s]", at, metadata)
+				s.found[at+"."+metadata+"="+text(value[key].(map[string]any)[metadata])] = fmt.Sprintf("%s[%s]", at, metadata)
 			}
-			search(at, value[key], cluster, found)
+			s.in(at, value[key])
 		}
 	case []any:
 		for _, item := range value {
-			search(at+"[]", item, cluster, found)
+			s.in(at+"[]", item)
 		}
 	}
 }
+
+// wholeObject returns the kind and the name of an object inside a spec; empty if it is only a reference, or none. Providers
+// that have fields with objects create these, as Azure's does with spec.resources of its ASO kinds, whatever their kinds are.
+func wholeObject(value map[string]any) (what, name string) {
+	kind, hasKind := value["kind"].(string)
+	apiVersion, hasVersion := value["apiVersion"].(string)
+	if !hasKind || !hasVersion || lo.Every(ofReference, slices.Collect(maps.Keys(value))) {
+		return "", ""
+	}
+	name, _, _ = unstructured.NestedString(value, "metadata", "name")
+	return kind + " of " + apiVersion, name
+}
+
+// ofReference are the fields of a reference to an object.
+var ofReference = []string{"apiVersion", "kind", "apiGroup", "name", "namespace", "uid", "resourceVersion", "fieldPath"}
 
 // reservedValue reports whether a field has a value that a template may not set.
 func reservedValue(key string, value any, cluster types.NamespacedName) bool {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 // maxSkew is by how many minor versions a kubelet can be older than the API server
@@ -23,7 +24,7 @@ const maxSkew = 3
 
 // KubeadmTemplate is the kind of the bootstrap templates whose provider needs a version. Package generate
 // changes them so that Nodes join as Karpenter requires it.
-var KubeadmTemplate = schema.GroupKind{Group: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate"}
+var KubeadmTemplate = schema.GroupKind{Group: reference.BootstrapGroup, Kind: "KubeadmConfigTemplate"}
 
 // Version is the Kubernetes version of a template's new Machines.
 type Version struct {
