@@ -31,7 +31,7 @@ var fieldsByKind = map[string][]string{
 	// (api/v1beta1/azuremachine_default.go).
 	"AzureMachine": {
 		"identity", "systemAssignedIdentityRole", "roleAssignmentName", "userAssignedIdentities", "vmExtensions", "networkInterfaces", "subnetName",
-		"allocatePublicIP", "enableIPForwarding", "dnsServers", "diagnostics",
+		"allocatePublicIP", "enableIPForwarding", "dnsServers", "diagnostics", "virtualMachineScaleSetID",
 	},
 	"AzureMachinePool": {
 		"identity", "systemAssignedIdentityRole", "roleAssignmentName", "userAssignedIdentities",
@@ -52,10 +52,10 @@ var fieldsByKind = map[string][]string{
 	"GCPManagedMachinePool": {
 		"nodePoolName", "nodeSecurity.serviceAccount", "nodeNetwork.tags", "nodeNetwork.podRangeName", "nodeNetwork.podRangeCidrBlock", "nodeNetwork.createPodRange",
 	},
-	// vSphere. The provider takes a VM with the name that namingStrategy makes, and deletes it with the Machine
+	// vSphere. The provider takes a VM with the name that namingStrategy (naming since v1.16) makes, and deletes it with the Machine
 	// (pkg/services/vimmachine.go, pkg/services/govmomi/util.go). It clones any VM that template names.
 	"VSphereMachine": {
-		"namingStrategy", "folder", "datacenter", "resourcePool", "datastore", "storagePolicyName", "template", "snapshot", "cloneMode", "network", "customVMXKeys", "tagIDs",
+		"namingStrategy", "naming", "folder", "datacenter", "resourcePool", "datastore", "storagePolicyName", "template", "snapshot", "cloneMode", "network", "customVMXKeys", "tagIDs",
 	},
 	// OpenStack. One Secret can have credentials for several clouds.
 	"OpenStackMachine": {"identityRef", "ports", "securityGroups", "floatingIPPoolRef", "trunk"},
@@ -71,6 +71,7 @@ var fieldsByKind = map[string][]string{
 		"virtualMachineTemplate.spec.template.spec.utilityVolumes", "virtualMachineTemplate.spec.template.spec.domain.devices.filesystems",
 		"virtualMachineTemplate.spec.template.spec.networks", "virtualMachineTemplate.spec.template.spec.domain.devices.interfaces",
 		"virtualMachineTemplate.spec.template.spec.priorityClassName",
+		"virtualMachineTemplate.spec.dataVolumeTemplates.metadata",
 		"virtualMachineTemplate.spec.dataVolumeTemplates.spec.source.pvc", "virtualMachineTemplate.spec.dataVolumeTemplates.spec.source.snapshot",
 		"virtualMachineTemplate.spec.dataVolumeTemplates.spec.sourceRef",
 		"virtualMachineTemplate.spec.dataVolumeTemplates.spec.pvc.dataSource", "virtualMachineTemplate.spec.dataVolumeTemplates.spec.pvc.dataSourceRef",
@@ -89,7 +90,7 @@ var fieldsByKind = map[string][]string{
 	"IBMVPCMachine":           {"loadBalancerPoolMembers", "primaryNetworkInterface"},
 	"IBMPowerVSMachine":       {"workspace", "serviceInstance", "serviceInstanceID", "network"},
 	"OCIMachine": {
-		"compartmentId", "blockvolumeSpec.compartmentId", "blockvolumeSpec.displayName", "networkDetails", "subnetName", "vnicAttachments", "launchVolumeAttachments",
+		"compartmentId", "blockvolumeSpec.compartmentId", "blockvolumeSpec.displayName", "networkDetails", "subnetName", "nsgName", "vnicAttachments", "launchVolumeAttachments",
 		"definedTags", "freeformTags",
 	},
 	"OCIMachinePool": {"ocid", "instanceConfiguration.instanceConfigurationId", "instanceConfiguration.instanceVnicConfiguration", "definedTags", "freeformTags"},
@@ -102,4 +103,32 @@ var fieldsByKind = map[string][]string{
 	"LinodeMachine": {
 		"credentialsRef", "backupID", "firewallID", "firewallRef", "vpcID", "vpcRef", "interfaces", "linodeInterfaces", "privateIP", "ipv6Options", "osDisk.diskID", "dataDisks",
 	},
+	"CloudStackMachine": {"networks", "details", "cloudstackAffinityRef"},
+	// With role controlplane, its provider adds a worker to the load balancer of the API server (controllers/oscmachine_vm.go).
+	"OscMachine": {
+		"node.vm.resourceId", "node.vm.role", "node.vm.securityGroupNames", "node.vm.subnetName", "node.vm.publicIp", "node.vm.publicIpPool",
+		"node.vm.privateIps", "node.vm.tags", "node.volumes.fromSnapshot", "node.keypair",
+	},
+	// Cloud Director, whose provider takes and deletes a VM with the name that the template makes, which can also read the
+	// environment of the provider (controllers/vcdmachine_controller.go).
+	"VCDMachine":                 {"vmNamingTemplate", "extraOvdcNetworks", "bootstrapped", "catalog", "template"},
+	"ElementalMachine":           {"hostRef"},
+	"MetalMachine":               {"serverRef"},
+	"LXCMachine":                 {"devices", "profiles"},
+	"MicrovmMachine":             {"networkInterfaces"},
+	"RemoteMachine":              {"pool", "provisionJob"},
+	"VNodeMachine":               {"podTemplate"},
+	"VultrMachine":               {"snapshot_id", "firewall_group_id", "vpc_id", "vpc2_id", "vpc_only"},
+	"IonosCloudMachine":          {"datacenterID", "networkID", "additionalNetworks", "failoverIP", "ipv4PoolRef", "ipv6PoolRef"},
+	"ScalewayMachine":            {"securityGroup", "publicNetwork"},
+	"ScalewayManagedMachinePool": {"securityGroupID", "publicIPDisabled"},
+	"DOMachine":                  {"additionalTags"},
+	"HarvesterMachine":           {"networks", "networkConfig", "vmNetworkConfig"},
+	"MaasMachine":                {"parent", "resourcePool", "lxd"},
+	"PacketMachine":              {"tags"},
+	"ElfMachine":                 {"template", "network", "failureDomains"},
+	"ONEMachine":                 {"templateName"},
+	"ByoMachine":                 {"installerRef"},
+	// A bootstrap configuration that makes a control plane of a worker, as generateType of Talos does.
+	"KairosConfig": {"role", "controlPlaneRole", "manifests"},
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
+// notYet are fields of other versions than those in bin/crds: of vSphere since v1.16, and of Azure's main branch.
+var notYet = map[string]string{"VSphereMachine": "naming", "AzureMachine": "virtualMachineScaleSetID"}
+
 // The fields that only base templates can set exist in the CRDs of the providers. A field with a mistake in its name would
 // protect nothing.
 func TestReservedFieldsExist(t *testing.T) {
@@ -41,8 +44,8 @@ func TestReservedFieldsExist(t *testing.T) {
 		}
 		for _, field := range reserved[kind] {
 			checked++
-			if !has(&schema, strings.Split(field, ".")) {
-				t.Errorf("%s %s has no field %s", definition.Spec.Names.Kind, version.Name, field)
+			if has(&schema, strings.Split(field, ".")) == (notYet[kind] == field) {
+				t.Errorf("%s %s: field %s exists: %t", definition.Spec.Names.Kind, version.Name, field, notYet[kind] == field)
 			}
 		}
 	}
