@@ -60,7 +60,10 @@ var indiscriminate = []schema.GroupKind{
 	{Group: reference.InfrastructureGroup, Kind: "AWSMachinePool"},
 	{Group: reference.InfrastructureGroup, Kind: "AWSManagedMachinePool"},
 	{Group: reference.InfrastructureGroup, Kind: "AzureManagedMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "GCPManagedMachinePool"},
 	{Group: reference.InfrastructureGroup, Kind: "OCIMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "OCIManagedMachinePool"},
+	{Group: reference.InfrastructureGroup, Kind: "OCIVirtualMachinePool"},
 }
 
 // Accepts requires a template of a machine pool or, because not all providers have such
