@@ -182,6 +182,9 @@ func TestPatched(t *testing.T) {
 			reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.metadata.annotations[metal3.io/BareMetalHost]"},
 		},
 		"a control plane of Talos": {base: `{template: {spec: {generateType: worker}}}`, patched: `{template: {spec: {generateType: controlplane}}}`, reason: v1alpha1.ReasonFieldNotAllowed},
+		"a configuration of kubeadm, which has a version and a kind": {
+			base: `{template: {}}`, patched: `{template: {spec: {joinConfiguration: {apiVersion: kubeadm.k8s.io/v1beta4, kind: JoinConfiguration, nodeRegistration: {taints: []}}}}}`,
+		},
 		"a server of vSphere": {
 			base: `{template: {spec: {server: vcenter, datacenter: a}}}`, patched: `{template: {spec: {server: evil.example.com, thumbprint: AA, datacenter: b}}}`,
 			reason: v1alpha1.ReasonFieldNotAllowed, texts: []string{"spec.template.spec.server, spec.template.spec.thumbprint"},

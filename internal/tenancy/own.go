@@ -68,8 +68,8 @@ func (r Resource) References() []Template {
 // AddResource adds what a MachineDeployment or MachinePool of the Cluster refers to.
 func (o Own) AddResource(resource Resource) {
 	o.Templates.Insert(resource.References()...)
-	if secret := lo.FromPtr(resource.Machine.Bootstrap.DataSecretName); secret != "" {
-		o.Secrets.Insert(secret)
+	if secret := resource.Machine.Bootstrap.DataSecretName; secret != nil {
+		o.Secrets.Insert(*secret)
 	}
 }
 
@@ -77,15 +77,13 @@ func (o Own) AddResource(resource Resource) {
 // providers/contracts/control-plane.md; version v1beta1 of the contract has the reference elsewhere).
 func (o Own) AddControlPlane(controlPlane *unstructured.Unstructured) {
 	for _, at := range [][]string{{"spec", "machineTemplate", "spec", "infrastructureRef"}, {"spec", "machineTemplate", "infrastructureRef"}} {
-		ref, _, _ := unstructured.NestedMap(controlPlane.Object, at...) // what has another form is no reference
+		ref, _, _ := unstructured.NestedMap(controlPlane.Object, at...) // what has another form names nothing
 		text := func(key string) string { value, _ := ref[key].(string); return value }
 		group := text("apiGroup")
 		if group == "" {
 			group = schema.FromAPIVersionAndKind(text("apiVersion"), "").Group
 		}
-		if text("name") != "" {
-			o.ControlPlane.Insert(Template{Kind: schema.GroupKind{Group: group, Kind: text("kind")}, Name: text("name")})
-		}
+		o.ControlPlane.Insert(Template{Kind: schema.GroupKind{Group: group, Kind: text("kind")}, Name: text("name")})
 	}
 }
 

@@ -85,7 +85,8 @@ var (
 func reservedIn(object *unstructured.Unstructured, cluster types.NamespacedName) map[string]string {
 	spec := specOf(object)
 	s := search{cluster: cluster, objects: object.GroupVersionKind().Group == reference.InfrastructureGroup, found: map[string]string{}}
-	if template, is := spec["template"].(map[string]any); is && strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix) {
+	if strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix) {
+		template, _ := spec["template"].(map[string]any)
 		for key, value := range lo.OmitByKeys(template, ofTemplate) {
 			s.add("spec.template."+key, value)
 		}

@@ -57,7 +57,7 @@ func (r Reserved) isReserved(entry string, byDefault bool) bool {
 func (r Reserved) fieldsOf(kind string) []string {
 	more := lo.FilterMap(r.More, func(pattern string, _ int) (string, bool) {
 		of, field, _ := strings.Cut(pattern, ".")
-		return field, !strings.HasPrefix(pattern, labelPrefix) && matches(of, kind)
+		return field, matches(of, kind) // no kind matches what begins with labelPrefix
 	})
 	return lo.Filter(append(slices.Clone(fieldsByKind[kind]), more...), func(field string, _ int) bool {
 		return r.isReserved(kind+"."+field, true)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -63,16 +64,20 @@ func TestFieldsOfProviders(t *testing.T) {
 		"one that is open":                            {"AWSMachineTemplate", empty, `{template: {spec: {iamInstanceProfile: gpu}}}`, "-AWSMachine.iamInstanceProfile", ""},
 		"another one than is open":                    {"AWSMachineTemplate", empty, `{template: {spec: {subnet: {id: a}}}}`, "-AWSMachine.iamInstanceProfile", "spec.template.spec.subnet"},
 		"all of a kind":                               {"AWSMachineTemplate", empty, `{template: {spec: {subnet: {id: a}}}}`, "-AWSMachine.*", ""},
+		"one that another kind has reserved, too":     {"AzureMachineTemplate", empty, `{template: {spec: {ami: {id: a}}}}`, "AWSMachine.ami.id", ""},
 		"one that is reserved, too":                   {"AWSMachineTemplate", empty, `{template: {spec: {ami: {id: a}}}}`, "AWSMachine.ami.id", "spec.template.spec.ami.id"},
 		"one of a kind that nobody knows":             {"OwnMachineTemplate", empty, `{template: {spec: {role: a}}}`, "OwnMachine.role", "spec.template.spec.role"},
 		"one of all kinds":                            {"OwnMachineTemplate", empty, `{template: {spec: {role: a}}}`, "*.role", "spec.template.spec.role"},
 		"an object in an object":                      {"OwnMachineTemplate", empty, `{template: {spec: {resources: [{apiVersion: v1, kind: Secret, metadata: {name: cloud}}]}}}`, "", "spec.template.spec.resources[] (Secret of v1)"},
 		"the object of the base":                      {"OwnMachineTemplate", `{template: {spec: {resources: [{apiVersion: v1, kind: Pool, metadata: {name: a}, spec: {size: 1}}]}}}`, `{template: {spec: {resources: [{apiVersion: v1, kind: Pool, metadata: {name: a}, spec: {size: 2}}]}}}`, "", ""},
+		"another object of that kind":                 {"OwnMachineTemplate", `{template: {spec: {resources: [{apiVersion: v1, kind: Pool, metadata: {name: a}}]}}}`, `{template: {spec: {resources: [{apiVersion: v1, kind: Pool, metadata: {name: b}}]}}}`, "", "spec.template.spec.resources[] (Pool of v1)"},
+		"settings with a kind":                        {"OwnMachineTemplate", empty, `{template: {spec: {disk: {kind: ssd, size: 10}}}}`, "", ""},
+		"settings with a version":                     {"OwnMachineTemplate", empty, `{template: {spec: {api: {apiVersion: v1, retries: 3}}}}`, "", ""},
 		"a reference":                                 {"OwnMachineTemplate", empty, `{template: {spec: {ref: {apiVersion: v1, kind: Pool, name: a, namespace: fleet}}}}`, "", ""},
 		"an object in a pool of ASO":                  {"AzureASOManagedMachinePool", `{resources: []}`, `{resources: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}`, "", "spec.resources"},
 		"a tag of another Cluster":                    {"AWSMachineTemplate", empty, `{template: {spec: {additionalTags: {kubernetes.io/cluster/other: owned}}}}`, "", "spec.template.spec.additionalTags[kubernetes.io/cluster/other]"},
 		"a tag of a provider":                         {"AzureMachineTemplate", empty, `{template: {spec: {additionalTags: {sigs.k8s.io_cluster-api-provider-azure_cluster_other: owned}}}}`, "", "spec.template.spec.additionalTags[sigs.k8s.io_cluster-api-provider-azure_cluster_other]"},
-		"a tag for the bill":                          {"AWSMachineTemplate", empty, `{template: {spec: {additionalTags: {team: a}}}}`, "", ""},
+		"tags for the bill":                           {"AWSMachineTemplate", empty, `{template: {spec: {additionalTags: {team: a, example.com/team: a, own_team: a, k8s.io: a, "": a}}}}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := infrastructure(t, tc.kind, tc.base)
@@ -150,6 +155,35 @@ func TestLabelsOfNodes(t *testing.T) {
 	}
 }
 
+// The message names what the platform team can do, which is nothing for the labels and annotations of controllers.
+func TestMessageOfReservedMetadata(t *testing.T) {
+	labels := func(key string) v1alpha1.MachineTemplate {
+		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: ""}}}
+	}
+	annotations := func(key string) v1alpha1.MachineTemplate {
+		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: ""}}}
+	}
+	onResource := func(key string) v1alpha1.MachineTemplate {
+		return v1alpha1.MachineTemplate{ScalableResourceAnnotations: map[string]string{key: ""}}
+	}
+	const because = ", because Kubernetes, Cluster API, Karpenter or the operator decide by it: remove it"
+	for name, tc := range map[string]struct {
+		template v1alpha1.MachineTemplate
+		want     string
+	}{
+		"a label of Kubernetes":  {labels("node-role.kubernetes.io/worker"), "spec.template.metadata.labels may not contain node-role.kubernetes.io/worker" + because + ", or add -label:node-role.kubernetes.io/worker to the operator's --reserved-fields"},
+		"a label of Cluster API": {labels("cluster.x-k8s.io/control-plane"), "spec.template.metadata.labels may not contain cluster.x-k8s.io/control-plane" + because},
+		"an annotation":          {annotations("node.cluster.x-k8s.io/a"), "spec.template.metadata.annotations may not contain node.cluster.x-k8s.io/a" + because},
+		"one of resources":       {onResource("karpenter.sh/a"), "spec.template.scalableResourceAnnotations may not contain karpenter.sh/a" + because},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := (Allowed{Cluster: served, Own: NewOwn()}).Metadata(&tc.template); err == nil || err.Error() != tc.want {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestParseReserved(t *testing.T) {
 	for option, problem := range map[string]string{
 		"":                                     "",
@@ -166,52 +200,5 @@ func TestParseReserved(t *testing.T) {
 		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: got %v, want %q", option, err, problem)
 		}
-	}
-}
-
-// The machines of a control plane can have an identity that workers should not have, so their template is none for
-// workers, unless one in the management cluster uses it or the platform team allows it.
-func TestTemplateOfTheControlPlane(t *testing.T) {
-	for name, tc := range map[string]struct {
-		controlPlane, allowed string
-		used                  bool
-		want                  string
-	}{
-		"of the contract": {
-			controlPlane: `{machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}}}}`,
-			want:         "AWSMachineTemplate workers is that of the control plane of Cluster fleet/served, whose identity and networks are not for workers: name another base template, or add AWSMachineTemplate/workers to the operator's --allowed-base-templates",
-		},
-		"of the contract before": {
-			controlPlane: `{machineTemplate: {infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: AWSMachineTemplate, name: workers, namespace: fleet}}}`,
-			want:         "is that of the control plane",
-		},
-		"that workers use, too": {
-			controlPlane: `{machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}}}}`, used: true,
-		},
-		"that is allowed": {
-			controlPlane: `{machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}}}}`, allowed: "AWSMachineTemplate/*",
-		},
-		"another one": {
-			controlPlane: `{machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: control-plane}}}}`,
-		},
-		"one of another kind": {
-			controlPlane: `{machineTemplate: {spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: OtherMachineTemplate, name: workers}}}}`,
-		},
-		"of a control plane without machines": {controlPlane: `{replicas: 3}`},
-		"of another form":                     {controlPlane: `{machineTemplate: {spec: {infrastructureRef: workers}, infrastructureRef: [workers]}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			base := infrastructure(t, "AWSMachineTemplate", `{template: {spec: {}}}`)
-			allowed := allowedBy(t, "", tc.allowed, base)
-			allowed.Own.AddControlPlane(infrastructure(t, "KubeadmControlPlane", tc.controlPlane))
-			if tc.used {
-				allowed.Own.Templates.Insert(TemplateOf(base))
-			}
-			if tc.want == "" {
-				check(t, allowed.Base(base), "")
-			} else {
-				check(t, allowed.Base(base), v1alpha1.ReasonBaseTemplateNotAllowed, tc.want)
-			}
-		})
 	}
 }
