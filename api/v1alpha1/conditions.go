@@ -191,6 +191,9 @@ const (
 	// ReasonSecretNotAllowed: the template, a patch or a base template names a Secret of
 	// the management cluster that templates may not refer to.
 	ReasonSecretNotAllowed = "SecretNotAllowed"
+	// ReasonAdoptionNotAllowed: a MachineDeployment that discovery has found lacks the
+	// annotation karpenter.cluster.x-k8s.io/adoptable.
+	ReasonAdoptionNotAllowed = "AdoptionNotAllowed"
 	// ReasonBaseTemplateNotAllowed: the template refers to a base template that the
 	// operator's --allowed-base-templates does not contain, or to what was created for a
 	// Machine.

@@ -49,8 +49,9 @@ type InfrastructureTemplateDiscovery struct {
 // MachineDeploymentDiscovery finds MachineDeployments.
 type MachineDeploymentDiscovery struct {
 	// selector selects MachineDeployments of the served Cluster by their labels. {}
-	// selects all MachineDeployments except those that this operator has generated.
-	// Example: {matchLabels: {karpenter: "true"}}.
+	// selects all MachineDeployments except those that this operator has generated. Of
+	// these, templates can use those with the annotation
+	// karpenter.cluster.x-k8s.io/adoptable: "true". Example: {matchLabels: {karpenter: "true"}}.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`
 }

@@ -176,6 +176,10 @@ const (
 	// taint karpenter.sh/unregistered:NoExecute.
 	TaintMissingAnnotation = Group + "/taint-missing"
 
+	// AdoptableAnnotation is, with the value "true", on a MachineDeployment that templates may
+	// use. Only users of the management cluster can set it.
+	AdoptableAnnotation = Group + "/adoptable"
+
 	// AdoptedAnnotation is, on a MachineDeployment that serves NodeClaims and that this
 	// operator did not generate, the creation time (RFC 3339) of the youngest Machine
 	// that it had before. The operator never changes or deletes Machines that are not

@@ -63,6 +63,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.PriceAnnotation, "karpenter.cluster.x-k8s.io/price"},
 		{v1alpha1.TemplateRevisionAnnotation, "karpenter.cluster.x-k8s.io/template-revision"},
 		{v1alpha1.TaintMissingAnnotation, "karpenter.cluster.x-k8s.io/taint-missing"},
+		{v1alpha1.AdoptableAnnotation, "karpenter.cluster.x-k8s.io/adoptable"},
 		{v1alpha1.AdoptedAnnotation, "karpenter.cluster.x-k8s.io/adopted"},
 		{v1alpha1.UnmanagedReplicasAnnotation, "karpenter.cluster.x-k8s.io/unmanaged-replicas"},
 
@@ -115,6 +116,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonTemplatesRejected, "TemplatesRejected"},
 		{v1alpha1.ReasonNameTaken, "NameTaken"},
 		{v1alpha1.ReasonSecretNotAllowed, "SecretNotAllowed"},
+		{v1alpha1.ReasonAdoptionNotAllowed, "AdoptionNotAllowed"},
 		{v1alpha1.ReasonBaseTemplateNotAllowed, "BaseTemplateNotAllowed"},
 		{v1alpha1.ReasonFieldNotAllowed, "FieldNotAllowed"},
 		{v1alpha1.ReasonCapacityDiffers, "CapacityDiffers"},

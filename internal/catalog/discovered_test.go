@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -29,9 +30,11 @@ func infrastructureTemplate(name string, annotations map[string]string) *unstruc
 	return object
 }
 
+// machineDeployment returns a MachineDeployment that templates may use.
 func machineDeployment(name string, annotations map[string]string) *clusterv1.MachineDeployment {
 	deployment := &clusterv1.MachineDeployment{}
-	deployment.Namespace, deployment.Name, deployment.Annotations = "fleet", name, annotations
+	deployment.Namespace, deployment.Name = "fleet", name
+	deployment.Annotations = lo.Assign(annotations, map[string]string{v1alpha1.AdoptableAnnotation: "true"})
 	deployment.Spec.Replicas = new(int32(2))
 	deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "missing"}
 	return deployment

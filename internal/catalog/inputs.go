@@ -25,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 // inputs are the inputs of a template's entry, in addition to the template itself.
@@ -216,12 +217,16 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 		if generated(deployment) && !adopted || !deployment.DeletionTimestamp.IsZero() || pattern.Named(r.template, deployment) {
 			return // a pattern is only read
 		}
+		name := nameOf("MachineDeployment", deployment)
+		if refused := (tenancy.NotAllowed{}); errors.As(r.clusters.Allowed.Adoption(deployment), &refused) {
+			r.problem(refused.Reason, name, refused)
+			return
+		}
 		infrastructure, err := r.infrastructureOf(ctx, deployment)
 		if err != nil {
 			r.unread(field, err)
 			return
 		}
-		name := nameOf("MachineDeployment", deployment)
 		found, err := fromMachineDeployment(deployment, infrastructure, r.template, r.prices)
 		if contested := operator.ReplicasSetBy(deployment, cluster); contested != nil {
 			r.problem(v1alpha1.ReasonScalableResourceUnusable, name, contested)

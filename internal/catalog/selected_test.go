@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
 // Which of the selected MachineDeployments are offered depends on who created them and who sets their replicas.
@@ -27,9 +28,12 @@ func TestSelectedMachineDeployments(t *testing.T) {
 		metav1.SetMetaDataLabel(&d.ObjectMeta, clusterv1.ClusterTopologyOwnedLabel, "")
 		metav1.SetMetaDataLabel(&d.ObjectMeta, clusterv1.ClusterTopologyMachineDeploymentNameLabel, "md-0")
 	}
+	without := func(d *clusterv1.MachineDeployment) { delete(d.Annotations, v1alpha1.AdoptableAnnotation) }
+	const refused = "MachineDeployment fleet/md: templates may not use it"
 	const contested = "MachineDeployment fleet/md: spec.topology of Cluster fleet/served sets its replicas"
 	for name, tc := range map[string]struct {
 		change  []func(*clusterv1.MachineDeployment)
+		bases   []tenancy.BaseTemplate
 		offered bool
 		paused  bool
 		problem string // a part of it
@@ -40,6 +44,11 @@ func TestSelectedMachineDeployments(t *testing.T) {
 		"being deleted": {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) {
 			d.Finalizers, d.DeletionTimestamp = []string{"x/y"}, new(metav1.Now())
 		}}},
+		"without consent":                              {change: []func(*clusterv1.MachineDeployment){without}, problem: refused},
+		"adopted, and the consent was removed":         {change: []func(*clusterv1.MachineDeployment){adopted, without}, problem: refused},
+		"generated, without consent":                   {change: []func(*clusterv1.MachineDeployment){generated, without}},
+		"its base template may be used":                {bases: []tenancy.BaseTemplate{{Kind: "AWSMachineTemplate", Name: "miss*"}}, offered: true},
+		"its base template may not be used":            {bases: []tenancy.BaseTemplate{{Kind: "AWSMachineTemplate", Name: "other"}}, problem: "MachineDeployment fleet/md: AWSMachineTemplate missing is not among the base templates"},
 		"of another namespace":                         {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Namespace = "other" }}},
 		"paused":                                       {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Spec.Paused = new(true) }}, offered: true, paused: true},
 		"paused by its annotation":                     {change: []func(*clusterv1.MachineDeployment){func(d *clusterv1.MachineDeployment) { d.Annotations[clusterv1.PausedAnnotation] = "" }}, offered: true, paused: true},
@@ -57,6 +66,7 @@ func TestSelectedMachineDeployments(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
 			cluster.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "md-0", Replicas: new(int32(2))}}
 			c, _ := newWorld(t, cluster, md)
+			c.clusters.Allowed.BaseTemplates = tc.bases
 			input := known(template(), 1)
 			input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 			types, problems, err := c.Types(t.Context(), input)
@@ -76,7 +86,16 @@ func TestSelectedMachineDeployments(t *testing.T) {
 				}
 			}
 			for _, problem := range problems {
-				if want := lo.Ternary(tc.problem == contested, v1alpha1.ReasonScalableResourceUnusable, v1alpha1.ReasonInstanceTypesInvalid); problem.Reason != want {
+				want := v1alpha1.ReasonInstanceTypesInvalid
+				switch {
+				case tc.problem == contested:
+					want = v1alpha1.ReasonScalableResourceUnusable
+				case tc.problem == refused:
+					want = v1alpha1.ReasonAdoptionNotAllowed
+				case tc.bases != nil:
+					want = v1alpha1.ReasonBaseTemplateNotAllowed
+				}
+				if problem.Reason != want {
 					t.Errorf("got reason %s, want %s", problem.Reason, want)
 				}
 			}

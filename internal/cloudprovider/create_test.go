@@ -280,7 +280,7 @@ func TestCreateWithoutANodePool(t *testing.T) {
 // A claim with the offering of an existing MachineDeployment is launched with that one, and nothing is generated.
 func TestCreateAdoptsAMachineDeployment(t *testing.T) {
 	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "existing", Annotations: map[string]string{
-		"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "16Gi",
+		v1alpha1.AdoptableAnnotation: "true", "capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "16Gi",
 	}}}
 	existing.Spec.ClusterName, existing.Spec.Template.Spec.ClusterName = "served", "served"
 	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}

@@ -58,8 +58,7 @@ func (a Allowed) Base(object *unstructured.Unstructured) error {
 		if a.Rules.baseNamed(kind, object.GetName()) {
 			return nil
 		}
-		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s is not among the base templates that templates may refer to (%s): name one of these, or add %[1]s/%[2]s to the operator's --allowed-base-templates",
-			kind.Kind, object.GetName(), a.Rules.basesText())
+		return a.Rules.baseNotAllowed(kind, object.GetName())
 	}
 	if a.Own.ofControlPlane(object) {
 		return notAllowed(v1alpha1.ReasonBaseTemplateNotAllowed, "%s %s is that of the control plane of Cluster %s, whose identity and networks are not for workers: name another base template, or add %[1]s/%[2]s to the operator's --allowed-base-templates",

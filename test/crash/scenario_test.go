@@ -254,6 +254,7 @@ func existing(replicas int32) func(*simulation) {
 				Annotations: map[string]string{
 					"capacity.cluster-autoscaler.kubernetes.io/cpu":    "4",
 					"capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+					v1alpha1.AdoptableAnnotation:                       "true",
 					v1alpha1.DiscoveredInstanceTypeAnnotation:          instanceType,
 				},
 			},

@@ -91,6 +91,42 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		untouched()
 	})
 
+	It("serves claims only while a user of the management cluster allows it", func(ctx SpecContext) {
+		f := machineDeployments.newFixture("consent").delays(0, 0, 0)
+		existing := f.existing(1)
+		delete(existing.Annotations, v1alpha1.AdoptableAnnotation)
+		f.template.Spec.InstanceTypes = nil
+		f.template.Spec.Discovery = f.finding(existing)
+		Expect(env.client.Create(ctx, existing)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
+		f.create(ctx)
+		words := []string{"MachineDeployment fleet/" + existing.Name, v1alpha1.AdoptableAnnotation}
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonAdoptionNotAllowed, words...)
+		Expect(f.offerings(ctx)).To(BeEmpty())
+
+		By("allowing it")
+		env.annotate(ctx, existing, v1alpha1.AdoptableAnnotation, new("true"))
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, "")
+		f.waitReady(ctx)
+		claim := f.launchOne(ctx)
+		machine := env.waitMachine(ctx, claim)
+
+		By("forbidding it: the claim keeps its Machine, and there is no other")
+		env.annotate(ctx, existing, v1alpha1.AdoptableAnnotation, nil)
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonAdoptionNotAllowed, words...)
+		Expect(f.offerings(ctx)).To(Equal(map[string]bool{instanceType + "/" + zone + "/on-demand": false}))
+		Expect(env.waitMachine(ctx, claim).UID).To(Equal(machine.UID))
+
+		By("deleting the claim: the adoption ends")
+		env.delete(ctx, claim)
+		env.waitGone(ctx, claim)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, existing)).To(Succeed())
+			g.Expect(existing.Annotations).NotTo(HaveKey(v1alpha1.AdoptedAnnotation))
+			g.Expect(lo.FromPtr(existing.Spec.Replicas)).To(BeEquivalentTo(1))
+		}).Should(Succeed())
+	})
+
 	It("is at its limit with its unmanaged Machines", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("adoptedlimit").delays(0, 0, never)
 		existing := f.existing(2)
@@ -133,6 +169,7 @@ func (f *fixture) existing(replicas int32) *clusterv1.MachineDeployment {
 			Annotations: map[string]string{
 				"capacity.cluster-autoscaler.kubernetes.io/cpu":    "4",
 				"capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+				v1alpha1.AdoptableAnnotation:                       "true",
 				v1alpha1.DiscoveredInstanceTypeAnnotation:          instanceType,
 				v1alpha1.DiscoveredPriceAnnotation:                 "0.1",
 			},

@@ -81,7 +81,8 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 func TestTaintsThatNoNodePoolHas(t *testing.T) {
 	taint := corev1.Taint{Key: "nvidia.com/gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "gpu", Annotations: map[string]string{
-		"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "4Gi", "capacity.cluster-autoscaler.kubernetes.io/taints": taint.ToString(),
+		v1alpha1.AdoptableAnnotation: "true", "capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "4Gi",
+		"capacity.cluster-autoscaler.kubernetes.io/taints": taint.ToString(),
 	}}}
 	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
 	template := newTemplate()

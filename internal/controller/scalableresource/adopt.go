@@ -37,6 +37,9 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	if resource.Labels[v1alpha1.TemplateLabel] != "" || annotations.HasPaused(resource) || lo.FromPtr(resource.Spec.Paused) || !resource.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
+	if r.clusters.Allowed.Adoption(resource) != nil {
+		return false, nil // the template's conditions report it
+	}
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) {
 		return false, client.IgnoreNotFound(err)

@@ -51,7 +51,7 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 			Namespace: served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
 			Annotations: map[string]string{
 				"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-				v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+				v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
 			},
 		}}
 		object.Spec.Replicas = new(int32(0))

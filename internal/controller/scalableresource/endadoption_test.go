@@ -25,6 +25,7 @@ import (
 func TestEndOfAdoption(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*snapshot.Snapshot)
+		refuse bool
 		want   bool
 	}{
 		"it is not offered":             {change: func(*snapshot.Snapshot) {}, want: true},
@@ -36,7 +37,8 @@ func TestEndOfAdoption(t *testing.T) {
 		"its Machine is unmanaged": {change: func(s *snapshot.Snapshot) {
 			s.Machines, s.Plan.Unmanaged = map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}, []string{"m"}
 		}, want: true},
-		"it is offered": {change: func(s *snapshot.Snapshot) { s.Resource.SetLabels(offered()) }},
+		"it is offered":            {change: func(s *snapshot.Snapshot) { s.Resource.SetLabels(offered()) }},
+		"it may no longer be used": {change: func(s *snapshot.Snapshot) { s.Resource.SetLabels(offered()) }, refuse: true, want: true},
 		"it is offered, and the template ends": {change: func(s *snapshot.Snapshot) {
 			s.Resource.SetLabels(offered())
 			s.Template.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
@@ -47,10 +49,14 @@ func TestEndOfAdoption(t *testing.T) {
 				Namespace: fixture.Served.Namespace, Name: "existing", Labels: offered(),
 				Annotations: map[string]string{
 					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
 					v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon), v1alpha1.UnmanagedReplicasAnnotation: "0",
 				},
 			}}
+			if tc.refuse {
+				deployment.Annotations[v1alpha1.AdoptableAnnotation] = "no"
+			}
+			consent := deployment.Annotations[v1alpha1.AdoptableAnnotation]
 			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, deployment)
@@ -68,6 +74,9 @@ func TestEndOfAdoption(t *testing.T) {
 			}
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || scalable.Adopted(deployment) == tc.want {
 				t.Errorf("got %v and %v, want that it is adopted: %t", err, deployment.Annotations, !tc.want)
+			}
+			if got := deployment.Annotations[v1alpha1.AdoptableAnnotation]; got != consent {
+				t.Errorf("%s: got %q, want %q, as the user has set it", v1alpha1.AdoptableAnnotation, got, consent)
 			}
 		})
 	}

@@ -351,6 +351,7 @@ func TestAdoption(t *testing.T) {
 		"the Cluster is paused":            {cluster: func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) }, claim: "existing"},
 		"no claim names it":                {},
 		"a claim of another offering":      {claim: "small"},
+		"without consent":                  {change: func(d *clusterv1.MachineDeployment) { delete(d.Annotations, v1alpha1.AdoptableAnnotation) }, claim: "existing"},
 		"what the template does not offer": {change: func(d *clusterv1.MachineDeployment) { delete(d.Labels, "discover") }, claim: "existing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -358,7 +359,7 @@ func TestAdoption(t *testing.T) {
 				Namespace: fixture.Served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
 				Annotations: map[string]string{
 					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
 				},
 			}}
 			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef

@@ -46,7 +46,7 @@ func TestTemplateDeletion(t *testing.T) {
 				},
 				Annotations: map[string]string{
 					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
 				},
 			}}
 			resource.Spec.Replicas = new(int32(0))
