@@ -44,15 +44,12 @@ func Adopt(resource *clusterv1.MachineDeployment, machines []clusterv1.Machine, 
 // EndAdoption returns an adopted resource without the labels and annotations of this operator.
 func EndAdoption(resource *Resource) *Resource {
 	disowned := resource.DeepCopy()
-	labels, annotations := disowned.GetLabels(), disowned.GetAnnotations()
 	for _, key := range []string{v1alpha1.TemplateLabel, v1alpha1.InstanceTypeLabel, v1alpha1.ZoneLabel, v1alpha1.CapacityTypeLabel} {
-		delete(labels, key)
+		delete(disowned.GetLabels(), key)
 	}
 	for _, key := range []string{v1alpha1.AdoptedAnnotation, v1alpha1.UnmanagedReplicasAnnotation, v1alpha1.EmptySinceAnnotation, v1alpha1.ReplicasLoweredAtAnnotation} {
-		delete(annotations, key)
+		delete(disowned.GetAnnotations(), key)
 	}
-	disowned.SetLabels(labels)
-	disowned.SetAnnotations(annotations)
 	return disowned
 }
 

@@ -36,11 +36,7 @@ func TestAccepts(t *testing.T) {
 		"a pool that is in use":                   {pools, "AzureMachinePool", ofPool, "mine", "AzureMachinePool clusters/workers is in use by MachinePool mine: create another one without an owner for this template"},
 		"a template that something owns":          {pools, "DockerMachinePoolTemplate", ofMachines, "mine", ""},
 		"a pool that loses Nodes":                 {pools, "AWSMachinePool", ofPool, "", "AWSMachinePool clusters/workers: the infrastructure provider of AWSMachinePools deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss"},
-		"one that is managed":                     {pools, "AzureManagedMachinePool", ofPool, "", "allowNodeLoss"},
 		"a template of one that loses Nodes":      {pools, "GCPManagedMachinePoolTemplate", ofMachines, "", "of GCPManagedMachinePools deletes any machine"},
-		"instances of Oracle Cloud":               {pools, "OCIMachinePool", ofPool, "", "of OCIMachinePools deletes any machine"},
-		"Nodes of Oracle Cloud":                   {pools, "OCIManagedMachinePoolTemplate", ofMachines, "", "of OCIManagedMachinePools deletes any machine"},
-		"virtual Nodes of Oracle Cloud":           {pools, "OCIVirtualMachinePool", ofPool, "", "of OCIVirtualMachinePools deletes any machine"},
 		"a kind of Cluster API":                   {deployments, "MachineTemplate.cluster.x-k8s.io", ofMachines, "", "MachineTemplate clusters/workers is of API group cluster.x-k8s.io: name a kind of infrastructure.cluster.x-k8s.io"},
 		"another MachineDeployment":               {deployments, "MachineDeployment.cluster.x-k8s.io", ofMachines, "", "is of API group cluster.x-k8s.io"},
 		"a template of bootstrap data":            {deployments, "KubeadmConfigTemplate.bootstrap.cluster.x-k8s.io", ofMachines, "", "is of API group bootstrap.cluster.x-k8s.io"},
@@ -64,6 +60,29 @@ func TestAccepts(t *testing.T) {
 			err := KindOf(tc.settings).Accepts(base, tc.settings)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// The providers of some kinds ignore which Machine is to be deleted.
+func TestPoolsThatLoseNodes(t *testing.T) {
+	losing := v1alpha1.ScalableResource{Kind: v1alpha1.ScalableResourceKindMachinePool, AllowNodeLoss: true}
+	careful := v1alpha1.ScalableResource{Kind: v1alpha1.ScalableResourceKindMachinePool}
+	for kind, loses := range map[string]bool{
+		"AWSMachinePool": true, "AWSManagedMachinePool": true,
+		"AzureMachinePool": false, "AzureManagedMachinePool": true,
+		"DockerMachinePool": false, "GCPManagedMachinePool": true,
+		"OCIMachinePool": true, "OCIManagedMachinePool": true, "OCIVirtualMachinePool": true,
+		"OwnMachinePool": false,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			base := fixture.Base(t, kind, `{}`)
+			if err := KindOf(careful).Accepts(base, careful); (err != nil) != loses || loses && !strings.Contains(err.Error(), "of "+kind+"s deletes any machine") {
+				t.Errorf("got %v, want it refused: %t", err, loses)
+			}
+			if err := KindOf(losing).Accepts(base, losing); err != nil {
+				t.Errorf("with allowNodeLoss: got %v", err)
 			}
 		})
 	}

@@ -56,14 +56,9 @@ func (machinePools) Shares() bool { return false }
 
 // indiscriminate are machine pools whose providers ignore the annotation
 // cluster.x-k8s.io/delete-machine (test/infrastructure/MACHINEPOOLS.md).
-var indiscriminate = []schema.GroupKind{
-	{Group: reference.InfrastructureGroup, Kind: "AWSMachinePool"},
-	{Group: reference.InfrastructureGroup, Kind: "AWSManagedMachinePool"},
-	{Group: reference.InfrastructureGroup, Kind: "AzureManagedMachinePool"},
-	{Group: reference.InfrastructureGroup, Kind: "GCPManagedMachinePool"},
-	{Group: reference.InfrastructureGroup, Kind: "OCIMachinePool"},
-	{Group: reference.InfrastructureGroup, Kind: "OCIManagedMachinePool"},
-	{Group: reference.InfrastructureGroup, Kind: "OCIVirtualMachinePool"},
+var indiscriminate = []string{
+	"AWSMachinePool", "AWSManagedMachinePool", "AzureManagedMachinePool", "GCPManagedMachinePool",
+	"OCIMachinePool", "OCIManagedMachinePool", "OCIVirtualMachinePool",
 }
 
 // Accepts requires a template of a machine pool or, because not all providers have such
@@ -74,8 +69,7 @@ func (machinePools) Accepts(base *unstructured.Unstructured, settings v1alpha1.S
 		return err
 	}
 	name := fmt.Sprintf("%s %s", base.GetKind(), client.ObjectKeyFromObject(base))
-	kind := base.GroupVersionKind().GroupKind()
-	kind.Kind = strings.TrimSuffix(kind.Kind, clusterv1.TemplateSuffix)
+	kind := strings.TrimSuffix(base.GetKind(), clusterv1.TemplateSuffix)
 	owner := metav1.GetControllerOf(base)
 	switch {
 	case !makesPools(base.GetKind()):
@@ -85,7 +79,7 @@ func (machinePools) Accepts(base *unstructured.Unstructured, settings v1alpha1.S
 	case !IsTemplateKind(base) && owner != nil:
 		return fmt.Errorf("%s is in use by %s %s: create another one without an owner for this template", name, owner.Kind, owner.Name)
 	case slices.Contains(indiscriminate, kind) && !settings.AllowNodeLoss:
-		return fmt.Errorf("%s: the infrastructure provider of %ss deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss", name, kind.Kind)
+		return fmt.Errorf("%s: the infrastructure provider of %ss deletes any machine when replicas are lowered, even one that is in use: use MachineDeployments, or set spec.scalableResource.allowNodeLoss", name, kind)
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ func TestOwnMachines(t *testing.T) {
 		set("general-1-abc", controlledBy("MachineDeployment", "general-1")),
 		set("workers-abc", controlledBy("MachineDeployment", "workers")),
 		set("alone", nil),
+		set("rollout-abc", controlledBy("Rollout", "general-1")),
 	)
 	pooled := map[string]string{clusterv1.MachinePoolNameLabel: "general-1", v1alpha1.TemplateLabel: "general"}
 	deployed := map[string]string{clusterv1.MachineDeploymentNameLabel: "general-1", v1alpha1.TemplateLabel: "general", v1alpha1.NodeClaimUIDLabel: "claim"}
@@ -45,6 +46,7 @@ func TestOwnMachines(t *testing.T) {
 		"without a controller":                    {labels: deployed, own: true},
 		"of another MachineDeployment":            {labels: deployed, owners: controlledBy("MachineSet", "workers-abc")},
 		"of a MachineSet without one":             {labels: deployed, owners: controlledBy("MachineSet", "alone")},
+		"of a MachineSet of another kind":         {labels: deployed, owners: controlledBy("MachineSet", "rollout-abc")},
 		"of another Cluster":                      {labels: deployed, owners: controlledBy("MachineSet", "general-1-abc"), other: "neighbour"},
 		"of the control plane":                    {labels: deployed, owners: controlledBy("KubeadmControlPlane", "general-1")},
 		"of the MachinePool":                      {labels: pooled, owners: controlledBy("MachinePool", "general-1"), own: true},
