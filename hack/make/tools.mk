@@ -70,9 +70,10 @@ bin/controller-gen: $(call module,dev)
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen)
 	@touch $@
 
+# Its main package is that of kube-api-linter, which adds that linter and nothing else.
 bin/golangci-lint: $(call module,dev)
 	@echo "==> building golangci-lint $(call version,dev,github.com/golangci/golangci-lint/v2) (about 3 minutes, once)"
-	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter)
 	@touch $@
 
 # It is not in TOOLS, because only `make vulncheck` runs it.
