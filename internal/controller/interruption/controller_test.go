@@ -98,6 +98,8 @@ type testCluster struct {
 	patch, remove func() error
 	// before is called before the status of a template is written.
 	before func()
+	// unread is the provider ID whose claims cannot be listed.
+	unread string
 }
 
 func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
@@ -116,6 +118,12 @@ func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
 		WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
 		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
 		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if of := (&client.ListOptions{}).ApplyOptions(options); w.unread != "" && of.FieldSelector != nil && strings.Contains(of.FieldSelector.String(), w.unread) {
+					return errors.New("no answer")
+				}
+				return c.List(ctx, list, options...)
+			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 				if w.before != nil {
 					w.before()
@@ -333,6 +341,25 @@ func TestFailedWrites(t *testing.T) {
 				t.Errorf("in the end, deleted is %t and marked is %t", deleted, marked)
 			}
 		})
+	}
+}
+
+// A Node whose claim cannot be read does not stop the others, and is handled when it can be read.
+func TestAFailedReadStopsNoOtherNode(t *testing.T) {
+	w := newTestCluster(t, slices.Concat(pair("m", "large", "spot"), pair("n", "small", "spot"), []client.Object{template()})...)
+	w.unread = "sim://m"
+	if _, err := w.Reconcile(t.Context(), reconcile.Request{}); err == nil || !strings.Contains(err.Error(), "listing the NodeClaims of Node m: no answer") {
+		t.Errorf("got error %v, want that of Node m", err)
+	}
+	if diff := cmp.Diff([][]string{{"n"}, {"small"}}, [][]string{w.deleted(t), w.marked(t)}); diff != "" {
+		t.Errorf("deleted claims and marked offerings (-want +got):\n%s", diff)
+	}
+	w.unread = ""
+	if _, err := w.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"m", "n"}, w.deleted(t)); diff != "" {
+		t.Errorf("in the end, deleted claims (-want +got):\n%s", diff)
 	}
 }
 
