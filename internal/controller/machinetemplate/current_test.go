@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -19,7 +20,13 @@ import (
 
 // The condition counts outdated Nodes by reason. While that cannot be decided, it stays as it is.
 func TestNodesCurrent(t *testing.T) {
-	c := newCell(newTemplate())
+	// It has the same offering, if the template discovers it.
+	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m5", Annotations: map[string]string{
+		"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+	}}}
+	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
+	existing.Spec.Template.Spec.FailureDomain = "a"
+	c := newCell(newTemplate(), existing)
 	template, err := c.reconcile(t, "general")
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +59,10 @@ func TestNodesCurrent(t *testing.T) {
 			"2 of 2 Nodes are not what the template generates now (BootstrapDrift 2): Karpenter replaces them"},
 		{"the same, disabled", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Drift = v1alpha1.DriftDisabled }, "(BootstrapDrift 2): spec.drift is Disabled"},
 		{"no instance type", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, "(BootstrapDrift 2): spec.drift is Disabled"},
+		{"an existing MachineDeployment has the offering", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
+			*s = newTemplate().Spec
+			s.InstanceTypes, s.Discovery = nil, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+		}, ""},
 		{"all as it was", func(s *v1alpha1.KarpenterMachineTemplateSpec) { *s = newTemplate().Spec }, ""},
 	} {
 		if err := c.Get(t.Context(), client.ObjectKey{Name: "general"}, template); err != nil {

@@ -22,7 +22,8 @@ import (
 )
 
 // While the kind that discovery needs cannot be listed, the template offers its own types, and says why it has no
-// others. It looks again without an event, because there may be no object of the kind.
+// others. It looks again without an event, because there may be no object of the kind. A Node whose type it may find
+// is not outdated.
 func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 	other := schema.GroupVersionKind{Group: infrastructureKind.Group, Version: "v1beta2", Kind: "OtherMachineTemplate"}
 	for name, tc := range map[string]struct {
@@ -41,7 +42,9 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 			if !tc.own {
 				template.Spec.InstanceTypes = nil
 			}
-			c := newCell(template, crd)
+			claim := claimOf("c", "discovered", "a", "on-demand")
+			claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+			c := newCell(template, crd, claim)
 			c.fails = func(_ string, object any, _ string) error {
 				if list, is := object.(*unstructured.UnstructuredList); is && list.GetKind() == other.Kind+"List" {
 					return reference.Unlisted{Kind: other.GroupKind()}
@@ -69,9 +72,16 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 			if stored, err := c.reconcile(t, "general"); err != nil || stored.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).Reason != v1alpha1.ReasonDiscoveryIncomplete {
 				t.Errorf("got %v and %+v", err, stored.Status.Conditions)
 			}
+			if got := conditions.Get(v1alpha1.ConditionNodesCurrent); got.IsTrue() != tc.own || got.IsFalse() {
+				t.Errorf("got %+v", got)
+			}
 			// Now the kind can be listed, see cell.reconcile.
-			if stored, err := c.reconcile(t, "general"); err != nil || stored.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).IsFalse() {
+			stored, err = c.reconcile(t, "general")
+			if err != nil || stored.StatusConditions().Get(v1alpha1.ConditionOfferingsValid).IsFalse() {
 				t.Errorf("after the kind was listed, got %v and %+v", err, stored.Status.Conditions)
+			}
+			if got := stored.StatusConditions().Get(v1alpha1.ConditionNodesCurrent); tc.own && (!got.IsFalse() || !strings.Contains(got.Message, "OfferingRemoved 1")) {
+				t.Errorf("after the kind was listed, got %+v", got)
 			}
 		})
 	}
@@ -91,7 +101,10 @@ func TestTaintsThatNoNodePoolHas(t *testing.T) {
 	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: template.Name}
 	others := pool.DeepCopy()
 	others.Name, others.Spec.Template.Spec.NodeClassRef.Name, others.Spec.Template.Spec.Taints = "others", "others", []corev1.Taint{taint}
-	c := newCell(template, existing, pool, others)
+	ofAnotherKind, second := others.DeepCopy(), pool.DeepCopy()
+	ofAnotherKind.Name, ofAnotherKind.Spec.Template.Spec.NodeClassRef.Kind, ofAnotherKind.Spec.Template.Spec.NodeClassRef.Name = "of-another-kind", "EC2NodeClass", template.Name
+	second.Name = "second"
+	c := newCell(template, existing, pool, others, ofAnotherKind, second)
 	valid := func() status.Condition {
 		t.Helper()
 		if _, err := c.reconcile(t, "general"); err != nil {
