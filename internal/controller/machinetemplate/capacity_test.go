@@ -70,6 +70,7 @@ func TestLearn(t *testing.T) {
 		"declared capacity is not stored": {reports: []report{m5("8Gi", "7Gi")}},
 		"less memory":                     {reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
 		"only less allocatable":           {reports: []report{m5("8Gi", "6Gi")}, want: entries{observed(1, "r", "8Gi", "6Gi")}},
+		"only less capacity":              {reports: []report{m5("7500Mi", "7Gi")}, want: entries{observed(1, "r", "7500Mi", "7Gi")}},
 		"another revision is forgotten":   {stored: entries{observed(2, "old", "7Gi", "6Gi")}},
 		"a type that no longer exists":    {reports: []report{{"gone", quantities("memory", "1Gi"), nil}}},
 		"a Node that reports nothing":     {reports: []report{m5("0", "0"), {"m5", nil, nil}}},
@@ -95,6 +96,9 @@ func TestLearn(t *testing.T) {
 		"what one Node had does not count without it":    {stored: entries{observed(1, "r", "4Gi", "3Gi")}, want: entries{observed(0, "r", "4Gi", "3Gi")}},
 		"a second Node that reports the same confirms":   {stored: entries{observed(0, "r", "7Gi", "6Gi")}, reports: []report{m5("7100Mi", "6Gi")}, want: entries{observed(2, "r", "7100Mi", "6Gi")}},
 		"a second Node that reports more does not":       {stored: entries{observed(0, "r", "4Gi", "3Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
+		"nor one that reports less":                      {stored: entries{observed(0, "r", "7Gi", "6Gi")}, reports: []report{m5("4Gi", "3Gi")}, want: entries{observed(1, "r", "4Gi", "3Gi")}},
+		"nor one with more capacity only":                {stored: entries{observed(0, "r", "4Gi", "3Gi")}, reports: []report{m5("7Gi", "3Gi")}, want: entries{observed(1, "r", "7Gi", "3Gi")}},
+		"nor one with more allocatable only":             {stored: entries{observed(0, "r", "7Gi", "3Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
 		"the same Node does not confirm what it reports": {stored: entries{observed(1, "r", "7Gi", "6Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(1, "r", "7Gi", "6Gi")}},
 		"one Node of what several had":                   {stored: entries{observed(2, "r", "7Gi", "6Gi")}, reports: []report{m5("7Gi", "6Gi")}, want: entries{observed(2, "r", "7Gi", "6Gi")}},
 	} {
@@ -154,7 +158,7 @@ func TestLearnedIsWhatMostNodesHave(t *testing.T) {
 }
 
 // If the status has no room for the learned capacity of all types, types whose capacity
-// Karpenter does not use are left out first.
+// Karpenter does not use are left out first, and then those with the last names. The list is in the order of names.
 func TestLearnedFits(t *testing.T) {
 	var stored []v1alpha1.ObservedCapacity
 	declared := func(name string) *cloudprovider.InstanceType {
@@ -166,13 +170,18 @@ func TestLearnedFits(t *testing.T) {
 		stored = append(stored, o)
 	}
 	got := learn(stored, nil, declared, "r")
+	names := func(learned []v1alpha1.ObservedCapacity) []string {
+		return lo.Map(learned, func(o v1alpha1.ObservedCapacity, _ int) string { return o.InstanceType })
+	}
+	if diff := cmp.Diff([]string{"type-000", "type-001", "type-002"}, names(learn(stored[:3], nil, declared, "r"))); diff != "" {
+		t.Errorf("with room for all (-want +got):\n%s", diff)
+	}
 	if size := budget.Size(got); size > budget.Observed || size < budget.Observed-1000 {
 		t.Errorf("%d types have %d bytes, want nearly %d", len(got), size, budget.Observed)
 	}
-	for _, o := range got {
-		if o.Nodes == 0 {
-			t.Errorf("%s is kept, although Karpenter does not use its capacity", o.InstanceType)
-		}
+	want := lo.Times(len(got), func(i int) string { return fmt.Sprintf("type-%03d", 2*i+1) })
+	if diff := cmp.Diff(want, names(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// maxObserved is the maximum of status.observedCapacity in the CRD.
-	maxObserved = 1000
 	// rare is the share of the Nodes of a type that can have less than the learned capacity:
 	// one of five. Karpenter must not plan Pods that do not fit on most Nodes, and one broken
 	// memory module among many must not shrink the type.
@@ -61,7 +59,8 @@ func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(s
 	// If there are too many, those that Karpenter does not use are left out first.
 	byName := func(a, b v1alpha1.ObservedCapacity) int { return cmp.Compare(a.InstanceType, b.InstanceType) }
 	slices.SortFunc(learned, func(a, b v1alpha1.ObservedCapacity) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), byName(a, b)) })
-	learned = learned[:min(maxObserved, budget.Fit(learned, budget.Observed))]
+	// The maximum of the CRD, 1000, has no room in the budget.
+	learned = learned[:budget.Fit(learned, budget.Observed)]
 	slices.SortFunc(learned, byName)
 	return learned
 }
@@ -99,7 +98,7 @@ func typical(known corev1.ResourceList, lists []corev1.ResourceList) corev1.Reso
 			continue
 		}
 		most := ofMost(values)
-		if before, is := known[name]; is && before.Cmp(most) <= 0 && within(before, most, steady) {
+		if before := known[name]; before.Cmp(most) <= 0 && within(before, most, steady) {
 			most = before
 		}
 		result[name] = most.DeepCopy()
@@ -120,10 +119,9 @@ func within(quantity, other resource.Quantity, share float64) bool {
 	return quantity.AsApproximateFloat64() >= (1-share)*other.AsApproximateFloat64()
 }
 
-// alike reports whether two lists have the same resources, within the tolerance.
+// alike reports whether two lists have the same resources, within the tolerance. No quantity is zero.
 func alike(a, b corev1.ResourceList) bool {
 	return len(a) == len(b) && lo.EveryBy(lo.Keys(a), func(name corev1.ResourceName) bool {
-		other, is := b[name]
-		return is && within(a[name], other, tolerance) && within(other, a[name], tolerance)
+		return within(a[name], b[name], tolerance) && within(b[name], a[name], tolerance)
 	})
 }
