@@ -67,6 +67,13 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			},
 			condition: v1alpha1.ConditionBootstrapReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonReferenceNotFound, message: "bootstrap.configRef",
 		},
+		"a bootstrap template of an unknown kind": {
+			stays: v1alpha1.ConditionVersionReady,
+			change: func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: "UnknownConfigTemplate", Name: "workers"}}
+			},
+			condition: v1alpha1.ConditionBootstrapReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonReferenceKindUnusable, message: "UnknownConfigTemplate",
+		},
 		"a Secret that is not allowed": {
 			change: func(t *v1alpha1.KarpenterMachineTemplate) {
 				t.Spec.Template.Spec.Bootstrap.DataSecretName = new("admin-kubeconfig")

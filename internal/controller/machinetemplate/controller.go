@@ -144,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // generation that was not fully examined. It returns the time until the next examination.
 func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	if unreachable, err := r.setUnreachable(ctx, template); unreachable {
-		return outagePoll, err
+		return 0, err // Reconcile polls
 	}
 	ctx, cancel := context.WithTimeout(ctx, setTimeout)
 	defer cancel()

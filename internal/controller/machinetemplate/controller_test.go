@@ -4,7 +4,9 @@ package machinetemplate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,10 +100,10 @@ func newCell(objects ...client.Object) *cell {
 				return errors.Join(fail("get", o, key.Name), w.Get(ctx, key, o, opts...))
 			},
 			List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				return errors.Join(fail("list", list, ""), w.List(ctx, list, opts...))
+				return errors.Join(fail("list", list, ""), w.List(ctx, list, opts...), rotate(list))
 			},
 			SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				if err := fail("patch", o, o.GetName()); err != nil {
+				if err := errors.Join(fail("patch", o, o.GetName()), onlyStatus(o, p)); err != nil {
 					return err
 				}
 				return w.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -111,6 +114,34 @@ func newCell(objects ...client.Object) *cell {
 	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
 	c.kinds = enqueue.NewKinds(unwatched{}, nil)
 	return c
+}
+
+// rotate moves the last item of a list to its front, because a cache does not return it in the order of names.
+func rotate(list client.ObjectList) error {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	if last := len(items) - 1; last > 0 {
+		items = append(items[last:], items[:last]...)
+	}
+	return meta.SetList(list, items)
+}
+
+// onlyStatus returns an error if a patch of the status has a spec. The API server ignores it, so it is only large.
+func onlyStatus(object client.Object, patch client.Patch) error {
+	content, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(content, &fields); err != nil {
+		return err
+	}
+	if spec, has := fields["spec"]; has {
+		return fmt.Errorf("the patch of the status has the spec %v", spec)
+	}
+	return nil
 }
 
 // newTemplate returns a template with one offering. Its base exists in a cell.

@@ -39,10 +39,11 @@ func TestMachinesProgressing(t *testing.T) {
 		wantReason string // empty if it is True
 		want       string
 	}{
-		"none waits":         {claims: []client.Object{progresses, deleting}},
-		"the oldest":         {claims: []client.Object{progresses, stalled("b", time.Minute, v1alpha1.ReasonBlocked), stalled("c", time.Hour, v1alpha1.ReasonNoProgress)}, wantReason: v1alpha1.ReasonNoProgress, want: "NodeClaim c waits for Cluster API: why c"},
-		"of one age by name": {claims: []client.Object{stalled("d", time.Minute, v1alpha1.ReasonNoProgress), stalled("b", time.Minute, v1alpha1.ReasonBlocked), stalled("c", time.Minute, v1alpha1.ReasonNoProgress)}, wantReason: v1alpha1.ReasonBlocked, want: "NodeClaim b waits for Cluster API: why b"},
-		"it was resumed":     {claims: []client.Object{stalled("b", time.Minute, v1alpha1.ReasonResumed)}},
+		"none waits":              {claims: []client.Object{progresses, deleting}},
+		"the oldest":              {claims: []client.Object{progresses, stalled("b", time.Minute, v1alpha1.ReasonBlocked), stalled("c", time.Hour, v1alpha1.ReasonNoProgress)}, wantReason: v1alpha1.ReasonNoProgress, want: "NodeClaim c waits for Cluster API: why c"},
+		"the oldest is the first": {claims: []client.Object{stalled("b", time.Hour, v1alpha1.ReasonBlocked), stalled("c", time.Minute, v1alpha1.ReasonNoProgress)}, wantReason: v1alpha1.ReasonBlocked, want: "NodeClaim b waits for Cluster API: why b"},
+		"of one age by name":      {claims: []client.Object{stalled("d", time.Minute, v1alpha1.ReasonNoProgress), stalled("b", time.Minute, v1alpha1.ReasonBlocked), stalled("c", time.Minute, v1alpha1.ReasonNoProgress)}, wantReason: v1alpha1.ReasonBlocked, want: "NodeClaim b waits for Cluster API: why b"},
+		"it was resumed":          {claims: []client.Object{stalled("b", time.Minute, v1alpha1.ReasonResumed)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored, err := newCell(append(tc.claims, newTemplate())...).reconcile(t, "general")
@@ -85,7 +86,8 @@ func TestNodesTainted(t *testing.T) {
 func TestCapacityIsReportedBy(t *testing.T) {
 	template := newTemplate()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
-		Capacity: quantities("cpu", "2", "memory", "7Gi"), Allocatable: quantities("cpu", "2", "memory", "6Gi"),
+		// Nodes also report what is not declared.
+		Capacity: quantities("cpu", "2", "memory", "7Gi", "ephemeral-storage", "20Gi"), Allocatable: quantities("cpu", "2", "memory", "6Gi"),
 	}}
 	for name, tc := range map[string]struct {
 		change func(*karpv1.NodeClaim)
@@ -97,6 +99,9 @@ func TestCapacityIsReportedBy(t *testing.T) {
 			c.Annotations[v1alpha1.TemplateRevisionAnnotation] = "other"
 		}, 0},
 		"one that no longer exists": {func(c *karpv1.NodeClaim) { c.Status.NodeName = "gone" }, 0},
+		"one whose type no longer exists": {func(c *karpv1.NodeClaim) {
+			c.Labels[corev1.LabelInstanceTypeStable] = "m4"
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claimOf("c", "m5", "a", "on-demand")

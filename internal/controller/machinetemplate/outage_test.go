@@ -116,6 +116,32 @@ func TestSetUnreachable(t *testing.T) {
 	}
 }
 
+// During an outage, nothing is read to set the other conditions.
+func TestStatusDuringAnOutage(t *testing.T) {
+	c := newCell(newTemplate())
+	if stored, err := c.reconcile(t, "general"); err != nil || !stored.StatusConditions().Root().IsTrue() {
+		t.Fatalf("got %v and %+v", err, stored.Status.Conditions)
+	}
+	c.clusters.ToManagement = connection.New(connection.Management, "https://m", c.clock, c.clock)
+	c.clusters.ToManagement.Filled()
+	interrupt(t, c.clusters.ToManagement)
+	c.clock.Step(time.Minute)
+	if err := c.Delete(t.Context(), named(infrastructureKind, "workers")); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := c.reconcile(t, "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := stored.StatusConditions()
+	if got := conditions.Get(v1alpha1.ConditionClusterReady); !got.IsFalse() || got.Reason != v1alpha1.ReasonClusterUnreachable {
+		t.Errorf("got %+v, want that the cluster cannot be reached", got)
+	}
+	if got := conditions.Get(v1alpha1.ConditionInfrastructureReady); !got.IsTrue() {
+		t.Errorf("got %+v, want what was known before", got)
+	}
+}
+
 // No watch shows that a cluster cannot be reached, or can be again. All templates are reconciled then.
 func TestFollowConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,6 +188,17 @@ func TestFollowConnections(t *testing.T) {
 			}
 		}
 		cancel()
+		synctest.Wait()
+	})
+}
+
+// A cluster without a connection never fails, so there is nothing to follow.
+func TestFollowNoConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{clusters: fixture.Clusters()}
+		if err := r.followConnections(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
 		synctest.Wait()
 	})
 }

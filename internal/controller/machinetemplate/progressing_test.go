@@ -3,6 +3,7 @@
 package machinetemplate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -26,17 +27,22 @@ func TestObjectsOfMachinesNotReadable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unlisted string
 		replicas int32
+		machines int32 // those that exist
 		pool     bool
+		missing  string // a kind without a CustomResourceDefinition, or a pool without its infrastructure
 		want     string // the reason; empty if the condition is True
 	}{
 		"all kinds are listed":           {replicas: 1},
 		"machines cannot be listed":      {unlisted: "TestMachine", replicas: 1, want: "ObjectsNotReadable"},
 		"configurations cannot":          {unlisted: "TestConfig", replicas: 1, want: "ObjectsNotReadable"},
 		"there is no Machine to look at": {unlisted: "TestMachine"},
+		"the last Machine is deleted":    {unlisted: "TestMachine", machines: 1, want: "ObjectsNotReadable"},
 		"machines of a pool cannot":      {unlisted: "TestMachine", replicas: 1, pool: true, want: "ObjectsNotReadable"},
 		"a pool cannot":                  {unlisted: "TestPool", replicas: 1, pool: true, want: "ObjectsNotReadable"},
 		"all kinds of a pool are listed": {replicas: 1, pool: true},
 		"another kind cannot be listed":  {unlisted: "OtherMachine", replicas: 1},
+		"a kind is not installed":        {missing: "TestMachine", replicas: 1},
+		"a pool has no infrastructure":   {missing: "p", replicas: 1, pool: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := metav1.ObjectMeta{Namespace: "fleet", Name: "general-1", Labels: map[string]string{v1alpha1.TemplateLabel: "general"}}
@@ -45,24 +51,31 @@ func TestObjectsOfMachinesNotReadable(t *testing.T) {
 			}
 			deployment, pool := &clusterv1.MachineDeployment{ObjectMeta: meta}, &clusterv1.MachinePool{ObjectMeta: meta}
 			deployment.Spec.Replicas, pool.Spec.Replicas = &tc.replicas, &tc.replicas
+			deployment.Status.Replicas = &tc.machines
 			deployment.Spec.Template.Spec.InfrastructureRef, pool.Spec.Template.Spec.InfrastructureRef = ref("TestMachineTemplate"), ref("TestPool")
 			deployment.Spec.Template.Spec.Bootstrap.ConfigRef = ref("TestConfigTemplate")
 			infrastructure := named(infrastructureKind.GroupVersion().WithKind("TestPool"), "p")
 			infrastructure.Object["status"] = map[string]any{"infrastructureMachineKind": "TestMachine"}
-			objects := []client.Object{newTemplate(), infrastructure, lo.Ternary[client.Object](tc.pool, pool, deployment)}
+			objects := []client.Object{newTemplate(), lo.Ternary[client.Object](tc.pool, pool, deployment)}
+			if tc.missing != infrastructure.GetName() {
+				objects = append(objects, infrastructure)
+			}
 			for _, plural := range []string{"testmachines", "testconfigs", "testpools"} {
 				crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, plural+".infrastructure.cluster.x-k8s.io")
 				crd.SetNamespace("")
 				crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
-				objects = append(objects, crd)
+				if plural != strings.ToLower(tc.missing)+"s" {
+					objects = append(objects, crd)
+				}
 			}
 			for _, kind := range []string{"TestMachine", "TestConfig"} {
 				objects = append(objects, named(infrastructureKind.GroupVersion().WithKind(kind), "m"))
 			}
 			c := newCell(objects...)
+			answer := error(reference.Unlisted{Kind: schema.GroupKind{Group: infrastructureKind.Group, Kind: tc.unlisted}})
 			c.fails = func(verb string, object any, _ string) error {
 				if list, ofProvider := object.(*unstructured.UnstructuredList); verb == "list" && ofProvider && list.GetKind() == tc.unlisted+"List" {
-					return reference.Unlisted{Kind: schema.GroupKind{Group: infrastructureKind.Group, Kind: tc.unlisted}}
+					return answer
 				}
 				return nil
 			}
@@ -93,6 +106,10 @@ func TestObjectsOfMachinesNotReadable(t *testing.T) {
 			}
 			if result.RequeueAfter == 0 || result.RequeueAfter > readAgain {
 				t.Errorf("the kind is read again after %s, want at most %s", result.RequeueAfter, readAgain)
+			}
+			answer = errors.New("no answer")
+			if _, err := c.Reconcile(t.Context(), request); !errors.Is(err, answer) {
+				t.Errorf("got %v, want the error of any other failed read", err)
 			}
 			c.fails = nil
 			if _, err := c.Reconcile(t.Context(), request); err != nil {

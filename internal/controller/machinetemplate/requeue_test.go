@@ -39,7 +39,10 @@ func TestReconciledAgain(t *testing.T) {
 		"a failure that no longer counts":            {change: []func(*v1alpha1.KarpenterMachineTemplate){unavailable(-time.Hour)}},
 		"an interruption can become an outage":       {interrupted: time.Second, want: outagePoll},
 		"an interruption, and an offering before it": {interrupted: time.Second, change: []func(*v1alpha1.KarpenterMachineTemplate){unavailable(5 * time.Second)}, want: 5 * time.Second},
-		"an outage can end":                          {interrupted: time.Minute, want: outagePoll},
+		"a mistake that only an edit corrects": {change: []func(*v1alpha1.KarpenterMachineTemplate){func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: "missing"}}
+		}}},
+		"an outage can end": {interrupted: time.Minute, want: outagePoll},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := newTemplate()

@@ -5,7 +5,6 @@ package machinetemplate
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -42,15 +41,11 @@ func (r *Reconciler) setVersionReady(ctx context.Context, template *v1alpha1.Kar
 }
 
 // bootstrapOf returns the bootstrap template, which can have annotations for Cluster API's checks; nil
-// if there is none. Condition BootstrapReady reports one that does not exist.
+// if there is none. Condition BootstrapReady reports one that does not exist or cannot be used.
 func (r *Reconciler) bootstrapOf(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*unstructured.Unstructured, error) {
 	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	if !ref.IsDefined() || template.StatusConditions().Get(v1alpha1.ConditionBootstrapReady).IsFalse() {
 		return nil, nil
 	}
-	object, err := reference.Get(ctx, r.clusters.Management.GetClient(), ref, r.clusters.Cluster.Namespace)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return object, err
+	return reference.Get(ctx, r.clusters.Management.GetClient(), ref, r.clusters.Cluster.Namespace)
 }

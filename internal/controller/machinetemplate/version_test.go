@@ -74,3 +74,15 @@ func TestVersionReady(t *testing.T) {
 		})
 	}
 }
+
+// A Cluster whose control plane Cluster API does not manage has no kind of it to watch.
+func TestNoControlPlaneIsWatched(t *testing.T) {
+	c := newCell(newTemplate())
+	stored, err := c.reconcile(t, "general")
+	if err != nil || !stored.StatusConditions().IsTrue(v1alpha1.ConditionVersionReady) {
+		t.Errorf("got %v and %+v", err, stored.StatusConditions().Get(v1alpha1.ConditionVersionReady))
+	}
+	if slices.Contains(c.kinds.List(), schema.GroupVersionKind{}) {
+		t.Errorf("got the kinds %v", c.kinds.List())
+	}
+}
