@@ -205,25 +205,32 @@ func ownersOf(object *unstructured.Unstructured, users []*scalable.Resource) []m
 // recreate creates missing objects that scalable resources refer to, as far as the template still
 // generates them.
 func (r *Reconciler) recreate(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, missing map[copyKey][]*scalable.Resource) error {
-	missing = lo.PickBy(missing, func(_ copyKey, users []*scalable.Resource) bool {
-		return lo.SomeBy(users, func(user *scalable.Resource) bool { return user.GetDeletionTimestamp().IsZero() })
-	})
-	if len(missing) == 0 {
-		return nil
-	}
 	var errs []error
-	for _, users := range missing {
-		generated := generate.Current(ctx, r.clusters, r.catalog, template, users[0])
+	for key, users := range missing {
+		if object := r.generatedFor(ctx, template, key, users); object != nil {
+			_, err := scalable.Create(ctx, r.clusters, object)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// generatedFor returns an object as the template generates it now for one of the resources that refer to it; nil if
+// it does so for none. Other resources can be of an earlier state of the template, or be ending.
+func (r *Reconciler) generatedFor(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key copyKey, users []*scalable.Resource) client.Object {
+	for _, user := range users {
+		if !user.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		generated := generate.Current(ctx, r.clusters, r.catalog, template, user)
 		if generated == nil {
 			continue
 		}
 		for _, object := range generated.Objects {
-			key := copyKey{object.GroupVersionKind().GroupKind(), object.GetName()}
-			if _, isMissing := missing[key]; isMissing {
-				_, err := scalable.Create(ctx, r.clusters, object)
-				errs = append(errs, err)
+			if key == (copyKey{object.GroupVersionKind().GroupKind(), object.GetName()}) {
+				return object
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -96,16 +96,20 @@ func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 	uses.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "x"}
 	makes := uses.DeepCopy()
 	makes.Spec.ScalableResource.Kind, makes.Spec.Template.Spec.InfrastructureRef.Kind = v1alpha1.ScalableResourceKindMachinePool, "TestMachineTemplateTemplate"
+	user := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: "deployment"}}
+	user.Spec.Template.Spec.InfrastructureRef = *uses.Spec.Template.Spec.InfrastructureRef
 	for name, tc := range map[string]struct {
-		template *v1alpha1.KarpenterMachineTemplate
-		err      error // of the list
-		fails    bool
+		template  *v1alpha1.KarpenterMachineTemplate
+		resources []*scalable.Resource
+		err       error // of the list
+		fails     bool
 	}{
 		"of other templates, for now":   {template: &v1alpha1.KarpenterMachineTemplate{}, err: errors.New("timeout"), fails: true},
 		"of other templates":            {template: &v1alpha1.KarpenterMachineTemplate{}},
 		"of a template that is deleted": {},
 		"of the template":               {template: uses, fails: true},
 		"of what is generated from it":  {template: makes, fails: true},
+		"of an earlier resource of it":  {resources: []*scalable.Resource{scalable.New(user)}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -118,7 +122,7 @@ func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 			}).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
-			if _, _, err := r.keepCopies(t.Context(), "general", tc.template, nil); (err != nil) != tc.fails {
+			if _, _, err := r.keepCopies(t.Context(), "general", tc.template, tc.resources); (err != nil) != tc.fails {
 				t.Errorf("got %v, want an error: %t", err, tc.fails)
 			}
 		})
@@ -151,11 +155,17 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	for name, tc := range map[string]struct {
-		cluster string
-		want    []string
+		cluster    string
+		pool       bool // a MachinePool refers to it
+		controlled bool // one of its owners controls it
+		ends       bool // it is being deleted
+		want       []string
 	}{
 		"of the served Cluster": {cluster: served.Name, want: []string{"served", "deployment"}},
+		"that another controls": {cluster: served.Name, controlled: true, want: []string{"served", "deployment"}},
+		"that is being deleted": {cluster: served.Name, ends: true, want: []string{"served", "theirs"}},
 		"of another Cluster":    {cluster: "neighbour", want: []string{"neighbour", "theirs"}},
+		"of a MachinePool":      {cluster: served.Name, pool: true, want: []string{"served", "theirs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
@@ -171,7 +181,22 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 				Namespace: served.Namespace, Name: "deployment", UID: "d", Labels: scalable.GeneratedLabels(served, "general"),
 			}}
 			deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "copy"}
-			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, deployment,
+			var user client.Object = deployment
+			if tc.pool {
+				pool := &clusterv1.MachinePool{ObjectMeta: deployment.ObjectMeta}
+				pool.Spec.Template = deployment.Spec.Template
+				user = pool
+			}
+			if tc.controlled {
+				owners := object.GetOwnerReferences()
+				owners[0].Controller = new(true)
+				object.SetOwnerReferences(owners)
+			}
+			if tc.ends {
+				object.SetDeletionTimestamp(new(metav1.Now()))
+				object.SetFinalizers([]string{"x"})
+			}
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, user,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
@@ -202,13 +227,17 @@ func TestReconcileTriesAConflictAgain(t *testing.T) {
 		Namespace: served.Namespace, Name: "deployment", UID: "d", Labels: scalable.GeneratedLabels(served, "general"),
 	}}
 	deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: "copy"}
-	conflicts := 1
+	changes := 1
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, deployment,
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if conflicts > 0 {
-				conflicts--
-				return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), errors.New("changed"))
+			if changes > 0 {
+				changes--
+				theirs := object.DeepCopyObject().(client.Object)
+				theirs.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: "o"}})
+				if err := c.Update(ctx, theirs); err != nil {
+					return err
+				}
 			}
 			return c.Patch(ctx, object, patch, opts...)
 		}}).Build()
@@ -225,7 +254,7 @@ func TestReconcileTriesAConflictAgain(t *testing.T) {
 	if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
-	if len(object.GetOwnerReferences()) != 1 {
-		t.Errorf("got owners %v, want the MachineDeployment", object.GetOwnerReferences())
+	if len(object.GetOwnerReferences()) != 2 {
+		t.Errorf("got owners %v, want that of another writer and the MachineDeployment", object.GetOwnerReferences())
 	}
 }

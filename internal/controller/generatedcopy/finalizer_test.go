@@ -3,6 +3,7 @@
 package generatedcopy
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -121,5 +123,34 @@ func TestFinalizerIsRemoved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A finalizer that another writer adds at the same time stays.
+func TestFinalizerIsRemovedWithoutThoseOfOthers(t *testing.T) {
+	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{
+		Name: "general", Finalizers: []string{v1alpha1.TerminationFinalizer}, DeletionTimestamp: new(metav1.NewTime(fixture.Noon)),
+	}}
+	r := newReconciler(template, newObject("workers", nil))
+	workload := r.clusters.Workload.GetClient().(client.WithWatch)
+	r.clusters.Workload = fixture.Cluster{Client: interceptor.NewClient(workload, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			theirs := &v1alpha1.KarpenterMachineTemplate{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), theirs); err != nil {
+				return err
+			}
+			theirs.Finalizers = append(theirs.Finalizers, "theirs/x")
+			if err := c.Update(ctx, theirs); err != nil {
+				return err
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})}
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("got %v and %v, want another reconcile", result, err)
+	}
+	if err := workload.Get(t.Context(), client.ObjectKeyFromObject(template), template); err != nil || len(template.Finalizers) != 2 {
+		t.Errorf("got finalizers %v and %v, want both", template.Finalizers, err)
 	}
 }

@@ -5,6 +5,7 @@ package generatedcopy
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,5 +105,45 @@ func TestFindLeftovers(t *testing.T) {
 	}
 	if diff := cmp.Diff(byName([]schema.GroupVersionKind{leftover, bootstrap}), byName(r.kinds.List())); diff != "" {
 		t.Errorf("watched kinds (-want +got):\n%s", diff)
+	}
+}
+
+// What the search could not read or watch is searched for again.
+func TestFindLeftoversFails(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(watchedKind, meta.RESTScopeNamespace)
+	known := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	fails := errors.New("fails")
+	for _, of := range []string{"rights", "copies", "watches"} {
+		t.Run(of, func(t *testing.T) {
+			object := &metav1.PartialObjectMetadata{}
+			object.SetGroupVersionKind(watchedKind)
+			object.SetNamespace(fixture.Served.Namespace)
+			object.SetName("copy")
+			object.SetLabels(scalable.GeneratedLabels(fixture.Served, "deleted"))
+			management := fake.NewClientBuilder().WithScheme(known).WithObjects(definition(watchedKind), object).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+					object.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed = true
+					if of == "rights" {
+						return fails
+					}
+					return nil
+				},
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if kind := list.GetObjectKind().GroupVersionKind().Kind; of == "copies" && strings.HasPrefix(kind, watchedKind.Kind) {
+						return fails
+					}
+					return c.List(ctx, list, options...)
+				},
+			}).Build()
+			r := NewReconciler(&operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r.kinds = enqueue.NewKinds(&refusing{number: 1, err: fails}, nil)
+			if err := r.findLeftovers(t.Context(), mapper); !errors.Is(err, fails) {
+				t.Errorf("got %v, want that it is tried again", err)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ package generatedcopy
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-var machineTemplate = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
+// Kinds of templates of providers.
+var (
+	machineTemplate = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "TestMachineTemplate"}
+	configTemplate  = schema.GroupVersionKind{Group: "bootstrap.cluster.x-k8s.io", Version: "v1", Kind: "TestConfigTemplate"}
+)
 
 // newObject returns an object of the kind of copies.
 func newObject(name string, annotations map[string]string) *unstructured.Unstructured {
@@ -46,20 +51,16 @@ func newObject(name string, annotations map[string]string) *unstructured.Unstruc
 
 // newReconciler returns a reconciler that knows the kind of copies, with clusters that have objects.
 func newReconciler(objects ...client.Object) *Reconciler {
-	definition := &unstructured.Unstructured{}
-	definition.SetAPIVersion("apiextensions.k8s.io/v1")
-	definition.SetKind("CustomResourceDefinition")
-	definition.SetName("testmachinetemplates.infrastructure.cluster.x-k8s.io")
-	definition.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1"})
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
-	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, definition, cluster)...).
+	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, definition(machineTemplate), definition(configTemplate), cluster)...).
 		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).Build()}
 	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 	r := NewReconciler(clusters, catalog.New(clusters), clocktesting.NewFakeClock(fixture.Noon))
-	r.kinds = enqueue.NewKinds(nil, nil, machineTemplate)
+	r.kinds = enqueue.NewKinds(nil, nil, machineTemplate, configTemplate)
 	return r
 }
 
@@ -73,16 +74,23 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
 		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
 	}}
-	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/instanceType", "{{ .instanceType }}")}
+	template.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: configTemplate.Group, Kind: configTemplate.Kind, Name: "config"}
+	ofConfig := fixture.Patch("/spec/template/spec/arguments", "{{ .instanceType }}")
+	ofConfig.Target = v1alpha1.PatchTargetBootstrap
+	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/instanceType", "{{ .instanceType }}"), ofConfig}
+	config := newObject("config", nil)
+	config.SetGroupVersionKind(configTemplate)
 	for name, tc := range map[string]struct {
 		present  bool // the copy exists
 		refused  bool // the API server creates nothing
+		earlier  bool // a resource of an earlier state of the template refers to it, too
 		resource func(*clusterv1.MachineDeployment)
 		template func(*v1alpha1.KarpenterMachineTemplate) // since the resource was generated
 		want     bool
 	}{
 		"it was deleted":                        {want: true},
 		"it was deleted, and cannot be created": {refused: true},
+		"it was deleted, and is shared":         {earlier: true, want: true},
 		"it exists":                             {present: true, want: true},
 		"its resource ends": {resource: func(d *clusterv1.MachineDeployment) {
 			d.DeletionTimestamp, d.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x"}
@@ -92,7 +100,7 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := template.DeepCopy()
-			unused := newReconciler(newObject("workers", nil))
+			unused := newReconciler(newObject("workers", nil), config)
 			launch, err := generate.LaunchOf(t.Context(), unused.clusters, unused.catalog, template, catalog.Key{InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand})
 			if err != nil {
 				t.Fatal(err)
@@ -105,10 +113,15 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 				tc.template(template)
 				template.Generation++
 			}
-			objects := []client.Object{newObject("workers", nil), deployment}
+			objects := []client.Object{newObject("workers", nil), config, deployment}
+			if tc.earlier {
+				earlier := deployment.DeepCopy()
+				earlier.Name = "a-" + deployment.Name // it is listed first
+				objects = append(objects, earlier)
+			}
 			copies := launch.Generated.Objects
-			if len(copies) == 0 {
-				t.Fatal("nothing is generated")
+			if len(copies) != 2 {
+				t.Fatalf("got %d copies, want 2", len(copies))
 			}
 			for _, object := range copies {
 				if tc.present {
@@ -187,7 +200,14 @@ func TestCopiesFollowTheirBase(t *testing.T) {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}
 			version := object.GetResourceVersion()
-			keepCopies(t, r, nil)
+			resources, err := scalable.List(t.Context(), r.clusters)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(resources) // a cache has no order
+			if _, _, err := r.keepCopies(t.Context(), "general", nil, resources); err != nil {
+				t.Fatal(err)
+			}
 			if err := r.clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetResourceVersion() != version {
 				t.Errorf("a settled copy was written again: %v", err)
 			}
@@ -208,5 +228,29 @@ func TestCopiesFollowTheirBase(t *testing.T) {
 				t.Errorf("after a later change: got annotations %v and %v", object.GetAnnotations(), err)
 			}
 		})
+	}
+}
+
+// While the base of a copy cannot be read, its annotations are not known: that is tried again.
+func TestCopiesWaitForTheirBase(t *testing.T) {
+	object := newObject("copy", map[string]string{
+		clusterv1.TemplateClonedFromNameAnnotation: "workers", clusterv1.TemplateClonedFromGroupKindAnnotation: machineTemplate.GroupKind().String(),
+	})
+	object.SetLabels(scalable.GeneratedLabels(fixture.Served, "general"))
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "a", Labels: scalable.GeneratedLabels(fixture.Served, "general")}}
+	deployment.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: machineTemplate.Group, Kind: machineTemplate.Kind, Name: "copy"}
+	r := newReconciler(object, deployment)
+	resources, err := scalable.List(t.Context(), r.clusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails := errors.New("unreadable")
+	r.clusters.Management = fixture.Cluster{Client: interceptor.NewClient(r.clusters.Management.GetClient().(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return fails
+		},
+	})}
+	if _, _, err := r.keepCopies(t.Context(), "general", nil, resources); !errors.Is(err, fails) {
+		t.Errorf("got %v, want that it is tried again", err)
 	}
 }

@@ -31,11 +31,13 @@ func TestUnusedCopies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		template *v1alpha1.KarpenterMachineTemplate // nil if it no longer exists
 		age      time.Duration
+		newer    time.Duration // the age of another one; zero if there is none
 		stale    bool
 		gone     bool
 		next     time.Duration
 	}{
 		"a new one":                              {template: stays, age: time.Minute, next: 4 * time.Minute},
+		"a new one, and a newer one":             {template: stays, age: 2 * time.Minute, newer: time.Minute, next: 3 * time.Minute},
 		"one that is 5 minutes old":              {template: stays, age: 5 * time.Minute, gone: true},
 		"a new one, and its template ends":       {template: ends, age: 10 * time.Second, next: 20 * time.Second},
 		"30 seconds old, and its template ends":  {template: ends, age: 30 * time.Second, gone: true},
@@ -50,7 +52,14 @@ func TestUnusedCopies(t *testing.T) {
 			object.SetName("copy")
 			object.SetLabels(scalable.GeneratedLabels(fixture.Served, "general"))
 			object.SetCreationTimestamp(metav1.NewTime(fixture.Noon.Add(-tc.age)))
-			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object).Build()
+			objects := []client.Object{object}
+			if tc.newer > 0 {
+				newer := object.DeepCopy()
+				newer.SetName("copy-of-another")
+				newer.SetCreationTimestamp(metav1.NewTime(fixture.Noon.Add(-tc.newer)))
+				objects = append(objects, newer)
+			}
+			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(fixture.Noon))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
 			after := object.DeepCopy()
@@ -68,8 +77,8 @@ func TestUnusedCopies(t *testing.T) {
 				}
 			} else {
 				existing, next, err := r.keepCopies(t.Context(), "general", tc.template, nil)
-				if err != nil || existing != 1 || next != tc.next {
-					t.Errorf("got %d copies, the next of them after %s, and %v; want one after %s", existing, next, err, tc.next)
+				if err != nil || existing != len(objects) || next != tc.next {
+					t.Errorf("got %d copies, the next of them after %s, and %v; want %d, after %s", existing, next, err, len(objects), tc.next)
 				}
 			}
 			err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after)
