@@ -3,6 +3,8 @@
 package enqueue
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -18,8 +20,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -101,6 +105,7 @@ func TestSpacingOfObjects(t *testing.T) {
 		"it is moved": {func(s *Spacing, q queue) {
 			s.of(ofClaim).Update(t.Context(), event.UpdateEvent{ObjectOld: of("a"), ObjectNew: of("b")}, q)
 		}, []string{"a", "b"}},
+		"it belongs to none": {func(s *Spacing, q queue) { s.of(ofClaim).Create(t.Context(), event.CreateEvent{Object: of("")}, q) }, nil},
 		"a resource is named": {func(s *Spacing, q queue) {
 			s.Named().Generic(t.Context(), event.TypedGenericEvent[string]{Object: "a"}, q)
 		}, []string{"a"}},
@@ -110,6 +115,61 @@ func TestSpacingOfObjects(t *testing.T) {
 				expectNames(t, func(q queue) { tc.send(NewSpacing(clock.RealClock{}), q) }, tc.want...)
 			})
 		})
+	}
+}
+
+// watches is a controller that lists the sources that it watches.
+type watches struct {
+	controller.Controller
+
+	sources []string
+	err     error
+}
+
+func (w *watches) Watch(added source.Source) error {
+	if w.err == nil {
+		w.sources = append(w.sources, fmt.Sprint(added))
+	}
+	return w.err
+}
+
+// A kind is watched once, however often that is asked for, and asked for again after an error.
+func TestKinds(t *testing.T) {
+	kind := fixture.Infrastructure().GroupVersionKind()
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(kind)
+	handler := Now(NewTemplates(nil).OfClaim)
+	for name, tc := range map[string]struct {
+		watch   func(*Kinds) error
+		listed  bool
+		watched string // its type
+	}{
+		"objects":  {watch: func(k *Kinds) error { return k.Watch(kind, handler) }, listed: true, watched: "*unstructured.Unstructured"},
+		"metadata": {watch: func(k *Kinds) error { return k.WatchMetadata(metadata, handler) }, watched: "*v1.PartialObjectMetadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controller := &watches{err: errors.New("refused")}
+			kinds := NewKinds(controller, nil)
+			if err := tc.watch(kinds); !errors.Is(err, controller.err) {
+				t.Errorf("got %v, want that it is refused", err)
+			}
+			controller.err = nil
+			for range 2 {
+				if err := tc.watch(kinds); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := []string{fmt.Sprintf("kind source: %s[%s %s]", tc.watched, kind.GroupVersion(), kind.Kind)}
+			if diff := cmp.Diff(want, controller.sources); diff != "" {
+				t.Errorf("watches (-want +got):\n%s", diff)
+			}
+			if got := slices.Contains(kinds.List(), kind); got != tc.listed {
+				t.Errorf("the kind is listed: %t, want %t", got, tc.listed)
+			}
+		})
+	}
+	if got := NewKinds(nil, nil, kind).List(); !slices.Contains(got, kind) {
+		t.Errorf("got %v, want the kind that is watched already", got)
 	}
 }
 

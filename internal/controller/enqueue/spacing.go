@@ -77,10 +77,7 @@ func (s *Spacing) SetSize(resource string, objects int) {
 func (s *Spacing) delay(resource string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, ok := s.passes[resource]
-	if !ok {
-		return window
-	}
+	last := s.passes[resource] // without one, there is no gap
 	return max(window, last.gap-s.clock.Since(last.began))
 }
 

@@ -17,11 +17,13 @@ func TestSpacingDelay(t *testing.T) {
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		sizes []int         // of the reconciles so far, one in 10 s
-		since time.Duration // since the last of them began
+		took  time.Duration // how long each of them took to read its objects
+		since time.Duration // since the last of them has read them
 		want  time.Duration
 	}{
 		"before the first reconcile":             {want: 100 * time.Millisecond},
 		"a small resource":                       {sizes: []int{200}, want: 100 * time.Millisecond},
+		"a resource of medium size":              {sizes: []int{1200}, want: 150 * time.Millisecond},
 		"1,000 claims with their Machines":       {sizes: []int{2000}, want: 250 * time.Millisecond},
 		"during the gap":                         {sizes: []int{2000}, since: 100 * time.Millisecond, want: 150 * time.Millisecond},
 		"near the end of the gap":                {sizes: []int{2000}, since: 200 * time.Millisecond, want: 100 * time.Millisecond},
@@ -29,6 +31,7 @@ func TestSpacingDelay(t *testing.T) {
 		"a huge resource":                        {sizes: []int{100_000}, want: time.Second},
 		"a resource that has become large":       {sizes: []int{200, 2000}, want: 250 * time.Millisecond},
 		"a large resource that stays so":         {sizes: []int{2000, 2000}, want: 250 * time.Millisecond},
+		"a large resource that takes long":       {sizes: []int{2000, 2000}, took: 50 * time.Millisecond, want: 200 * time.Millisecond},
 		"a large resource that has become small": {sizes: []int{2000, 2}, want: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,6 +40,7 @@ func TestSpacingDelay(t *testing.T) {
 			for _, size := range tc.sizes {
 				clock.SetTime(clock.Now().Add(10 * time.Second))
 				spacing.Begin("resource")
+				clock.SetTime(clock.Now().Add(tc.took))
 				spacing.SetSize("resource", size)
 			}
 			clock.SetTime(clock.Now().Add(tc.since))

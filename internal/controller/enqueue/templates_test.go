@@ -80,6 +80,9 @@ func TestTemplatesOfPattern(t *testing.T) {
 	if diff := cmp.Diff([]string{"by-entry", "by-name"}, templates.OfPattern(t.Context(), deployment)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if got := templates.OfPattern(t.Context(), &clusterv1.MachinePool{ObjectMeta: deployment.ObjectMeta}); len(got) > 0 {
+		t.Errorf("got %v for a MachinePool, want none", got)
+	}
 }
 
 // Events of scalable resources, catalogs and claims concern the templates that depend on them.
