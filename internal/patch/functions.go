@@ -14,17 +14,17 @@ import (
 
 // builtins are the functions of text/template that Go templates can use as they are. Their results are no larger than
 // their arguments. The others print, escape for other languages than YAML, or call functions.
-var builtins = []string{"and", "eq", "ge", "gt", "index", "le", "len", "lt", "ne", "not", "or", "slice"}
+var builtins = []string{"and", "eq", "ge", "gt", "le", "len", "lt", "ne", "not", "or", "slice"}
 
 // fromSprig are the functions of sprig that Go templates can use as they are: their results depend on nothing but their
 // arguments, always have the same order, and need time and memory in proportion to them. None of them changes its
 // arguments, so a value can never contain itself.
 var fromSprig = []string{
-	"add", "add1", "addf", "append", "atoi", "b64dec", "b64enc", "cat", "ceil", "coalesce", "compact", "concat", "contains",
-	"default", "dict", "div", "empty", "fail", "first", "float64", "floor", "has", "hasPrefix", "hasSuffix", "initial", "int",
-	"int64", "last", "list", "lower", "max", "min", "mod", "mul", "prepend", "quote", "rest", "reverse", "round", "sha256sum",
-	"squote", "sub", "subf", "substr", "ternary", "title", "toJson", "toRawJson", "toString", "trim", "trimPrefix",
-	"trimSuffix", "trunc", "untitle", "upper",
+	"add", "add1", "addf", "append", "atoi", "b64dec", "b64enc", "cat", "ceil", "coalesce", "compact", "concat",
+	"contains", "default", "dict", "div", "empty", "fail", "first", "float64", "floor", "get", "has", "hasKey",
+	"hasPrefix", "hasSuffix", "initial", "int", "int64", "last", "list", "lower", "max", "min", "mod", "mul", "omit",
+	"pick", "prepend", "quote", "rest", "reverse", "round", "sha256sum", "squote", "sub", "subf", "substr", "ternary",
+	"title", "toJson", "toRawJson", "toString", "trim", "trimPrefix", "trimSuffix", "trunc", "untitle", "upper",
 }
 
 // slow are the functions that take longer than others, with the bytes that they cost in addition for each argument.
@@ -42,10 +42,12 @@ func (b *budget) functions() map[string]any {
 		"regexFind": b.regexFind, "regexMatch": b.regexMatch, "regexReplaceAll": b.regexReplaceAll,
 		// Those of sprig multiply ever longer decimals.
 		"divf": stepwise("divf"), "mulf": stepwise("mulf"),
-		// Those of sprig have no order, sort their argument in place, or do not accept the maps of variables.
-		"get": get, "hasKey": hasKey, "keys": keys, "sortAlpha": sortAlpha, "values": valuesOf,
+		// Those of sprig have no order, or sort their argument in place.
+		"keys": keys, "sortAlpha": sortAlpha, "values": valuesOf,
 	})
-	return lo.MapValues(functions, func(function any, name string) any { return b.within(function, slow[name]) })
+	functions = lo.MapValues(functions, func(function any, name string) any { return b.within(function, slow[name]) })
+	functions["index"] = index // like builtins: it needs no time, and its result is no larger than its arguments
+	return functions
 }
 
 // stepwise returns a function of sprig for floating-point numbers that rounds each intermediate result.
@@ -60,49 +62,37 @@ func stepwise(name string) func(any, ...any) float64 {
 	}
 }
 
-// entries returns a map that has strings as keys.
-func entries(from any) (reflect.Value, error) {
-	if value := reflect.ValueOf(from); value.Kind() == reflect.Map && value.Type().Key().Kind() == reflect.String {
-		return value, nil
+// index returns an item of lists and maps in each other. It is that of text/template, except that a key which a map
+// lacks is the empty string, as with get: the other one returns nothing, and a Go template renders that to <no value>.
+func index(from any, at ...any) (any, error) {
+	for _, each := range at {
+		items, key := reflect.ValueOf(from), reflect.ValueOf(each)
+		switch {
+		case items.Kind() == reflect.Map && key.Kind() == reflect.String:
+			from = ""
+			if item := items.MapIndex(key); item.IsValid() {
+				from = item.Interface()
+			}
+		case (items.Kind() == reflect.Slice || items.Kind() == reflect.String) && key.CanInt():
+			if key.Int() < 0 || key.Int() >= int64(items.Len()) {
+				return nil, fmt.Errorf("there is no item %d of %d", key.Int(), items.Len())
+			}
+			from = items.Index(int(key.Int())).Interface()
+		default:
+			return nil, fmt.Errorf("it needs a map and text, or a list and a number, found %T and %T", from, each)
+		}
 	}
-	return reflect.Value{}, fmt.Errorf("it needs a map, and this is of type %T", from)
-}
-
-func get(from any, key string) (any, error) {
-	value, err := entries(from)
-	if err != nil {
-		return nil, err
-	}
-	if entry := value.MapIndex(reflect.ValueOf(key)); entry.IsValid() {
-		return entry.Interface(), nil
-	}
-	return "", nil
-}
-
-func hasKey(from any, key string) (bool, error) {
-	value, err := entries(from)
-	return err == nil && value.MapIndex(reflect.ValueOf(key)).IsValid(), err
+	return from, nil
 }
 
 // keys returns the keys of maps: those of the first one, sorted, then those of the next one.
-func keys(from ...any) ([]string, error) {
-	all := []string{}
-	for _, each := range from {
-		value, err := entries(each)
-		if err != nil {
-			return nil, err
-		}
-		some := lo.Map(value.MapKeys(), func(key reflect.Value, _ int) string { return key.String() })
-		slices.Sort(some)
-		all = append(all, some...)
-	}
-	return all, nil
+func keys(from ...map[string]any) []string {
+	return lo.FlatMap(from, func(each map[string]any, _ int) []string { return slices.Sorted(maps.Keys(each)) })
 }
 
 // valuesOf returns the values of a map, in the order of its keys.
-func valuesOf(from any) ([]any, error) {
-	names, err := keys(from)
-	return lo.Map(names, func(name string, _ int) any { return reflect.ValueOf(from).MapIndex(reflect.ValueOf(name)).Interface() }), err
+func valuesOf(from map[string]any) []any {
+	return lo.Map(keys(from), func(key string, _ int) any { return from[key] })
 }
 
 func sortAlpha(from any) []string { return slices.Sorted(slices.Values(texts(from))) }

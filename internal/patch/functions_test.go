@@ -48,7 +48,7 @@ var functionCases = map[string]struct {
 	"hasPrefix":       {`{{ hasPrefix "us" .zone }}`, true},
 	"hasSuffix":       {`{{ hasSuffix "us" .zone }}`, false},
 	"indent":          {`{{ indent 2 "a\nb" | quote }}`, "  a\n  b"},
-	"index":           {`{{ index .labels "x.y/size" | quote }}`, "2"},
+	"index":           {`{{ index .labels "x.y/size" }}{{ index .labels "none" }}{{ index (dict "a" (list "b" "c")) "a" 1 }}`, "2c"},
 	"initial":         {`{{ list "a" "b" | initial | toJson }}`, []any{"a"}},
 	"int":             {`{{ int "7" }}`, int64(7)},
 	"int64":           {`{{ int64 1.5 }}`, int64(1)},
@@ -68,7 +68,9 @@ var functionCases = map[string]struct {
 	"ne":              {`{{ ne .zone "x" }}`, true},
 	"nindent":         {`{{ nindent 1 "a" | quote }}`, "\n a"},
 	"not":             {"{{ not .zone }}", false},
+	"omit":            {`{{ omit .labels "kubernetes.io/arch" "none" | toJson }}`, map[string]any{"x.y/size": "2"}},
 	"or":              {`{{ or .reservationID "x" }}`, "x"},
+	"pick":            {`{{ pick .labels "x.y/size" "none" | toJson }}`, map[string]any{"x.y/size": "2"}},
 	"prepend":         {`{{ prepend (list "a") "b" | toJson }}`, []any{"b", "a"}},
 	"print":           {`{{ print .zone "-" .region }}`, "us-east-1a-us-east-1"},
 	"printf":          {`{{ printf "%s-%03d %5.1f %q %% %-3vx %x" .zone 7 1.25 "a" true "a" | quote }}`, `us-east-1a-007   1.2 "a" % truex 61`},
@@ -116,8 +118,12 @@ func TestFunctions(t *testing.T) {
 			}
 		})
 	}
-	documented := inGuide(t, "| functions | limits |")
-	var tested, allowed []string
+	var documented, tested, allowed []string
+	for _, row := range tableInGuide(t, "| functions | limits |") {
+		for _, match := range regexp.MustCompile("`([a-zA-Z0-9]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			documented = append(documented, match[1])
+		}
+	}
 	for name := range functionCases {
 		tested = append(tested, name)
 	}
@@ -133,6 +139,36 @@ func TestFunctions(t *testing.T) {
 		if diff := cmp.Diff(tested, names); diff != "" {
 			t.Errorf("%s (-tested +%s):\n%s", name, name, diff)
 		}
+	}
+}
+
+// All functions for maps accept each map that a Go template can have, and a key that it lacks is empty text.
+func TestFunctionsForMaps(t *testing.T) {
+	with := variables
+	with.Labels = map[string]string{"_0": "a", "_1": "b"}
+	with.KubeReserved = with.Labels
+	for _, from := range []string{
+		".labels", "$.kubeReserved", `(get . "labels")`, `(split "," "a,b")`, `(dict "_1" "b" "_0" "a")`, `(pick .labels "_0" "_1")`, `(omit .labels "x")`,
+		`(index (list .labels) 0)`, `(dict "x" .labels).x`,
+	} {
+		t.Run(from, func(t *testing.T) {
+			const template = `{{ $map := MAP }}
+- {{ get $map "_1" }}{{ get $map "x" }}
+- {{ index $map "_1" }}{{ index $map "x" }}
+- {{ $map._1 }}
+- {{ hasKey $map "_1" }} {{ hasKey $map "x" }}
+- {{ pick $map "_1" "x" | toJson }}
+- {{ omit $map "_1" "x" | toJson }}
+- {{ keys $map | join " " }} {{ values $map | join " " }} {{ len $map }}
+- {{ range $key, $value := $map }}{{ $key }}={{ $value }} {{ end }}
+- {{ dict "in" $map | toJson }}
+- {{ eq (index $map "x") "" }} {{ $map }}`
+			want := []any{"b", "b", "b", "true false", map[string]any{"_1": "b"}, map[string]any{"_0": "a"}, "_0 _1 a b 2", "_0=a _1=b",
+				map[string]any{"in": map[string]any{"_0": "a", "_1": "b"}}, "true map[_0:a _1:b]"}
+			if diff := cmp.Diff(want, rendered(t, strings.Replace(template, "MAP", from, 1), with)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -118,13 +118,16 @@ func (o Operations) Empty() bool { return len(o.patch) == 0 }
 
 // Render returns the operations of the patches on a target for one offering.
 func (p Patches) Render(target v1alpha1.PatchTarget, variables Variables) (Operations, error) {
-	values := variables.values()
+	var values map[string]any
 	rendered := Operations{}
 	var encoded []json.RawMessage
 	p.budget.reset()
 	for _, patch := range p.patches {
 		if patch.target != target {
 			continue
+		}
+		if values == nil { // most templates have patches of one target only
+			values = variables.values()
 		}
 		enabled, err := patch.enabled(values)
 		if err != nil {

@@ -87,9 +87,9 @@ func splitList(separator, text string) ([]string, error) {
 	return strings.Split(text, separator), nil
 }
 
-func split(separator, text string) (map[string]string, error) {
+func split(separator, text string) (map[string]any, error) {
 	all, err := splitList(separator, text)
-	parts := make(map[string]string, len(all))
+	parts := make(map[string]any, len(all))
 	for i, part := range all {
 		parts[fmt.Sprintf("_%d", i)] = part
 	}

@@ -3,10 +3,9 @@
 package patch
 
 import (
-	"maps"
+	"encoding/json"
+	"fmt"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Each variable that the guide documents has the value of its field, and there are no others.
+// Each variable has the value of its field, which is plain: what JSON decodes to, so that all functions accept it.
 func TestVariables(t *testing.T) {
 	values := Variables{
 		InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: "reserved", FailureDomain: "1", ReservationID: "cr-1",
@@ -24,27 +23,55 @@ func TestVariables(t *testing.T) {
 	}
 	want := map[string]any{
 		"instanceType": "m5.large", "zone": "us-east-1a", "capacityType": "reserved", "failureDomain": "1", "reservationID": "cr-1",
-		"region": "us-east-1", "architecture": "arm64", "operatingSystem": "windows", "labels": "map[x.y/size:2]",
-		"maxPods": "58", "kubeReserved": "map[cpu:70m]", "clusterName": "prod", "kubernetesVersion": "v1.36.3", "templateName": "general",
+		"region": "us-east-1", "architecture": "arm64", "operatingSystem": "windows", "labels": map[string]any{"x.y/size": "2"},
+		"maxPods": int64(58), "kubeReserved": map[string]any{"cpu": "70m"}, "clusterName": "prod", "kubernetesVersion": "v1.36.3", "templateName": "general",
 	}
+	types := map[string]string{aString: "string", aNumber: "int", aStringMap: "map[string]interface {}"}
 	got := map[string]any{}
-	for name := range want {
-		got[name] = rendered(t, "{{ ."+name+" | print | quote }}", values)
+	for _, variable := range allVariables {
+		got[variable.name] = rendered(t, "{{ ."+variable.name+" | toJson }}", values)
+		if found := rendered(t, `{{ printf "%T" .`+variable.name+" | quote }}", values); found != types[variable.kind] {
+			t.Errorf("%s is a %s, found %s", variable.name, variable.kind, found)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	documented := inGuide(t, "| variable | value |")
-	slices.Sort(documented)
-	for name, names := range map[string][]string{"documented": documented, "of values": slices.Sorted(maps.Keys(values.values()))} {
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), names); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+}
+
+// The guide documents each variable as the table of the code does, and the API names them in the same order.
+func TestVariablesAreDocumented(t *testing.T) {
+	want, names := []string{"| --- | --- | --- | --- |"}, []string{}
+	for _, variable := range allVariables {
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | `%s` |", variable.name, variable.kind, variable.meaning, variable.example))
+		names = append(names, variable.name)
+		var example any = variable.example
+		if variable.kind != aString {
+			if err := json.Unmarshal([]byte(variable.example), &example); err != nil {
+				t.Errorf("the example of %s: %v", variable.name, err)
+			}
 		}
+		types := map[string]any{aString: "", aNumber: 1.0, aStringMap: map[string]any{}}
+		if fmt.Sprintf("%T", example) != fmt.Sprintf("%T", types[variable.kind]) {
+			t.Errorf("the example of %s, %s, is not a %s", variable.name, variable.example, variable.kind)
+		}
+	}
+	if diff := cmp.Diff(want, tableInGuide(t, "| variable | type | value | example |")); diff != "" {
+		t.Errorf("the guide (-want +got):\n%s", diff)
+	}
+	source, err := os.ReadFile("../../api/v1alpha1/patch_types.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(strings.ReplaceAll(string(source), "\n// ", " "), "and these variables: ")
+	list, _, _ := strings.Cut(rest, ".")
+	if diff := cmp.Diff(names, strings.Split(strings.Replace(list, " and ", ", ", 1), ", ")); diff != "" {
+		t.Errorf("the API (-want +got):\n%s", diff)
 	}
 }
 
-// inGuide returns the names in the first column of the table in the guide that has a header.
-func inGuide(t *testing.T, header string) []string {
+// tableInGuide returns the lines below a header in the guide.
+func tableInGuide(t *testing.T, header string) []string {
 	t.Helper()
 	guide, err := os.ReadFile("../../docs/guides/patches.md")
 	if err != nil {
@@ -52,13 +79,7 @@ func inGuide(t *testing.T, header string) []string {
 	}
 	_, rest, _ := strings.Cut(string(guide), header+"\n")
 	table, _, _ := strings.Cut(rest, "\n\n")
-	var names []string
-	for line := range strings.Lines(table) {
-		for _, match := range regexp.MustCompile("`([a-zA-Z0-9]+)`").FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
-			names = append(names, match[1])
-		}
-	}
-	return names
+	return strings.Split(table, "\n")
 }
 
 // Operations have one key exactly if they do the same. A cache of copies depends on it.
