@@ -87,6 +87,11 @@ func TestApply(t *testing.T) {
 					`{{ index .labels "x.y/size" | quote }}, {{ .clusterName }}, {{ .kubernetesVersion | trimPrefix "v" | quote }}, {{ .templateName | upper }}]`)})},
 			want: `{"instanceType": "none", "rootVolume": {"size": 80}, "tags": ["m5.large", "us-east-1a", "spot", "", "us-east-1", "amd64", "linux", "2", "prod", "1.36.3", "GENERAL"]}`,
 		},
+		"fields of what is not the variables": {
+			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "tags", ValueFrom: from(
+				`{{ with dict "size" "a" }}[{{ .size }}, {{ $.zone }}{{ end }}{{ range list (dict "size" "c") }}, {{ .size }}]{{ end }}`)})},
+			want: `{"instanceType": "none", "rootVolume": {"size": 80}, "tags": ["a", "us-east-1a", "c"]}`,
+		},
 		"numbers and objects": {
 			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "rootVolume", ValueFrom: from("size: {{ mul 2 60 }}\ntype: gp3\n")})},
 			want:    `{"instanceType": "none", "rootVolume": {"size": 120, "type": "gp3"}, "tags": ["a", "b"]}`,
@@ -154,8 +159,56 @@ func TestBadPatches(t *testing.T) {
 			[]string{"(replace /spec/template/spec/tags/7) cannot be applied"},
 		},
 		"a variable that does not exist": {
-			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "add", Path: "/spec/x", ValueFrom: from("{{ .size }}")})},
-			[]string{"spec.patches[0].jsonPatches[0] (add /spec/x): valueFrom.template", `"size"`},
+			added(`{{ .size }}`),
+			[]string{`spec.patches[0].jsonPatches[0]: valueFrom.template: "{{ .size }}": there is no variable "size"`, "the variables are instanceType, zone, ", ", templateName"},
+		},
+		"a variable that does not exist, in a condition": {
+			[]v1alpha1.Patch{infrastructure(`{{ eq .CapacityType "spot" }}`, v1alpha1.JSONPatch{Op: "remove", Path: "/spec/x"})},
+			[]string{`spec.patches[0].enabledIf`, `there is no variable "CapacityType"; the variables are instanceType, zone, capacityType, `},
+		},
+		"a variable that does not exist, for other offerings": {
+			added(`{{ if eq .zone "elsewhere" }}{{ upper (print .size) }}{{ end }}x`),
+			[]string{`there is no variable "size"`},
+		},
+		"a variable that does not exist, in a range": {
+			added(`{{ range .labels }}{{ $.size }}{{ else }}x{{ end }}x`),
+			[]string{`there is no variable "size"`},
+		},
+		"a variable that does not exist, after a range": {
+			added(`{{ range list }}{{ . }}{{ else }}{{ with .zone }}x{{ else }}{{ .size }}{{ end }}{{ end }}x`),
+			[]string{`there is no variable "size"`},
+		},
+		"a variable in a with, where the dot is another value": {
+			added(`{{ with .labels }}{{ .zone }}{{ end }}`),
+			[]string{`spec.patches[0].jsonPatches[0] (add /spec/x): valueFrom.template`, `no entry for key "zone"`},
+		},
+		"a field of text": {
+			added(`{{ .zone.name }}`),
+			[]string{`the variable zone is a string, so it has no field "name"`},
+		},
+		"a label with dots": {
+			added(`{{ .labels.example.com }}`),
+			[]string{`so example has no field "com"; a key with dots needs get .labels "example.com"`},
+		},
+		"a key that a map lacks": {
+			added(`{{ .kubeReserved.cpu }}`),
+			[]string{`spec.patches[0].jsonPatches[0] (add /spec/x): valueFrom.template`, `no entry for key "cpu"`},
+		},
+		"an item that a list lacks": {
+			added(`{{ index (list 1 2) 2 }}`),
+			[]string{"there is no item 2 of 2"},
+		},
+		"an item before a list": {
+			added(`{{ index (list 1 2) -1 }}`),
+			[]string{"there is no item -1 of 2"},
+		},
+		"an item of a number": {
+			added(`{{ index .maxPods 0 }}`),
+			[]string{"it needs a map and text, or a list and a number, found int and int"},
+		},
+		"an item of a map by number": {
+			added(`{{ index .labels 0 }}`),
+			[]string{"it needs a map and text, or a list and a number, found map"},
 		},
 		"an index from the end": {
 			[]v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "remove", Path: "/spec/template/spec/tags/-1"})},

@@ -47,7 +47,7 @@ func (t *templates) parse(source string) (*goTemplate, error) {
 			return nil, fmt.Errorf("%s: define and block are not allowed in patches, found %q", excerpt(source), name)
 		}
 	}
-	if err := t.check(tree.Root, 0); err != nil {
+	if err := t.check(tree.Root, place{}); err != nil {
 		return nil, fmt.Errorf("%s: %w", excerpt(source), err)
 	}
 	parsed, err := t.empty.AddParseTree(tree.Name, tree)

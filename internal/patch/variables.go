@@ -2,7 +2,13 @@
 
 package patch
 
-import "github.com/samber/lo"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+)
 
 // Variables are the values of the variables for Go templates in patches. A value that an offering lacks is the empty
 // string. allVariables has the meaning of each.
@@ -78,4 +84,21 @@ func plain(from map[string]string) map[string]any {
 // values returns the variables by the names that templates use.
 func (v *Variables) values() map[string]any {
 	return lo.SliceToMap(allVariables, func(each variable) (string, any) { return each.name, each.value(v) })
+}
+
+// checkVariable returns an error if a variable does not exist, or if it has no such field.
+func checkVariable(path []string) error {
+	name := path[0]
+	at := slices.IndexFunc(allVariables, func(each variable) bool { return each.name == name })
+	switch {
+	case at < 0:
+		names := lo.Map(allVariables, func(each variable, _ int) string { return each.name })
+		return fmt.Errorf("there is no variable %q; the variables are %s", name, strings.Join(names, ", "))
+	case len(path) > 1 && allVariables[at].kind != aStringMap:
+		return fmt.Errorf("the variable %s is a %s, so it has no field %q", name, allVariables[at].kind, path[1])
+	case len(path) > 2:
+		return fmt.Errorf("the values of %s are strings, so %s has no field %q; a key with dots needs get .%s %q",
+			name, path[1], path[2], name, strings.Join(path[1:], "."))
+	}
+	return nil
 }
