@@ -48,7 +48,7 @@ var functionCases = map[string]struct {
 	"hasPrefix":       {`{{ hasPrefix "us" .zone }}`, true},
 	"hasSuffix":       {`{{ hasSuffix "us" .zone }}`, false},
 	"indent":          {`{{ indent 2 "a\nb" | quote }}`, "  a\n  b"},
-	"index":           {`{{ index .labels "x.y/size" }}{{ index .labels "none" }}{{ index (dict "a" (list "b" "c")) "a" 1 }}`, "2c"},
+	"index":           {`{{ index .labels "x.y/size" }}{{ index .labels "none" }}{{ index (dict "a" (list "b" "c")) "a" 1 }}{{ index "a" 0 }}`, "2c97"},
 	"initial":         {`{{ list "a" "b" | initial | toJson }}`, []any{"a"}},
 	"int":             {`{{ int "7" }}`, int64(7)},
 	"int64":           {`{{ int64 1.5 }}`, int64(1)},

@@ -89,8 +89,9 @@ func TestApply(t *testing.T) {
 		},
 		"fields of what is not the variables": {
 			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "tags", ValueFrom: from(
-				`{{ with dict "size" "a" }}[{{ .size }}, {{ $.zone }}{{ end }}{{ range list (dict "size" "c") }}, {{ .size }}]{{ end }}`)})},
-			want: `{"instanceType": "none", "rootVolume": {"size": 80}, "tags": ["a", "us-east-1a", "c"]}`,
+				`{{ with dict "size" "a" }}[{{ .size }}, {{ $.zone }}{{ if true }}, {{ .size }}{{ end }}{{ end }}` +
+					`{{ range list (dict "size" "c") }}, {{ .size }}{{ with "" }}{{ else }}, {{ .size }}{{ end }}]{{ end }}`)})},
+			want: `{"instanceType": "none", "rootVolume": {"size": 80}, "tags": ["a", "us-east-1a", "a", "c", "c"]}`,
 		},
 		"numbers and objects": {
 			patches: []v1alpha1.Patch{infrastructure("", v1alpha1.JSONPatch{Op: "replace", Path: root + "rootVolume", ValueFrom: from("size: {{ mul 2 60 }}\ntype: gp3\n")})},
