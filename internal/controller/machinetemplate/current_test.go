@@ -22,7 +22,7 @@ import (
 func TestNodesCurrent(t *testing.T) {
 	// It has the same offering, if the template discovers it.
 	existing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m5", Annotations: map[string]string{
-		"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+		v1alpha1.AdoptableAnnotation: "true", "capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
 	}}}
 	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
 	existing.Spec.Template.Spec.FailureDomain = "a"
