@@ -5,11 +5,17 @@ package nodeclaim
 import (
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -34,5 +40,39 @@ func TestFailuresSayWhatHappensNext(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// All events are warnings, except that of a relaunch. That of an offering says until when it is unavailable.
+func TestTypesOfEvents(t *testing.T) {
+	failed := &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}
+	stall, claim, pod := &snapshot.Stall{Reason: "x"}, launched("c"), types.NamespacedName{Namespace: "default", Name: "p"}
+	template := newTemplate()
+	for _, key := range []v1alpha1.UnavailableOffering{{InstanceType: "other", Until: metav1.NewTime(now.Add(time.Hour))}, {
+		InstanceType: fixture.Spot.InstanceType, Zone: fixture.Spot.Zone, CapacityType: fixture.Spot.CapacityType, Until: metav1.NewTime(now.Add(time.Minute)),
+	}, {InstanceType: "another", Until: metav1.NewTime(now.Add(2 * time.Hour))}} {
+		template.Status.UnavailableOfferings = append(template.Status.UnavailableOfferings, key)
+	}
+	for name, tc := range map[string]struct {
+		event events.Event
+		want  string
+	}{
+		"an offering":        {offeringUnavailable(template, fixture.Spot, failed), corev1.EventTypeWarning},
+		"a failure":          {claimFailed(claim, fixture.Spot, failed), corev1.EventTypeWarning},
+		"a failure, of Pods": {podWaits(pod, claim, fixture.Spot, failed), corev1.EventTypeWarning},
+		"a stall":            {claimWaits(claim, stall), corev1.EventTypeWarning},
+		"a stall, of Pods":   {podWaitsForClusterAPI(pod, claim, stall), corev1.EventTypeWarning},
+		"a relaunch":         {claimRelaunched(claim, fixture.Spot, fixture.Spot, failed), corev1.EventTypeNormal},
+		"its Cluster ends":   {clusterDeleting(claim, "x"), corev1.EventTypeWarning},
+		"its Machine ends":   {machineLost(claim, "x"), corev1.EventTypeWarning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.event.Type != tc.want {
+				t.Errorf("got type %s, want %s", tc.event.Type, tc.want)
+			}
+		})
+	}
+	if got := offeringUnavailable(template, fixture.Spot, failed).Message; !strings.HasSuffix(got, "is unavailable until 12:01 UTC: none left") {
+		t.Errorf("got %q, want the time of its own mark", got)
 	}
 }

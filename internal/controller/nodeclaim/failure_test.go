@@ -23,6 +23,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -167,6 +168,34 @@ func TestFailedOfferingIsMarked(t *testing.T) {
 			}
 			if after := w.claim(t, "c"); !after.DeletionTimestamp.IsZero() || after.Labels["node.kubernetes.io/instance-type"] != "small" {
 				t.Errorf("the claim has changed before the mark: %+v", after.ObjectMeta)
+			}
+		})
+	}
+}
+
+// A failure is reported on its claim and on the Pods that wait for it, and not if the claim no longer exists.
+func TestFailureIsReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ended bool
+		want  int // events
+	}{
+		"its claim exists":           {want: 2},
+		"its claim no longer exists": {ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := launched("c")
+			w := newWorld(claim)
+			if claim = w.claim(t, "c"); tc.ended {
+				w.remove(t, claim.DeepCopy())
+			}
+			r, told := w.newProcess(), &published{}
+			r.recorder = told
+			r.podsOf = func(string) []types.NamespacedName { return []types.NamespacedName{{Namespace: "default", Name: "p"}} }
+			if err := r.replace(t.Context(), claim, &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}); err != nil {
+				t.Fatal(err)
+			}
+			if len(*told) != tc.want {
+				t.Errorf("got events %v, want %d", *told, tc.want)
 			}
 		})
 	}

@@ -98,6 +98,22 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 	}
 }
 
+// Karpenter replaces a claim of a NodePool that is above a limit. Its offering has not failed.
+func TestAClaimOfANodePoolEndsAtALimit(t *testing.T) {
+	older := launched("older", func(c *karpv1.NodeClaim) { c.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Minute)) })
+	w := newWorld(older, launched("c"))
+	w.limit(t, func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) })
+	if err := reconcileOnce(t, w.newProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if w.claim(t, "c").DeletionTimestamp.IsZero() || !w.claim(t, "older").DeletionTimestamp.IsZero() {
+		t.Error("not the younger claim is deleted")
+	}
+	if marks := w.marks(t); len(marks) > 0 {
+		t.Errorf("got the marks %+v, want none", marks)
+	}
+}
+
 // limit changes the limits of the template.
 func (w *testCluster) limit(t *testing.T, change func(*v1alpha1.KarpenterMachineTemplate)) {
 	t.Helper()

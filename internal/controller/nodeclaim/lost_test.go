@@ -80,16 +80,20 @@ func TestLostClaims(t *testing.T) {
 		"its instance no longer exists":                                      {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, lost: true},
 		"its instance no longer exists, and its Node is Unknown since now":   {machine: []func(*clusterv1.Machine){infrastructureDeleted, silent}, node: silentFor(0), lost: true},
 		"its provider has given up, and its Node is Unknown for a minute":    {machine: []func(*clusterv1.Machine){givenUp, silent}, node: silentFor(time.Minute), again: 4 * time.Minute},
-		"its provider has given up, and its Node is Unknown for 5 minutes":   {machine: []func(*clusterv1.Machine){givenUp, silent}, node: silentFor(5 * time.Minute), lost: true},
-		"its provider has given up, and its Node is Ready":                   {machine: []func(*clusterv1.Machine){givenUp}, node: node("sim://m")},
-		"its provider has given up, and its Node no longer exists":           {machine: []func(*clusterv1.Machine){givenUp, silent}, lost: true},
-		"its Node does not report":                                           {machine: []func(*clusterv1.Machine){silent}},
-		"its instance, and its Node runs":                                    {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
-		"a failed health check, remediated":                                  {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
-		"a deferred remediation":                                             {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
-		"its first Machine is being deleted, and its ID was reset":           {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
-		"its ID was reset":              {providerID: planner.ProvisionalID("c")},
-		"the Node of its first Machine": {nodeName: "first", lost: true},
+		"the same, and its Node is that of a second Machine, too": {
+			machine: []func(*clusterv1.Machine){givenUp, silent}, node: silentFor(time.Minute), again: 4 * time.Minute,
+			second: machine("second", linkedTo("c"), withID("sim://second"), func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "node" }),
+		},
+		"its provider has given up, and its Node is Unknown for 5 minutes":  {machine: []func(*clusterv1.Machine){givenUp, silent}, node: silentFor(5 * time.Minute), lost: true},
+		"its provider has given up, and its Node is Ready":                  {machine: []func(*clusterv1.Machine){givenUp}, node: node("sim://m")},
+		"its provider has given up, and its Node no longer exists":          {machine: []func(*clusterv1.Machine){givenUp, silent}, lost: true},
+		"its Node does not report":                                          {machine: []func(*clusterv1.Machine){silent}},
+		"its instance, and its Node runs":                                   {machine: []func(*clusterv1.Machine){infrastructureDeleted}},
+		"a failed health check, remediated":                                 {machine: []func(*clusterv1.Machine){set(clusterv1.MachineHealthCheckSucceededCondition, metav1.ConditionFalse, clusterv1.MachineHealthCheckUnhealthyNodeReason), set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineOwnerRemediatedWaitingForRemediationReason)}},
+		"a deferred remediation":                                            {machine: []func(*clusterv1.Machine){set(clusterv1.MachineOwnerRemediatedCondition, metav1.ConditionFalse, clusterv1.MachineSetMachineRemediationDeferredReason)}},
+		"its first Machine is being deleted, and its ID was reset":          {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now} }}, providerID: planner.ProvisionalID("c"), lost: true},
+		"its ID was reset":                                                  {providerID: planner.ProvisionalID("c")},
+		"the Node of its first Machine":                                     {nodeName: "first", lost: true},
 		"the Node of its first Machine, and the second one has no Node yet": {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" }}, nodeName: "first"},
 		"its first Machine and Node no longer exist":                        {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "second" }}, providerID: "sim://first", nodeName: "first", lost: true},
 		"its first Machine no longer exists, and the Node exists":           {machine: []func(*clusterv1.Machine){func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "second" }}, providerID: "sim://first", nodeName: "first", node: node("sim://first")},
@@ -135,6 +139,28 @@ func TestLostClaims(t *testing.T) {
 				t.Errorf("offerings are unavailable: %v", marks)
 			}
 		})
+	}
+}
+
+// The time of the next reconcile is that of the first instance that can count as gone.
+func TestFirstLostClaim(t *testing.T) {
+	var objects []client.Object
+	for i, name := range []string{"first", "second"} {
+		id := "sim://" + name
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(now.Add(time.Duration(i-2) * time.Minute))}}
+		objects = append(objects, node, launched(name, func(c *karpv1.NodeClaim) {
+			c.Status.ProviderID, c.Status.NodeName = id, name
+			c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+		}), machine("of-"+name, linkedTo(name), withID(id), infrastructure("NotReady"), func(m *clusterv1.Machine) {
+			m.Status.NodeRef.Name = name
+			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.MachineNodeReadyUnknownReason})
+			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("VM was deleted")}} //nolint:staticcheck // Providers set it.
+		}))
+	}
+	result, err := newWorld(objects...).newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
+	if err != nil || result.RequeueAfter != 3*time.Minute {
+		t.Errorf("got %s and %v, want 3m", result.RequeueAfter, err)
 	}
 }
 

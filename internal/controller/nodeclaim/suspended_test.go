@@ -33,6 +33,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	sets := []*clusterv1.MachineSet{machineSet("old", 2), machineSet("new", 1)}
 	w := newWorld(sets[0], sets[1], waiting, launched("ends", registered("real://ends")), launched("stays", registered("real://stays")),
 		launched("boots", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "real://boots" }), machine("of-boots", linkedTo("boots"), withID("real://boots")),
+		launched("replaced", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "real://replaced" }),
 		machine("of-ends", linkedTo("ends"), withID("real://ends"), func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(now)) }),
 		machine("of-stays", linkedTo("stays"), withID("real://stays")), machine("next"))
 	deployment := &clusterv1.MachineDeployment{}
@@ -48,7 +49,7 @@ func TestClaimsOfARollout(t *testing.T) {
 	if err := reconcileOnce(t, w.newProcess()); err != nil {
 		t.Fatal(err)
 	}
-	for name, deleted := range map[string]bool{"waits": false, "ends": true, "stays": false, "boots": false} {
+	for name, deleted := range map[string]bool{"waits": false, "ends": true, "stays": false, "boots": false, "replaced": false} {
 		claim := w.claim(t, name)
 		if got := !claim.DeletionTimestamp.IsZero(); got != deleted {
 			t.Errorf("NodeClaim %s is being deleted: %t, want %t", name, got, deleted)
@@ -57,8 +58,10 @@ func TestClaimsOfARollout(t *testing.T) {
 			t.Errorf("NodeClaim %s got the condition %+v", name, condition)
 		}
 	}
-	if id := w.claim(t, "boots").Status.ProviderID; id != "real://boots" {
-		t.Errorf("NodeClaim boots has the provider ID %s", id)
+	for _, name := range []string{"boots", "replaced"} {
+		if id := w.claim(t, name).Status.ProviderID; id != "real://"+name {
+			t.Errorf("NodeClaim %s has the provider ID %s", name, id)
+		}
 	}
 	if claim := lifecycle.ClaimUID(w.machine(t, "next")); claim != "" {
 		t.Errorf("a Machine of the rollout is linked to NodeClaim %s", claim)
