@@ -161,3 +161,63 @@ func TestUnknownOfferingsEndNoClaim(t *testing.T) {
 		t.Errorf("got %v, want that the claim stays as it is", err)
 	}
 }
+
+// The claims of an adopted MachineDeployment that does not exist get the one that their offering has now.
+func TestClaimsOfAMissingMachineDeployment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		names string // what the claim names
+		fails bool
+	}{
+		"another one has its offering":       {names: "missing"},
+		"only that one, which the cache has": {names: "existing", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: fixture.Served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
+				Annotations: map[string]string{
+					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+				},
+			}}
+			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
+			claim := launchedClaim("existing")
+			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = tc.names
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+			clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, deployment, claim)
+			workload := clusters.Workload.GetClient()
+			if err := workload.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+				t.Fatal(err)
+			}
+			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			snap := &snapshot.Snapshot{Name: tc.names, Now: fixture.Noon, Claims: []karpv1.NodeClaim{*claim}}
+			if _, err := r.ensureResource(t.Context(), snap); (err != nil) != tc.fails {
+				t.Errorf("got %v, want an error: %t", err, tc.fails)
+			}
+			err := workload.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)
+			if got := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; err != nil || got != "existing" {
+				t.Errorf("the claim names %q (%v), want existing", got, err)
+			}
+		})
+	}
+}
+
+// Only the first reason is written on a claim: launchTimeout counts from then on.
+func TestAClaimIsRejectedOnce(t *testing.T) {
+	claim := launchedClaim("small")
+	clusters := clustersWith(fixture.Served, nil, &[]string{}, claim)
+	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	for _, reason := range []string{"first", "second"} {
+		if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.reject(t.Context(), claim, errors.New(reason)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Fatal(err)
+	}
+	if got := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); got == nil || got.Message != "first" {
+		t.Errorf("got condition %+v, want the first reason", got)
+	}
+}

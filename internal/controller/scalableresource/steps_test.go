@@ -268,23 +268,32 @@ func TestBlockedClaimsMove(t *testing.T) {
 		message  string // of the MachineSet's condition ScalingUp
 		offering string
 		adopted  bool
+		ends     bool // it is being deleted
+		current  bool // its offering has this resource
 		moves    bool
 	}{
-		"Cluster API refuses, and it is adopted":  {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", adopted: true},
-		"Cluster API refuses":                     {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", moves: true},
-		"Cluster API creates Machines":            {message: "Scaling up from 0 to 1 replicas", offering: "small"},
-		"Cluster API refuses, and nothing offers": {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "removed"},
+		"Cluster API refuses, and no other resource is offered": {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", current: true},
+		"it is adopted, and is being deleted":                   {message: "Scaling up from 0 to 1 replicas", offering: "small", adopted: true, ends: true},
+		"Cluster API refuses, and it is adopted":                {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", adopted: true},
+		"Cluster API refuses":                                   {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "small", moves: true},
+		"Cluster API creates Machines":                          {message: "Scaling up from 0 to 1 replicas", offering: "small"},
+		"Cluster API refuses, and nothing offers":               {message: "Scaling up from 0 to 1 replicas is blocked because:\n* version skew", offering: "removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			served := fixture.Served
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 			deployment := withReplicas(1)
-			deployment.Name = "general-old"
+			if deployment.Name = "general-old"; tc.current {
+				deployment.Name = generatedName(t, served, cluster)
+			}
+			if tc.ends {
+				deployment.DeletionTimestamp, deployment.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x"}
+			}
 			deployment.Labels = lo.Assign(deployment.Labels, map[string]string{v1alpha1.InstanceTypeLabel: tc.offering, v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
 			if tc.adopted {
 				deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon)}
 			}
-			set := fixture.MachineSet("set", "general-old", 1)
+			set := fixture.MachineSet("set", deployment.Name, 1)
 			conditions.Set(set, metav1.Condition{Type: clusterv1.MachineSetScalingUpCondition, Status: metav1.ConditionTrue, Reason: "ScalingUp", Message: tc.message})
 			claim := launchedClaim(tc.offering)
 			claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), deployment.Name
@@ -306,6 +315,9 @@ func TestBlockedClaimsMove(t *testing.T) {
 			}
 			if got := claim.Annotations[v1alpha1.ScalableResourceAnnotation]; got != want {
 				t.Errorf("the claim names %s, want %s", got, want)
+			}
+			if _, written := claim.Annotations[v1alpha1.PriceAnnotation]; written != tc.moves {
+				t.Errorf("got annotations %v, want those of a launch: %t", claim.Annotations, tc.moves)
 			}
 			if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(boots), boots); err != nil || boots.Annotations[v1alpha1.ScalableResourceAnnotation] != deployment.Name {
 				t.Errorf("the claim whose Machine boots names %s (%v)", boots.Annotations[v1alpha1.ScalableResourceAnnotation], err)
@@ -475,6 +487,39 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 		if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), after); err != nil || *after.Spec.Replicas != step.want {
 			t.Errorf("to %d: got %d replicas (%v), want %d", step.to, *after.Spec.Replicas, err, step.want)
 		}
+	}
+	if got := r.pace.raises["general"]; len(got) != 1 || got[0].by != 1 {
+		t.Errorf("got the raises %+v, want one by 1", got)
+	}
+	// That it is empty is written at once, too.
+	if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object)}
+	snap.Plan.Replicas, snap.Settings.EmptyTTL = *object.Spec.Replicas, time.Minute
+	if _, err := r.update(t.Context(), snap); err != nil {
+		t.Fatal(err)
+	}
+	if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.Annotations[v1alpha1.EmptySinceAnnotation] == "" {
+		t.Errorf("got annotations %v and %v, want the time since which it is empty", object.Annotations, err)
+	}
+}
+
+// The creation of a resource is a raise. The pace ends with the resource.
+func TestPaceOfACreatedResource(t *testing.T) {
+	served := fixture.Served
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
+	claim, name := launchedClaim("small"), generatedName(t, served, cluster)
+	claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), name
+	clusters := clustersWith(served, cluster, &[]string{}, cluster, claim)
+	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	r.pace.note(name, 500) // of an earlier resource of that name
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if wait := r.pace.wait(name); wait != minPace {
+		t.Errorf("after the creation, a raise waits %s, want %s", wait, minPace)
 	}
 }
 
