@@ -124,7 +124,7 @@ var _ = Describe("Discovery", func() {
 		existing := &clusterv1.MachineDeployment{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: served.Namespace, Name: "discoverymd-existing", Labels: map[string]string{clusterv1.ClusterNameLabel: served.Name},
-				Annotations: map[string]string{cpuAnnotation: "2", memoryAnnotation: "3Gi", clusterv1.AutoscalerMaxSizeAnnotation: "3"},
+				Annotations: map[string]string{v1alpha1.AdoptableAnnotation: "true", cpuAnnotation: "2", memoryAnnotation: "3Gi", clusterv1.AutoscalerMaxSizeAnnotation: "3"},
 			},
 			Spec: clusterv1.MachineDeploymentSpec{
 				ClusterName: served.Name, Replicas: new(int32(0)), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"md": "existing"}},
