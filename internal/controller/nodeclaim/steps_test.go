@@ -90,8 +90,10 @@ func TestStallEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason     string
 		registered bool
+		ends       bool // its Cluster is being deleted
 		want       string
 	}{
+		"its Cluster ends":          {reason: v1alpha1.ReasonNoProgress, ends: true, want: v1alpha1.ReasonNoProgress},
 		"nothing acted":             {reason: v1alpha1.ReasonNoProgress, want: v1alpha1.ReasonResumed},
 		"it was blocked":            {reason: v1alpha1.ReasonBlocked, want: v1alpha1.ReasonResumed},
 		"it was relaunched":         {reason: v1alpha1.ReasonOfferingChanged, want: v1alpha1.ReasonOfferingChanged},
@@ -103,6 +105,9 @@ func TestStallEnds(t *testing.T) {
 					c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 				}
 			}), machine("m", linkedTo("c"), withID("real://m"), infrastructure("NotReady")))
+			if tc.ends {
+				w.deleteCluster(t)
+			}
 			r, version := w.newProcess(), ""
 			for range 2 { // the second reconcile writes nothing
 				if err := reconcileOnce(t, r); err != nil {

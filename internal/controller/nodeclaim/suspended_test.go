@@ -90,19 +90,10 @@ func TestClaimsOfARolloutEndWithTheirCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployment.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(now.Add(-time.Hour)), v1alpha1.UnmanagedReplicasAnnotation: "0"}
-	cluster := &clusterv1.Cluster{}
-	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: "served"}, cluster); err != nil {
+	if err := w.api.Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
-	for _, object := range []client.Object{deployment, cluster} {
-		if err := w.api.Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.api.Delete(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	w.deleteCluster(t)
 	if err := reconcileOnce(t, w.newProcess()); err != nil {
 		t.Fatal(err)
 	}

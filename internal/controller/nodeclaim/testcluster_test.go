@@ -208,6 +208,22 @@ func (w *testCluster) setMachine(t *testing.T, name string, change func(*cluster
 	}
 }
 
+// deleteCluster deletes the Cluster, which stays until what it has no longer exists.
+func (w *testCluster) deleteCluster(t *testing.T) {
+	t.Helper()
+	cluster := &clusterv1.Cluster{}
+	if err := w.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: "served"}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
+	if err := w.api.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.api.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func labels() map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel: "served", v1alpha1.TemplateLabel: "general",
