@@ -76,3 +76,24 @@ func TestTypesOfEvents(t *testing.T) {
 		t.Errorf("got %q, want the time of its own mark", got)
 	}
 }
+
+// A stall is reported on its claim and on the Pods that wait for it, once.
+func TestStallIsReportedOnce(t *testing.T) {
+	w := newWorld(launched("c"))
+	r, told := w.newProcess(), &published{}
+	r.recorder = told
+	r.podsOf = func(string) []types.NamespacedName { return []types.NamespacedName{{Namespace: "default", Name: "p"}} }
+	for range 2 {
+		if err := r.reportStall(t.Context(), w.claim(t, "c"), &snapshot.Stall{Reason: v1alpha1.ReasonNoProgress, Message: "nothing acts"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(*told) != 2 {
+		t.Errorf("got events %v, want one of the claim and one of its Pod", *told)
+	}
+	ended := w.claim(t, "c")
+	w.remove(t, ended.DeepCopy())
+	if err := r.reportStall(t.Context(), ended, &snapshot.Stall{Reason: v1alpha1.ReasonBlocked, Message: "blocked"}); err != nil || len(*told) != 2 {
+		t.Errorf("after its end: got events %v and %v, want no more", *told, err)
+	}
+}

@@ -19,12 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -219,5 +221,20 @@ func TestAClaimIsRejectedOnce(t *testing.T) {
 	}
 	if got := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); got == nil || got.Message != "first" {
 		t.Errorf("got condition %+v, want the first reason", got)
+	}
+}
+
+// Each event is a warning: something waits, or was deleted.
+func TestEventsAreWarnings(t *testing.T) {
+	claim, resource := launchedClaim("small"), scalable.New(fixture.MachinePool(nil))
+	for name, event := range map[string]events.Event{
+		"the offering was removed":      offeringRemoved(claim, errors.New("x")),
+		"its resource was not created":  notGenerated(claim, resource, errors.New("x")),
+		"a Machine is surplus":          surplusMachine(resource, fixture.Machine(time.Minute)),
+		"a MachinePool does not shrink": poolNotSettled(resource, "x", time.Minute),
+	} {
+		if event.Type != corev1.EventTypeWarning {
+			t.Errorf("%s: got type %q", name, event.Type)
+		}
 	}
 }
