@@ -92,6 +92,9 @@ func TestStallIsReportedOnce(t *testing.T) {
 		t.Errorf("got events %v, want one of the claim and one of its Pod", *told)
 	}
 	ended := w.claim(t, "c")
+	if got := ended.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); got == nil || got.Reason != v1alpha1.ReasonNoProgress {
+		t.Errorf("got condition %+v, want the stall", got)
+	}
 	w.remove(t, ended.DeepCopy())
 	if err := r.reportStall(t.Context(), ended, &snapshot.Stall{Reason: v1alpha1.ReasonBlocked, Message: "blocked"}); err != nil || len(*told) != 2 {
 		t.Errorf("after its end: got events %v and %v, want no more", *told, err)
