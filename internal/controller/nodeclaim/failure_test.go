@@ -140,6 +140,9 @@ func TestFailedOfferingIsMarked(t *testing.T) {
 		machine func(*clusterv1.Machine)
 	}{
 		"its Machine has no ID": {},
+		"its failure was recorded, and its mark has ended": {claim: func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "InsufficientCapacity", "none left")
+		}},
 		"its claim has no NodePool, and was stalled before": {claim: func(c *karpv1.NodeClaim) {
 			delete(c.Labels, karpv1.NodePoolLabelKey)
 			c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "it acts again")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
@@ -283,8 +284,15 @@ func TestBlockedClaimsMove(t *testing.T) {
 			served := fixture.Served
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 			deployment := withReplicas(1)
-			if deployment.Name = "general-old"; tc.current {
-				deployment.Name = generatedName(t, served, cluster)
+			deployment.Name = "general-old"
+			if tc.current {
+				unused := clustersWith(served, cluster, &[]string{}, cluster)
+				launch, err := generate.LaunchOfClaim(t.Context(), unused, catalog.New(unused), launchedClaim(tc.offering))
+				if err != nil {
+					t.Fatal(err)
+				}
+				deployment = launch.Generated.Resource.API().(*clusterv1.MachineDeployment)
+				deployment.Spec.Replicas = new(int32(1))
 			}
 			if tc.ends {
 				deployment.DeletionTimestamp, deployment.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x"}
