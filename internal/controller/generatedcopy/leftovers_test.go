@@ -140,7 +140,7 @@ func TestFindLeftoversFails(t *testing.T) {
 				},
 			}).Build()
 			r := NewReconciler(&operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
-			r.kinds = enqueue.NewKinds(&refusing{number: 1, err: fails}, nil)
+			r.kinds = enqueue.NewKinds(refusing{kind: watchedKind.Kind, err: fails}, nil)
 			if err := r.findLeftovers(t.Context(), mapper); !errors.Is(err, fails) {
 				t.Errorf("got %v, want that it is tried again", err)
 			}

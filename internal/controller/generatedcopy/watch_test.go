@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,16 +33,16 @@ import (
 // watchedKind is a kind of templates of a provider.
 var watchedKind = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "SharedMachineTemplate"}
 
-// refusing is a controller that cannot add one of its watches.
+// refusing is a controller that cannot watch one kind.
 type refusing struct {
 	controller.Controller
 
-	number int // of the watch, counted from 1; zero for none
-	err    error
+	kind string // empty for none
+	err  error
 }
 
-func (r *refusing) Watch(source.Source) error {
-	if r.number--; r.number == 0 {
+func (r refusing) Watch(added source.Source) error {
+	if r.kind != "" && strings.HasSuffix(fmt.Sprint(added), " "+r.kind+"]") {
 		return r.err
 	}
 	return nil
@@ -74,7 +76,7 @@ func TestWatchesKinds(t *testing.T) {
 		template  *v1alpha1.KarpenterMachineTemplate
 		resources []*scalable.Resource
 		fails     string // what cannot be read
-		refused   int    // the number of the watch that cannot be added
+		refused   string // the kind that cannot be watched
 		want      []schema.GroupVersionKind
 	}{
 		"of a catalog":               {template: ofTemplate(v1alpha1.ScalableResourceKindMachineDeployment), want: []schema.GroupVersionKind{watchedKind}},
@@ -82,10 +84,10 @@ func TestWatchesKinds(t *testing.T) {
 		"of a resource":              {resources: []*scalable.Resource{scalable.New(deployment)}, want: []schema.GroupVersionKind{watchedKind}},
 		"catalogs cannot be read":    {template: ofTemplate(v1alpha1.ScalableResourceKindMachineDeployment), fails: "catalogs"},
 		"a kind cannot be read":      {template: ofTemplate(v1alpha1.ScalableResourceKindMachineDeployment), fails: "kinds"},
-		"it cannot be watched":       {template: ofTemplate(v1alpha1.ScalableResourceKindMachinePool), refused: 1, want: []schema.GroupVersionKind{made}},
-		"what is generated, neither": {template: ofTemplate(v1alpha1.ScalableResourceKindMachinePool), refused: 2, want: []schema.GroupVersionKind{watchedKind}},
+		"it cannot be watched":       {template: ofTemplate(v1alpha1.ScalableResourceKindMachinePool), refused: watchedKind.Kind, want: []schema.GroupVersionKind{made}},
+		"what is generated, neither": {template: ofTemplate(v1alpha1.ScalableResourceKindMachinePool), refused: made.Kind, want: []schema.GroupVersionKind{watchedKind}},
 		"a resource's kind, neither": {resources: []*scalable.Resource{scalable.New(deployment)}, fails: "kinds"},
-		"a resource's, nor watched":  {resources: []*scalable.Resource{scalable.New(deployment)}, refused: 1},
+		"a resource's, nor watched":  {resources: []*scalable.Resource{scalable.New(deployment)}, refused: watchedKind.Kind},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails := errors.New("fails")
@@ -105,8 +107,8 @@ func TestWatchesKinds(t *testing.T) {
 				},
 			})
 			r.clusters.Management, r.clusters.Workload = fixture.Cluster{Client: failing}, fixture.Cluster{Client: failing}
-			r.kinds = enqueue.NewKinds(&refusing{number: tc.refused, err: fails}, nil)
-			want := tc.fails != "" || tc.refused > 0
+			r.kinds = enqueue.NewKinds(refusing{kind: tc.refused, err: fails}, nil)
+			want := tc.fails != "" || tc.refused != ""
 			if err := r.watch(t.Context(), tc.template, tc.resources); errors.Is(err, fails) != want {
 				t.Errorf("got %v, want an error: %t", err, want)
 			}
