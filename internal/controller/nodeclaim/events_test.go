@@ -48,11 +48,9 @@ func TestTypesOfEvents(t *testing.T) {
 	failed := &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}
 	stall, claim, pod := &snapshot.Stall{Reason: "x"}, launched("c"), types.NamespacedName{Namespace: "default", Name: "p"}
 	template := newTemplate()
-	for _, key := range []v1alpha1.UnavailableOffering{{InstanceType: "other", Until: metav1.NewTime(now.Add(time.Hour))}, {
+	template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "other", Until: metav1.NewTime(now.Add(time.Hour))}, {
 		InstanceType: fixture.Spot.InstanceType, Zone: fixture.Spot.Zone, CapacityType: fixture.Spot.CapacityType, Until: metav1.NewTime(now.Add(time.Minute)),
-	}, {InstanceType: "another", Until: metav1.NewTime(now.Add(2 * time.Hour))}} {
-		template.Status.UnavailableOfferings = append(template.Status.UnavailableOfferings, key)
-	}
+	}, {InstanceType: "another", Until: metav1.NewTime(now.Add(2 * time.Hour))}}
 	for name, tc := range map[string]struct {
 		event events.Event
 		want  string

@@ -31,14 +31,8 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 	if err := management.Get(ctx, key, resource); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting MachineDeployment %s: %w", key, err))
 	}
-	if resource.Spec.ClusterName != "" && resource.Spec.ClusterName != r.clusters.Cluster.Name {
-		return false, nil // a user has edited its label
-	}
-	if resource.Labels[v1alpha1.TemplateLabel] != "" || annotations.HasPaused(resource) || lo.FromPtr(resource.Spec.Paused) || !resource.DeletionTimestamp.IsZero() {
+	if !r.adoptable(resource) {
 		return false, nil
-	}
-	if r.clusters.Allowed.Adoption(resource) != nil {
-		return false, nil // the template's conditions report it
 	}
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, r.clusters.Cluster, cluster); err != nil || lo.FromPtr(cluster.Spec.Paused) {
@@ -64,6 +58,21 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// adoptable reports whether a MachineDeployment can be adopted now. The template's conditions report why templates may
+// not use it.
+func (r *Reconciler) adoptable(resource *clusterv1.MachineDeployment) bool {
+	switch {
+	case resource.Spec.ClusterName != "" && resource.Spec.ClusterName != r.clusters.Cluster.Name:
+		return false // a user has edited its label
+	case resource.Labels[v1alpha1.TemplateLabel] != "", !resource.DeletionTimestamp.IsZero():
+		return false
+	case annotations.HasPaused(resource), lo.FromPtr(resource.Spec.Paused):
+		return false
+	default:
+		return r.clusters.Allowed.Adoption(resource) == nil
+	}
 }
 
 // adoptAs adopts a MachineDeployment for an offering of a template, unless the Cluster is paused
