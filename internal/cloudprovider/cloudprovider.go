@@ -101,7 +101,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation || !c.catalog.Examined(template):
 		// The offerings of this generation are not examined yet.
 		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s is not reconciled yet", template.Name),
-			"NodeClassReadinessUnknown", fmt.Sprintf("KarpenterMachineTemplate %s is not reconciled yet", template.Name))
+			v1alpha1.ReasonNodeClassReadinessUnknown, fmt.Sprintf("KarpenterMachineTemplate %s is not reconciled yet", template.Name))
 	}
 	instanceTypes, err := c.instanceTypes(ctx, template, claim)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
 	if err != nil {
-		return nil, cloudprovider.NewCreateError(err, "TemplateUnusable", err.Error())
+		return nil, cloudprovider.NewCreateError(err, v1alpha1.ReasonTemplateUnusable, err.Error())
 	}
 	created := decision.nodeClaim(claim)
 	created.Annotations = launch.Annotate(created.Annotations)

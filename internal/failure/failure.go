@@ -10,19 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Kind is why a machine could not be launched.
+// Kind is why a machine could not be launched: a reason of v1alpha1.
 type Kind string
 
 const (
 	// InsufficientCapacity means that the infrastructure has no capacity for such a
 	// machine at the moment.
-	InsufficientCapacity Kind = "InsufficientCapacity"
+	InsufficientCapacity Kind = v1alpha1.ReasonInsufficientCapacity
 	// QuotaExceeded means that a quota of the account or project is exhausted.
-	QuotaExceeded Kind = "QuotaExceeded"
+	QuotaExceeded Kind = v1alpha1.ReasonQuotaExceeded
 	// MachineFailed means that the provider stopped retrying for another reason.
-	MachineFailed Kind = "MachineFailed"
+	MachineFailed Kind = v1alpha1.ReasonMachineFailed
 )
 
 // Failure is why a machine could not be launched.

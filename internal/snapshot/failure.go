@@ -25,7 +25,7 @@ import (
 )
 
 // LaunchTimeout is the failure of a machine that was not launched within launchTimeout.
-const LaunchTimeout failure.Kind = "LaunchTimeout"
+const LaunchTimeout failure.Kind = v1alpha1.ReasonLaunchTimeout
 
 // ResourceUnusable is the failure of a claim whose scalable resource cannot provide Machines.
 const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
@@ -15,7 +16,7 @@ import (
 // LimitReached is the failure of a claim for which its template, its offering or its reservation has
 // no machine left. Karpenter launches many claims at once, so some can exceed a limit. The oldest
 // claims get Machines.
-const LimitReached failure.Kind = "LimitReached"
+const LimitReached failure.Kind = v1alpha1.ReasonLimitReached
 
 // limitPoll is the time after which a claim that exceeds a limit is checked again.
 const limitPoll = time.Minute
