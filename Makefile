@@ -58,8 +58,8 @@ generate: bin/controller-gen ## Generate the deep copy functions of the API type
 
 # controller-gen leaves the files of kinds and roles that are no longer there: what it did not write now, goes.
 .PHONY: manifests
-manifests: bin/controller-gen ## Generate the CRDs with their reference, and the operator's role.
-	@echo "==> generating CRDs, their reference, and RBAC"
+manifests: bin/controller-gen ## Generate the CRDs, the reference, and the operator's role.
+	@echo "==> generating CRDs, the reference, and RBAC"
 	@touch bin/manifests.stamp
 	@bin/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@sed -E -i -f hack/make/crd.sed config/crd/bases/*.yaml
@@ -68,7 +68,8 @@ manifests: bin/controller-gen ## Generate the CRDs with their reference, and the
 	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_instancetypecatalogs.yaml >bin/catalog.md
-	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md
+	@go run ./hack/docs api/v1alpha1 >bin/conditions.md
+	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md bin/conditions.md
 	@$(MAKE) charts
 
 .PHONY: fmt

@@ -5,6 +5,9 @@
 // generates the CustomResourceDefinition from the types in api/v1alpha1 and their comments.
 // Unlike a program that reads the Go types, this one cannot omit a field or a rule that the
 // API server knows.
+//
+// Given a folder, it writes the reference of the conditions and their reasons, from the comments
+// of the constants there (see entry). A test compares them with what the operator sets.
 package main
 
 import (
@@ -24,7 +27,15 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) != 1 {
-		return fmt.Errorf("usage: docs CRD.yaml >FILE.md")
+		return fmt.Errorf("usage: docs CRD.yaml|FOLDER >FILE.md, in the repository")
+	}
+	if info, err := os.Stat(arguments[0]); err == nil && info.IsDir() {
+		text, err := conditionsPage(".", arguments[0])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Print(text)
+		return err
 	}
 	content, err := os.ReadFile(arguments[0])
 	if err != nil {
