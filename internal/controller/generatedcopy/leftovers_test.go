@@ -124,7 +124,11 @@ func TestFindLeftoversFails(t *testing.T) {
 			object.SetNamespace(fixture.Served.Namespace)
 			object.SetName("copy")
 			object.SetLabels(scalable.GeneratedLabels(fixture.Served, "deleted"))
-			management := fake.NewClientBuilder().WithScheme(known).WithObjects(definition(watchedKind), object).WithInterceptorFuncs(interceptor.Funcs{
+			// The search reads metadata, and the fake client converts nothing to that.
+			crd, from := reference.CRD(), definition(watchedKind)
+			crd.SetName(from.GetName())
+			crd.SetLabels(from.GetLabels())
+			management := fake.NewClientBuilder().WithScheme(known).WithObjects(crd, object).WithInterceptorFuncs(interceptor.Funcs{
 				Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 					object.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed = true
 					if of == "rights" {

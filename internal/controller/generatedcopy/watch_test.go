@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -49,8 +50,9 @@ func (r refusing) Watch(added source.Source) error {
 }
 
 // definition returns the CustomResourceDefinition of a kind of a provider.
-func definition(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	crd := reference.CRD()
+func definition(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(reference.CRD().GroupVersionKind())
 	crd.SetName(contract.CalculateCRDName(kind.Group, kind.Kind))
 	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": kind.Version})
 	return crd
