@@ -87,10 +87,15 @@ lint: bin/golangci-lint ## Run golangci-lint.
 	@echo "==> golangci-lint"
 	@bin/golangci-lint run
 
+.PHONY: lint-api
+lint-api: bin/golangci-lint ## Check that the API follows the conventions of Kubernetes.
+	@echo "==> kube-api-linter"
+	@bin/golangci-lint run --config .golangci-kal.yml ./api/...
+
 .PHONY: verify
 verify: ## Regenerate, check everything, and fail on any difference in generated files.
 	@$(MAKE) generate manifests
-	@$(MAKE) vet lint verify-format verify-tidy verify-headers verify-leftovers verify-language
+	@$(MAKE) vet lint lint-api verify-format verify-tidy verify-headers verify-leftovers verify-language
 	@$(MAKE) verify-generated
 
 # Not part of verify: it needs the network, and a vulnerability that is published must not fail an unrelated change.

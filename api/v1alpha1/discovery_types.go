@@ -30,13 +30,13 @@ type InfrastructureTemplateDiscovery struct {
 	// Example: infrastructure.cluster.x-k8s.io.
 	// +required
 	// +kubebuilder:validation:Enum=infrastructure.cluster.x-k8s.io
-	APIGroup string `json:"apiGroup"`
+	APIGroup string `json:"apiGroup,omitempty"`
 
 	// kind of the templates. Example: VSphereMachineTemplate.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind"`
+	Kind string `json:"kind,omitempty"`
 
 	// selector selects templates by their labels. {} selects all templates except those
 	// that this operator has generated. Templates with the cluster.x-k8s.io/cluster-name

@@ -39,6 +39,7 @@ type ObservedMachineTemplate struct {
 	// created the MachineDeployment from; empty if it is not part of a topology.
 	// Example: md-0.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	MachineDeploymentTopology string `json:"machineDeploymentTopology,omitempty"`
 

@@ -19,7 +19,7 @@ type InstanceType struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// capacity is everything that such a machine has, as its Node reports it in
 	// status.capacity: at least cpu and memory, and all other resources, in Kubernetes
@@ -31,7 +31,7 @@ type InstanceType struct {
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
-	Capacity map[corev1.ResourceName]resource.Quantity `json:"capacity"`
+	Capacity map[corev1.ResourceName]resource.Quantity `json:"capacity,omitempty"`
 
 	// labels that Nodes of this type have, in addition to instance type, zone and
 	// capacity type. NodePools and Pods can require them. kubernetes.io/arch defaults to
@@ -153,7 +153,7 @@ type Reservation struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	ID string `json:"id"`
+	ID string `json:"id,omitempty"`
 
 	// count is how many machines are reserved. Example: 8.
 	// +required

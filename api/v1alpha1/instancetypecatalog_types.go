@@ -44,6 +44,7 @@ type InstanceTypeCatalogSpec struct {
 	// people who read it. Default: none.
 	// Example: aws us-east-1, 2026-11-20.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Source string `json:"source,omitempty"`
 
@@ -51,6 +52,8 @@ type InstanceTypeCatalogSpec struct {
 	// prices: all offerings of a cluster must have the same currency. Default: none.
 	// Example: USD.
 	// +optional
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=3
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	Currency string `json:"currency,omitempty"`
 

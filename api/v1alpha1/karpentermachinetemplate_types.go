@@ -171,7 +171,7 @@ type CatalogReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 }
 
 // RefersTo reports whether the template refers to the InstanceTypeCatalog with a name.
@@ -381,6 +381,7 @@ type KarpenterMachineTemplateStatus struct {
 	// version is the Kubernetes version of new machines; empty if they get none.
 	// Example: v1.36.3.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
@@ -433,6 +434,7 @@ type KarpenterMachineTemplateStatus struct {
 	// dry run at the management cluster's API server, so that it does not repeat the dry
 	// run.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	AcceptedHash string `json:"acceptedHash,omitempty"`
 
@@ -471,7 +473,7 @@ type ScalableResourceStatus struct {
 
 	// kind of the object.
 	// +required
-	Kind ScalableResourceKind `json:"kind"`
+	Kind ScalableResourceKind `json:"kind,omitempty"`
 
 	// instanceType of its Machines.
 	// +required
@@ -480,6 +482,7 @@ type ScalableResourceStatus struct {
 
 	// zone of its Machines.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Zone string `json:"zone,omitempty"`
 

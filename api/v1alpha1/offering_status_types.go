@@ -16,6 +16,7 @@ type LimitedOffering struct {
 
 	// zone of the offering.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Zone string `json:"zone,omitempty"`
 
@@ -103,6 +104,7 @@ type UnavailableOffering struct {
 
 	// zone of the offering.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Zone string `json:"zone,omitempty"`
 
@@ -120,6 +122,7 @@ type UnavailableOffering struct {
 	// message is what the infrastructure or a termination handler reported, cut to 256 bytes. It is left out if
 	// very many offerings are unavailable.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 

@@ -28,7 +28,7 @@ type Patch struct {
 	// target is the template that the patch changes: Infrastructure or Bootstrap.
 	// Example: Infrastructure.
 	// +required
-	Target PatchTarget `json:"target"`
+	Target PatchTarget `json:"target,omitempty"`
 
 	// enabledIf is a Go template. The patch is applied where it renders to true.
 	// Default: everywhere. Example: {{ eq .capacityType "spot" }}.
@@ -43,7 +43,7 @@ type Patch struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
-	JSONPatches []JSONPatch `json:"jsonPatches"`
+	JSONPatches []JSONPatch `json:"jsonPatches,omitempty"`
 }
 
 // JSONPatch is one operation of RFC 6902. add and replace need exactly one of value and
@@ -55,7 +55,7 @@ type JSONPatch struct {
 	// op is the operation: add, replace or remove. Example: replace.
 	// +required
 	// +kubebuilder:validation:Enum=add;replace;remove
-	Op string `json:"op"`
+	Op string `json:"op,omitempty"`
 
 	// path of the field, which must be below /spec/. replace and remove need a field that
 	// exists. add needs its parent.
@@ -64,7 +64,7 @@ type JSONPatch struct {
 	// +kubebuilder:validation:MinLength=7
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/spec/')",message="path must be below /spec/"
-	Path string `json:"path"`
+	Path string `json:"path,omitempty"`
 
 	// value is the new value, of any type. Example: {}.
 	// +optional
@@ -84,5 +84,5 @@ type JSONPatchValue struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=10240
-	Template string `json:"template"`
+	Template string `json:"template,omitempty"`
 }
