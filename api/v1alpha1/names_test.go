@@ -210,7 +210,6 @@ func TestLengths(t *testing.T) {
 	for _, tc := range []struct{ file, constant, resource, path string }{
 		{"catalog/limits.go", "maxLimitedOfferings", "karpentermachinetemplates", "status.limitedOfferings"},
 		{"catalog/unavailable.go", "maxUnavailableOfferings", "karpentermachinetemplates", "status.unavailableOfferings"},
-		{"controller/machinetemplate/learn.go", "maxObserved", "karpentermachinetemplates", "status.observedCapacity"},
 		{"controller/machinetemplate/resources.go", "maxScalableResources", "karpentermachinetemplates", "status.scalableResources"},
 		{"generate/invalid.go", "maxGroups", "karpentermachinetemplates", "status.invalidOfferings"},
 		{"generate/invalid.go", "maxExamples", "karpentermachinetemplates", "status.invalidOfferings.examples"},
