@@ -239,17 +239,12 @@ type ScalableResource struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.from) || has(self.spec) && has(self.spec.bootstrap)",message="spec.bootstrap or from must be set: name a bootstrap template, or a MachineDeployment to take the settings of Machines from"
 type MachineTemplate struct {
-	// from names a MachineDeployment of the served Cluster that this template follows.
-	// From it come bootstrap, infrastructureRef, version, deletion, readinessGates and
-	// minReadySeconds, and the labels and annotations of Machines. What this template sets
-	// itself takes precedence, and patches apply on top. If the MachineDeployment changes,
-	// such as by an upgrade of the Cluster's topology, the generated objects change, and
-	// Nodes drift as after a change of this template. The operator only reads the
-	// MachineDeployment, which can have 0 replicas, and discovery does not offer it. This
-	// is the recommended way for Clusters with a topology. Labels and annotations in the
-	// domains cluster.x-k8s.io and topology.cluster.x-k8s.io, and the labels with which
-	// the MachineDeployment selects its Machines, are not taken. Condition FromReady
-	// reports whether the MachineDeployment can be used, and status.from what was taken.
+	// from names a MachineDeployment of the served Cluster that this template follows. This
+	// is the recommended way for Clusters with a topology. From it come bootstrap,
+	// infrastructureRef, version, deletion, readinessGates, minReadySeconds, and labels and
+	// annotations of Machines. What this template sets itself takes precedence. If the
+	// MachineDeployment changes, Nodes drift as after a change of this template. It can have
+	// 0 replicas. See docs/guides/upgrades.md.
 	// Default: none. Example: {machineDeploymentTopology: md-0}.
 	// +optional
 	From *MachineTemplateSource `json:"from,omitempty"`
@@ -295,12 +290,10 @@ type MachineTemplate struct {
 // failureDomain is the offering's zone, and providerID belongs to the Machine.
 type MachineTemplateSpec struct {
 	// version is the Kubernetes version of the machines. If it is not set, new machines
-	// get the version of the MachineDeployment in template.from or else that of the
-	// Cluster's control plane, and after an upgrade Karpenter replaces the Nodes that have
-	// another version. Set it to stay at a version. It must fit that of the control plane: no newer minor version, at most
-	// three minor versions older, with kubeadm the same minor version, and in a Cluster
-	// with a topology exactly the same version. Otherwise nothing is launched. Condition
-	// VersionReady reports which version is used and why.
+	// follow the MachineDeployment in from or the control plane, and after an upgrade
+	// Karpenter replaces the Nodes that have another version. Set it to stay at a version.
+	// Nothing is launched if it does not fit the control plane: see docs/guides/upgrades.md.
+	// Condition VersionReady reports which version is used and why.
 	// Default: that of the MachineDeployment in from, or of the control plane.
 	// Example: v1.36.3.
 	// +optional
@@ -361,17 +354,12 @@ type MachineTemplateSpec struct {
 
 // KarpenterMachineTemplateStatus is what the operator observes.
 type KarpenterMachineTemplateStatus struct {
-	// conditions are ClusterReady, InfrastructureReady, BootstrapReady, VersionReady,
-	// InstanceTypesReady and Ready, which is True when all of these are True. A template
-	// with from also has FromReady, on which Ready depends. Ready does
-	// not depend on the other conditions: OfferingsValid is False while some offerings
-	// cannot be created, OfferingsAvailable while some offerings that failed recently are
-	// unavailable, CapacityAccurate while Nodes report a capacity that differs from the
-	// declared one, NodesTainted while Nodes join without the taint that Karpenter needs,
-	// NodesCurrent while Nodes are not what the template generates now, and
-	// MachinesProgressing while NodeClaims wait for Machines that Cluster API does not
-	// create or does not act on. A template that is being deleted also has Deletable,
-	// which is False while it is in use, and is not Ready.
+	// conditions are Ready and those on which it depends: ClusterReady, FromReady (with
+	// template.from), InfrastructureReady, BootstrapReady, VersionReady and
+	// InstanceTypesReady. OfferingsValid, OfferingsAvailable, CapacityAccurate, NodesTainted,
+	// NodesCurrent and MachinesProgressing are False while something needs attention, but
+	// Ready does not depend on them. A template that is being deleted is not Ready, and has
+	// Deletable, which is False while it is in use. See docs/reference/conditions.md.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -201,6 +202,33 @@ func TestDefaults(t *testing.T) {
 		if err != nil || documented != tc.want || tc.constant != tc.want {
 			t.Errorf("%s: the default is %s, and documented as %s, want %s", path, tc.constant, match[1], tc.want)
 		}
+	}
+}
+
+// kubectl explain prints descriptions, and editors show them beside a field, so a guide has the details.
+func TestDescriptionsAreShort(t *testing.T) {
+	for _, resource := range []string{"karpentermachinetemplates", "instancetypecatalogs"} {
+		checkDescriptions(t, resource, new(readSchema(t, resource)))
+	}
+}
+
+// checkDescriptions checks the description of a field, and of all fields in it.
+func checkDescriptions(t *testing.T, path string, field *apiextensions.JSONSchemaProps) {
+	t.Helper()
+	const most = 80
+	// These change before the first release, with their descriptions.
+	changing := strings.HasSuffix(path, ".launchTimeout") || strings.HasSuffix(path, ".scalableResourceAnnotations")
+	if words := len(strings.Fields(field.Description)); words > most && !changing {
+		t.Errorf("the description of %s has %d words, want at most %d: move details to docs/guides", path, words, most)
+	}
+	for name, inner := range field.Properties {
+		checkDescriptions(t, path+"."+name, &inner)
+	}
+	if field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil {
+		checkDescriptions(t, path+".*", field.AdditionalProperties.Schema)
+	}
+	if field.Items != nil {
+		checkDescriptions(t, path+"[]", field.Items.Schema)
 	}
 }
 

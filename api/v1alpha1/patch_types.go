@@ -17,13 +17,12 @@ const (
 )
 
 // Patch changes the copy of a base template that the operator creates for one offering.
-// Go templates in a patch can use the functions that docs/guides/patches.md lists, within
-// its limits, and these variables: instanceType, zone, capacityType, failureDomain,
+// Go templates in a patch can use the functions in docs/guides/patches.md, within its
+// limits, and these variables: instanceType, zone, capacityType, failureDomain,
 // reservationID, region, architecture, operatingSystem, labels, maxPods, kubeReserved,
-// clusterName, kubernetesVersion and templateName. The guide has the type and the meaning
-// of each. For example, labels has all labels that the instance type gives to Nodes:
-// {{ get .labels "karpenter.cluster.x-k8s.io/instance-cpu" }}. A variable is empty if the
-// offering has no such value. Another name is an error.
+// clusterName, kubernetesVersion and templateName. The guide describes each of them. A
+// variable is empty if the offering has no such value. Another name is an error.
+// Example: {{ get .labels "karpenter.cluster.x-k8s.io/instance-cpu" }}.
 type Patch struct {
 	// target is the template that the patch changes: Infrastructure or Bootstrap.
 	// Example: Infrastructure.
