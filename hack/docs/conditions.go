@@ -99,27 +99,35 @@ func check(constants []entry) error {
 		}
 	}
 	for _, c := range constants {
-		needed, allowed := []string{"On", "True", "False", "Unknown"}, []string{"On", "True", "False", "Unknown"}
-		if !c.isCondition() {
-			needed, allowed = []string{"In", "To do"}, []string{"In", "To do", "See"}
-		}
-		if !c.isCondition() && len(c.items) == 0 {
-			continue // of events only
-		}
-		for _, name := range needed {
-			if c.items[name] == "" {
-				return fmt.Errorf("the comment of %s needs a line '  - %s: …'", c.name, name)
-			}
-		}
-		for name := range c.items {
-			if !slices.Contains(allowed, name) {
-				return fmt.Errorf("the comment of %s has a line '  - %s: …', which is none of %s", c.name, name, strings.Join(allowed, ", "))
-			}
+		if err := checkItems(c); err != nil {
+			return err
 		}
 		for _, place := range c.list("In") {
 			if known[place] == "" {
 				return fmt.Errorf("the comment of %s names %s, which is neither a status of a condition, such as Ready=False, nor another place of reasons", c.name, place)
 			}
+		}
+	}
+	return nil
+}
+
+// checkItems returns an error if the comment of a constant lacks an item, or has one that it should not have.
+func checkItems(c entry) error {
+	needed, allowed := []string{"On", "True", "False", "Unknown"}, []string{"On", "True", "False", "Unknown"}
+	if !c.isCondition() {
+		needed, allowed = []string{"In", "To do"}, []string{"In", "To do", "See"}
+	}
+	if !c.isCondition() && len(c.items) == 0 {
+		return nil // of events only
+	}
+	for _, name := range needed {
+		if c.items[name] == "" {
+			return fmt.Errorf("the comment of %s needs a line '  - %s: …'", c.name, name)
+		}
+	}
+	for name := range c.items {
+		if !slices.Contains(allowed, name) {
+			return fmt.Errorf("the comment of %s has a line '  - %s: …', which is none of %s", c.name, name, strings.Join(allowed, ", "))
 		}
 	}
 	return nil

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+)
+
+// While MachineDeployments cannot be listed, it is unknown whether a template still offers one. No adoption ends, and waiting
+// claims keep their resource, without an error: the template's conditions report it.
+func TestWhatCannotBeDiscoveredStays(t *testing.T) {
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: fixture.Served.Namespace, Name: "existing", Labels: offered(),
+		Annotations: map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon), v1alpha1.UnmanagedReplicasAnnotation: "0"},
+	}}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	reconciler := func() (*Reconciler, *operator.Clusters) {
+		clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, deployment.DeepCopy())
+		clusters.Management = fixture.Cluster{Client: interceptor.NewClient(clusters.Management.GetClient().(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, is := list.(*clusterv1.MachineDeploymentList); is {
+					return errors.New("not now")
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})}
+		return NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon)), clusters
+	}
+
+	r, clusters := reconciler()
+	adopted := &snapshot.Snapshot{Name: "existing", Now: fixture.Noon, Resource: scalable.New(deployment.DeepCopy()), Template: template()}
+	adopted.Resource.GetLabels()[v1alpha1.InstanceTypeLabel] = "removed"
+	if ended, err := r.endAdoption(t.Context(), adopted); ended || err != nil {
+		t.Errorf("the adoption has ended: %t (%v)", ended, err)
+	}
+	stored := &clusterv1.MachineDeployment{}
+	if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(deployment), stored); err != nil || !scalable.Adopted(stored) {
+		t.Errorf("got %v and %v, want that it stays adopted", err, stored.Annotations)
+	}
+
+	r, _ = reconciler()
+	ending := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Ending: true, Resource: scalable.New(withReplicas(1)), Template: template(), Claims: []karpv1.NodeClaim{*launchedClaim("removed")}}
+	ending.Resource.SetLabels(map[string]string{v1alpha1.InstanceTypeLabel: "removed", v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
+	if err := r.moveWaiting(t.Context(), ending); err != nil {
+		t.Errorf("claims of an offering that may be discovered later: got %v", err)
+	}
+}
