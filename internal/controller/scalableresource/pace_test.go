@@ -80,3 +80,12 @@ func TestPaceAfterClockWasSet(t *testing.T) {
 		t.Errorf("a raise of a resource that is created again waits %s", wait)
 	}
 }
+
+// However large a burst is, the next raise is not later than maxPace.
+func TestPaceHasALimit(t *testing.T) {
+	p := newPace(clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	p.note("x", 5000)
+	if got := p.wait("x"); got != maxPace {
+		t.Errorf("the next raise is due in %s, want %s", got, maxPace)
+	}
+}
