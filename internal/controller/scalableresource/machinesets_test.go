@@ -129,3 +129,17 @@ func TestLoweringWaitsForHooks(t *testing.T) {
 		})
 	}
 }
+
+// A MachineSet that has its planned replicas is not written.
+func TestMachineSetsAsPlannedAreNotWritten(t *testing.T) {
+	var writes []string
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	set := fixture.MachineSet("set", "general", 2)
+	set.Namespace = fixture.Served.Namespace
+	clusters := clustersWith(fixture.Served, cluster, &writes, cluster, set)
+	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, MachineSets: []clusterv1.MachineSet{*set}}
+	snap.Plan.Sets = map[string]int32{"set": 2}
+	if err := (&Reconciler{clusters: clusters}).setTargets(t.Context(), snap, 9); err != nil || len(writes) > 0 {
+		t.Errorf("got %v and the writes %v, want none", err, writes)
+	}
+}
