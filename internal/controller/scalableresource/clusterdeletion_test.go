@@ -47,15 +47,9 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 		return object
 	}
 	discovered := func(*testing.T) client.Object {
-		object := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
-			Namespace: served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
-			Annotations: map[string]string{
-				"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-				v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
-			},
-		}}
+		object := existing()
+		object.Namespace = served.Namespace
 		object.Spec.Replicas = new(int32(0))
-		object.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 		return object
 	}
 	adopted := func(t *testing.T) client.Object {
@@ -133,6 +127,19 @@ func template() *v1alpha1.KarpenterMachineTemplate {
 	}}
 	t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"discover": "yes"}}}}
 	return t
+}
+
+// existing returns a MachineDeployment that the discovery of template finds.
+func existing() *clusterv1.MachineDeployment {
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: fixture.Served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
+		Annotations: map[string]string{
+			"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
+			v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
+		},
+	}}
+	deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
+	return deployment
 }
 
 // launchedClaim returns a claim with the given instance type that waits for its Machine.

@@ -174,14 +174,7 @@ func TestClaimsOfAMissingMachineDeployment(t *testing.T) {
 		"only that one, which the cache has": {names: "existing", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: fixture.Served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
-				Annotations: map[string]string{
-					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
-				},
-			}}
-			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
+			deployment := existing()
 			claim := launchedClaim("existing")
 			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = tc.names
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}

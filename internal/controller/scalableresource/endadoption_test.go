@@ -45,19 +45,13 @@ func TestEndOfAdoption(t *testing.T) {
 		}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: fixture.Served.Namespace, Name: "existing", Labels: offered(),
-				Annotations: map[string]string{
-					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
-					v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon), v1alpha1.UnmanagedReplicasAnnotation: "0",
-				},
-			}}
+			deployment := existing()
+			deployment.Labels = offered()
+			deployment.Annotations[v1alpha1.AdoptedAnnotation], deployment.Annotations[v1alpha1.UnmanagedReplicasAnnotation] = timestamp.Format(fixture.Noon), "0"
 			if tc.refuse {
 				deployment.Annotations[v1alpha1.AdoptableAnnotation] = "no"
 			}
 			consent := deployment.Annotations[v1alpha1.AdoptableAnnotation]
-			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, deployment)
 			management := clusters.Management.GetClient()

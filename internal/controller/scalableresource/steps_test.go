@@ -375,14 +375,7 @@ func TestAdoption(t *testing.T) {
 		"what the template does not offer": {change: func(d *clusterv1.MachineDeployment) { delete(d.Labels, "discover") }, claim: "existing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: fixture.Served.Namespace, Name: "existing", Labels: map[string]string{"discover": "yes"},
-				Annotations: map[string]string{
-					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
-				},
-			}}
-			deployment.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
+			deployment := existing()
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			if tc.change != nil {
 				tc.change(deployment)

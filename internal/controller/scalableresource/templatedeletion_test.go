@@ -39,18 +39,10 @@ func TestTemplateDeletion(t *testing.T) {
 		"an adopted one in use, is being deleted": {deleting: true, adopted: true, claim: true, want: adopted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resource := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: served.Namespace, Name: "resource", UID: "1",
-				Labels: map[string]string{
-					v1alpha1.TemplateLabel: "general", v1alpha1.InstanceTypeLabel: "existing", v1alpha1.CapacityTypeLabel: "on-demand", "discover": "yes",
-				},
-				Annotations: map[string]string{
-					"capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "8Gi",
-					v1alpha1.AdoptableAnnotation: "true", v1alpha1.DiscoveredInstanceTypeAnnotation: "existing", v1alpha1.DiscoveredPriceAnnotation: "0.1",
-				},
-			}}
+			resource := existing()
+			resource.Namespace, resource.Name, resource.UID = served.Namespace, "resource", "1"
+			resource.Labels = offered()
 			resource.Spec.Replicas = new(int32(0))
-			resource.Spec.Template.Spec.InfrastructureRef = *template().Spec.Template.Spec.InfrastructureRef
 			if tc.adopted {
 				resource.Annotations[v1alpha1.AdoptedAnnotation], resource.Annotations[v1alpha1.UnmanagedReplicasAnnotation] = now.Format(time.RFC3339), "0"
 			}

@@ -26,10 +26,9 @@ import (
 // While MachineDeployments cannot be listed, it is unknown whether a template still offers one. No adoption ends, and waiting
 // claims keep their resource, without an error: the template's conditions report it.
 func TestWhatCannotBeDiscoveredStays(t *testing.T) {
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
-		Namespace: fixture.Served.Namespace, Name: "existing", Labels: offered(),
-		Annotations: map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon), v1alpha1.UnmanagedReplicasAnnotation: "0"},
-	}}
+	deployment := existing()
+	deployment.Labels = offered()
+	deployment.Annotations[v1alpha1.AdoptedAnnotation], deployment.Annotations[v1alpha1.UnmanagedReplicasAnnotation] = timestamp.Format(fixture.Noon), "0"
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 	reconciler := func() (*Reconciler, *operator.Clusters) {
 		clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, deployment.DeepCopy())
