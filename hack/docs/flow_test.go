@@ -23,8 +23,8 @@ const (
 	anEvent = "events"
 )
 
-// statuses are the statuses that functions of operatorpkg give to a condition.
-var statuses = map[string]string{"SetFalse": "False", "SetTrueWithReason": "True", "SetUnknownWithReason": "Unknown"}
+// setters are the functions of operatorpkg that set a condition with a reason, and its status.
+var setters = map[string]string{"SetFalse": "False", "SetTrueWithReason": "True", "SetUnknownWithReason": "Unknown"}
 
 // noPlace is the place of reasons of conditions of which the code does not show the type. No comment lists it.
 const noPlace = "a condition whose type this test cannot determine"
@@ -229,7 +229,7 @@ func (c *code) addArguments(info *types.Info, call *ast.CallExpr) {
 		}
 	}
 	if condition := conditionOf(info, call); condition != "" && !c.replaced[call] {
-		c.set(info, condition+"="+statuses[callee.Name()], call.Args[1])
+		c.set(info, condition+"="+setters[callee.Name()], call.Args[1])
 	}
 	if callee.FullName() == "sigs.k8s.io/karpenter/pkg/cloudprovider.NewCreateError" {
 		c.set(info, "Launched=Unknown", call.Args[1])
@@ -239,7 +239,7 @@ func (c *code) addArguments(info *types.Info, call *ast.CallExpr) {
 // conditionOf returns the condition that a call sets with a reason; empty if it sets none.
 func conditionOf(info *types.Info, call *ast.CallExpr) string {
 	callee, _ := objectOf(info, call.Fun).(*types.Func)
-	if callee == nil || statuses[callee.Name()] == "" || callee.Pkg().Path() != "github.com/awslabs/operatorpkg/status" {
+	if callee == nil || setters[callee.Name()] == "" || callee.Pkg().Path() != "github.com/awslabs/operatorpkg/status" {
 		return ""
 	}
 	if value := info.Types[call.Args[0]].Value; value != nil {
