@@ -36,8 +36,8 @@ type launch struct {
 }
 
 // Of returns the answers for a template. It returns false if nothing can be decided now: the template
-// is not Ready in its present generation, as while it is being deleted, or Cluster API creates no Machines, because it is blocked
-// or the control plane is being upgraded. In these cases, no claim drifts.
+// is not Ready in its present generation, as while it is being deleted, or Cluster API creates no Machines,
+// because it is blocked or the control plane is being upgraded. In these cases, no claim drifts.
 func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) (*Template, bool, error) {
 	conditions := template.StatusConditions()
 	ready := conditions.Get(status.ConditionReady)

@@ -13,7 +13,7 @@ import (
 // has not given its consent, or if it has base templates that templates may not refer to. That its base templates
 // can belong to other Clusters is a matter of the management side.
 func (r Rules) Adoption(deployment *clusterv1.MachineDeployment) error {
-	if found := deployment.Annotations[v1alpha1.AdoptableAnnotation]; found != "true" {
+	if deployment.Annotations[v1alpha1.AdoptableAnnotation] != "true" {
 		return notAllowed(v1alpha1.ReasonAdoptionNotAllowed, `templates may not use it, because only a user of the management cluster can allow that: give it the annotation %s: "true", or change the selector`,
 			v1alpha1.AdoptableAnnotation)
 	}

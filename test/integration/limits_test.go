@@ -15,9 +15,6 @@ var _ = forEachKind("A burst of claims", func(k kind) {
 		func(ctx SpecContext, name string, limit func(*v1alpha1.KarpenterMachineTemplateSpec)) {
 			f := k.newFixture(name).delays(0, 0, never)
 			limit(&f.template.Spec)
-			if reservation := f.template.Spec.InstanceTypes[0].Offerings[0].Reservation; reservation != nil {
-				reservation.ID = f.name // NodeClaims of all templates count toward one id, also those of an earlier spec
-			}
 			f.createReady(ctx)
 			machines := f.watchMachines(ctx)
 			f.launch(ctx, 12)
@@ -54,7 +51,7 @@ var _ = forEachKind("A burst of claims", func(k kind) {
 		}),
 		Entry("of its reservation", "reserved", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 			spec.InstanceTypes[0].Offerings[0].CapacityType = karpv1.CapacityTypeReserved
-			spec.InstanceTypes[0].Offerings[0].Reservation = &v1alpha1.Reservation{Count: 2}
+			spec.InstanceTypes[0].Offerings[0].Reservation = &v1alpha1.Reservation{ID: "cr-1" + k.suffix(), Count: 2} // all templates share the count of an id
 		}),
 	)
 })
