@@ -19,19 +19,21 @@ const (
 	lastPort  = 31999
 )
 
-// given are the ports that FreePorts has tried. A component listens on its port long after that, and again after
-// each restart.
-var given sync.Map
+// claims are the sockets that keep the ports of FreePorts for this process.
+var claims sync.Map
 
-// FreePorts returns ports that nothing listens on, and each port only once. The ports are chosen at random, so that stacks
-// that other processes start at the same time rarely conflict.
+// FreePorts returns ports that nothing listens on, and each port only once, also to other processes with stacks that run at
+// the same time: a component listens on its port long after that, and again after each restart. As long as this process
+// runs, it keeps a port for itself with a Unix socket that has no file.
 func FreePorts(count int) ([]int, error) {
 	ports := make([]int, 0, count)
 	for range 100 * count {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if _, before := given.LoadOrStore(port, true); before {
-			continue
+		claim, err := net.Listen("unix", "@karpenter-capi-stack-port-"+strconv.Itoa(port))
+		if err != nil {
+			continue // it is that of a stack
 		}
+		claims.Store(port, claim)
 		listener, err := net.Listen("tcp", address(port))
 		if err != nil {
 			continue
