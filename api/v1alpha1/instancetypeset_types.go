@@ -7,7 +7,7 @@ package v1alpha1
 type InstanceTypeSet struct {
 	// pricing computes the prices that instance types and offerings do not set.
 	// Default: none; then each instance type or each of its offerings must have a price.
-	// Example: {factors: {spot: "0.35"}}.
+	// Example: {factors: [{capacityType: spot, factor: "0.35"}]}.
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
 
@@ -49,9 +49,23 @@ type Pricing struct {
 	// capacity type. They do not apply to an offering that sets its own price. Default: 1
 	// for on-demand and spot, and 0.0000001 for reserved: a reservation is paid for
 	// already, so Karpenter moves Nodes to it and not away from it, and of two
-	// reservations it prefers the one for the smaller machine. Example: {spot: "0.35"}.
+	// reservations it prefers the one for the smaller machine.
+	// Example: [{capacityType: spot, factor: "0.35"}].
 	// +optional
-	// +kubebuilder:validation:MaxProperties=3
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['on-demand', 'spot', 'reserved'])",message="factors must contain only on-demand, spot and reserved"
-	Factors map[CapacityType]Decimal `json:"factors,omitempty"`
+	// +listType=map
+	// +listMapKey=capacityType
+	// +kubebuilder:validation:MaxItems=3
+	Factors []PriceFactor `json:"factors,omitempty"`
+}
+
+// PriceFactor is the factor for the prices of one capacity type.
+type PriceFactor struct {
+	// capacityType is on-demand, spot or reserved. Example: spot.
+	// +required
+	CapacityType CapacityType `json:"capacityType,omitempty"`
+
+	// factor is what the price is multiplied with: a decimal number that is not negative.
+	// Example: "0.35".
+	// +required
+	Factor Decimal `json:"factor,omitempty"`
 }

@@ -138,12 +138,13 @@ type KarpenterMachineTemplateSpec struct {
 	// name than the zone that Nodes report, as on Azure. It applies to all instance types
 	// of the template. Zones whose failure domain the Cluster does not have are not
 	// offered, if the Cluster reports any failure domains; condition OfferingsValid
-	// names them.
-	// Default: the name of the zone. Example: {eastus-1: "1", eastus-2: "2"}.
+	// names them. At most 64, each with another zone.
+	// Default: the name of the zone. Example: [{zone: eastus-1, failureDomain: "1"}].
 	// +optional
-	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 63 && k.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be the name of a zone, as Nodes report it"
-	FailureDomains map[string]FailureDomain `json:"failureDomains,omitempty"`
+	// +listType=map
+	// +listMapKey=zone
+	// +kubebuilder:validation:MaxItems=64
+	FailureDomains []ZoneFailureDomain `json:"failureDomains,omitempty"`
 
 	// catalogRefs name the InstanceTypeCatalogs whose instance types this template offers,
 	// in addition to instanceTypes and what discovery finds. The operator merges them by
@@ -157,6 +158,17 @@ type KarpenterMachineTemplateSpec struct {
 
 	// A template without any instance type offers nothing and is not Ready.
 	InstanceTypeSet `json:",inline"`
+}
+
+// ZoneFailureDomain names the failure domain of a zone.
+type ZoneFailureDomain struct {
+	// zone is the name of the zone, as Nodes report it. Example: eastus-1.
+	// +required
+	Zone Zone `json:"zone,omitempty"`
+
+	// failureDomain is the name of the Cluster's failure domain. Example: "1".
+	// +required
+	FailureDomain FailureDomain `json:"failureDomain,omitempty"`
 }
 
 // FailureDomain is the name of a failure domain of a Cluster.

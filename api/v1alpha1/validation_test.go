@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +128,19 @@ func offering(zone, capacityType, price string) map[string]any {
 	return map[string]any{"zone": zone, "capacityType": capacityType, "price": price}
 }
 
+func failureDomain(zone, failureDomain string) map[string]any {
+	return map[string]any{"zone": zone, "failureDomain": failureDomain}
+}
+
+// factors returns a pricing with pairs of a capacity type and its factor.
+func factors(pairs ...string) map[string]any {
+	var factors []any
+	for pair := range slices.Chunk(pairs, 2) {
+		factors = append(factors, map[string]any{"capacityType": pair[0], "factor": pair[1]})
+	}
+	return map[string]any{"factors": factors}
+}
+
 const (
 	scalableResourceAnnotations      = "spec/template/scalableResourceAnnotations"
 	scalableResourceAnnotationsField = "spec.template.scalableResourceAnnotations"
@@ -156,6 +170,8 @@ func TestAccepted(t *testing.T) {
 		"an entry of a topology to follow":    {"spec/template", map[string]any{"from": map[string]any{"machineDeploymentTopology": "md-0"}}},
 		"no version":                          {"spec/template/spec/version", nil},
 		"infrastructure without zones":        {"spec/instanceTypes/0/offerings", []any{map[string]any{"price": "1"}}},
+		"failure domains of other names":      {"spec/failureDomains", []any{failureDomain("eastus-1", "1"), failureDomain("eastus-2", "2")}},
+		"a factor of each capacity type":      {"spec/pricing", factors("on-demand", "1", "spot", "0.35", "reserved", "0")},
 		"a price of zero":                     {"spec/instanceTypes/0/offerings/0/price", "0"},
 		"a year":                              {"spec/launchTimeout", "8760h"},
 		"quantities of all forms":             {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "1500m", "memory": "1.5e10", "a": ".5", "b": "+12e6", "c": "9223372036854775807", "d": "123456789n", "e": "1E", "f": "7E"}},
@@ -243,9 +259,13 @@ func TestRefused(t *testing.T) {
 		"a zone that is no label value":     {"spec/instanceTypes/0/offerings/0/zones", []any{"zone a"}, []string{"spec.instanceTypes[0].offerings[0].zones[0]"}},
 		"a zone twice":                      {"spec/instanceTypes/0/offerings/0/zones", []any{"a", "a"}, []string{"spec.instanceTypes[0].offerings[0].zones[1]", "Duplicate value"}},
 		"a catalog twice":                   {"spec/catalogRefs", []any{map[string]any{"name": "x"}, map[string]any{"name": "x"}}, []string{"spec.catalogRefs[1]", "Duplicate value"}},
-		"a failure domain of no zone":       {"spec/failureDomains", map[string]any{"a b": "1"}, []string{"spec.failureDomains", "each key must be the name of a zone"}},
-		"a factor of no capacity type":      {"spec/pricing", map[string]any{"factors": map[string]any{"free": "0"}}, []string{"spec.pricing.factors", "on-demand, spot and reserved"}},
-		"a negative factor":                 {"spec/pricing", map[string]any{"factors": map[string]any{"spot": "-1"}}, []string{"spec.pricing.factors.spot"}},
+		"a failure domain of no zone":       {"spec/failureDomains", []any{failureDomain("a b", "1")}, []string{"spec.failureDomains[0].zone"}},
+		"a zone without a failure domain":   {"spec/failureDomains", []any{map[string]any{"zone": "a"}}, []string{"spec.failureDomains[0].failureDomain", "Required"}},
+		"an empty failure domain":           {"spec/failureDomains", []any{failureDomain("a", "")}, []string{"spec.failureDomains[0].failureDomain"}},
+		"two failure domains of a zone":     {"spec/failureDomains", []any{failureDomain("a", "1"), failureDomain("a", "2")}, []string{"spec.failureDomains[1]", "Duplicate value"}},
+		"a factor of no capacity type":      {"spec/pricing", factors("free", "0"), []string{"spec.pricing.factors[0].capacityType", "supported values"}},
+		"a negative factor":                 {"spec/pricing", factors("spot", "-1"), []string{"spec.pricing.factors[0].factor"}},
+		"two factors of a capacity type":    {"spec/pricing", factors("spot", "1", "spot", "2"), []string{"spec.pricing.factors[1]", "Duplicate value"}},
 		"an unknown formula":                {"spec/kubelet/kubeReservedFormula", "XKS", []string{"spec.kubelet.kubeReservedFormula", "supported values"}},
 		"a label of a control plane":        {"spec/instanceTypes/0/labels", map[string]any{"node-role.kubernetes.io/control-plane": ""}, []string{"spec.instanceTypes[0].labels", "know Nodes of others by them"}},
 		"a label of isolated Nodes":         {"spec/instanceTypes/0/labels", map[string]any{"a.node-restriction.kubernetes.io/b": "c"}, []string{"spec.instanceTypes[0].labels", "know Nodes of others by them"}},

@@ -148,11 +148,11 @@ func TestCatalogsThatContradict(t *testing.T) {
 func TestZonesOfTheCluster(t *testing.T) {
 	listed := catalogOf("cloud", "1", "m5")
 	listed.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "east-1", "east-2"), zonal("spot", "", "east-2")}
-	mapped := map[string]v1alpha1.FailureDomain{"east-1": "1", "east-2": "2"}
+	mapped := []v1alpha1.ZoneFailureDomain{{Zone: "east-1", FailureDomain: "1"}, {Zone: "east-2", FailureDomain: "2"}}
 	all := []string{"m5/east-1/on-demand", "m5/east-2/on-demand", "m5/east-2/spot"}
 	for name, tc := range map[string]struct {
 		domains []string
-		mapped  map[string]v1alpha1.FailureDomain
+		mapped  []v1alpha1.ZoneFailureDomain
 		want    []string
 		problem string
 	}{

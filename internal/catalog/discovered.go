@@ -101,8 +101,10 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 
 // zoneOf returns the zone that Nodes in a failure domain report, which is the failure domain itself unless
 // spec.failureDomains of the template names it.
-func zoneOf(failureDomain string, names map[string]v1alpha1.FailureDomain) (string, error) {
-	zones := lo.Keys(lo.PickByValues(names, []v1alpha1.FailureDomain{v1alpha1.FailureDomain(failureDomain)}))
+func zoneOf(failureDomain string, given []v1alpha1.ZoneFailureDomain) (string, error) {
+	zones := lo.FilterMap(given, func(d v1alpha1.ZoneFailureDomain, _ int) (string, bool) {
+		return string(d.Zone), string(d.FailureDomain) == failureDomain
+	})
 	if len(zones) > 1 {
 		return "", fmt.Errorf("spec.template.spec.failureDomain %s is that of the zones %s in spec.failureDomains: set the label %s in the annotation %s",
 			failureDomain, budget.Names(zones, maxZonesNamed), corev1.LabelTopologyZone, labelsAnnotation)

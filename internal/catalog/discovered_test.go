@@ -239,7 +239,7 @@ func TestFromMachineDeployment(t *testing.T) {
 				tc.change(deployment)
 			}
 			general := template()
-			general.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"eastus-1": "1", "east": "2", "south": "2", "north": "2", "east-2": "2"}
+			general.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "eastus-1", FailureDomain: "1"}, {Zone: "east", FailureDomain: "2"}, {Zone: "south", FailureDomain: "2"}, {Zone: "north", FailureDomain: "2"}, {Zone: "east-2", FailureDomain: "2"}}
 			got, err := fromMachineDeployment(deployment, infrastructureTemplate("large", nil), general, estimated)
 			check(t, got, err, tc.want, tc.wantError)
 		})

@@ -60,11 +60,12 @@ func Merge(template *v1alpha1.KarpenterMachineTemplate, others []Source) ([]Type
 
 // setFailureDomains sets the failure domains of offerings. Machines of discovered MachineDeployments
 // are where these say.
-func setFailureDomains(types []Type, names map[string]v1alpha1.FailureDomain) {
+func setFailureDomains(types []Type, given []v1alpha1.ZoneFailureDomain) {
+	names := lo.SliceToMap(given, func(d v1alpha1.ZoneFailureDomain) (string, string) { return string(d.Zone), string(d.FailureDomain) })
 	for i := range types {
 		for j := range types[i].Offerings {
 			if o := &types[i].Offerings[j]; o.MachineDeployment == "" {
-				o.FailureDomain = lo.CoalesceOrEmpty(string(names[o.Zone]), o.Zone)
+				o.FailureDomain = lo.CoalesceOrEmpty(names[o.Zone], o.Zone)
 			}
 		}
 	}

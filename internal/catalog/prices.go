@@ -54,8 +54,8 @@ func pricesOf(pricing *v1alpha1.Pricing) (prices, error) {
 	}
 	p := prices{perCPU: parse("cpu", pricing.CPU), perGiB: parse("memory", pricing.Memory), perGPU: parse("gpu", pricing.GPU), factors: map[string]float64{}}
 	p.computed = pricing.CPU != "" || pricing.Memory != "" || pricing.GPU != ""
-	for capacityType, factor := range pricing.Factors {
-		p.factors[string(capacityType)] = parse("factors."+string(capacityType), factor)
+	for _, f := range pricing.Factors {
+		p.factors[string(f.CapacityType)] = parse(fmt.Sprintf("factors[%s].factor", f.CapacityType), f.Factor)
 	}
 	return p, errors.Join(errs...)
 }

@@ -179,7 +179,7 @@ func TestKindsThatDiscoveryNeeds(t *testing.T) {
 
 // Discovered objects have the prices of spec.pricing, and others if it only has factors or is not set.
 func TestPricesOfDiscovered(t *testing.T) {
-	half := map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}
+	half := []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}
 	for name, tc := range map[string]struct {
 		pricing *v1alpha1.Pricing
 		want    float64

@@ -33,31 +33,31 @@ func TestOfferingsOfSet(t *testing.T) {
 			defaults: []v1alpha1.Offering{zonal("spot", "0.1", "a")}, own: []v1alpha1.Offering{zonal("spot", "0.2", "b")}, want: "x/b/spot 0.2"},
 		"the price of the type": {price: "0.5", own: []v1alpha1.Offering{zonal("spot", "", "a"), zonal("spot", "0.2", "b")}, want: "x/a/spot 0.5, x/b/spot 0.2"},
 		"a factor applies to the price of the type only": {
-			pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, price: "0.5",
+			pricing: &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}}, price: "0.5",
 			own: []v1alpha1.Offering{zonal("spot", "", "a"), zonal("spot", "0.2", "b"), zonal("on-demand", "", "a")}, want: "x/a/spot 0.25, x/b/spot 0.2, x/a/on-demand 0.5"},
 		"a computed price": {
-			pricing: &v1alpha1.Pricing{CPU: "0.1", Memory: "0.01", GPU: "2", Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}},
+			pricing: &v1alpha1.Pricing{CPU: "0.1", Memory: "0.01", GPU: "2", Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}},
 			own:     []v1alpha1.Offering{zonal("on-demand", ""), zonal("spot", "")}, want: "x/on-demand 2.28, x/spot 1.14"},
 		"a reservation for next to nothing": {price: "0.5", own: []v1alpha1.Offering{zonal("reserved", ""), zonal("on-demand", "")}, want: "x/reserved 5e-08, x/on-demand 0.5"},
 		"the computed price of a reservation": {
-			pricing: &v1alpha1.Pricing{CPU: "0.1", Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 2e-08"},
+			pricing: &v1alpha1.Pricing{CPU: "0.1", Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}}, own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 2e-08"},
 		"a reservation with a price": {price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "0.4")}, want: "x/reserved 0.4"},
 		"a factor for reservations": {
-			pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"reserved": "0.2"}}, price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0.1"},
+			pricing: &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "reserved", Factor: "0.2"}}}, price: "0.5", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0.1"},
 		"a price per GiB": {pricing: &v1alpha1.Pricing{Memory: "0.01"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 0.08"},
 		"a price per GPU": {pricing: &v1alpha1.Pricing{GPU: "2"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 2"},
 		"free":            {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
 
 		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the list"},
 		"no price":                {own: []v1alpha1.Offering{zonal("spot", "", "a", "b")}, err: "offering a,b/spot: it has no price: set price here or for the instance type, or pricing"},
-		"only factors":            {pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": "0.5"}}, own: []v1alpha1.Offering{zonal("spot", "")}, err: "it has no price"},
+		"only factors":            {pricing: &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}}, own: []v1alpha1.Offering{zonal("spot", "")}, err: "it has no price"},
 		"a zone twice":            {price: "1", own: []v1alpha1.Offering{zonal("spot", "", "a", "b"), zonal("spot", "", "b")}, err: "offering b/spot is given twice"},
 		"no zone twice":           {price: "1", own: []v1alpha1.Offering{zonal("", ""), zonal("on-demand", "2")}, err: "offering on-demand is given twice"},
 		"a price below nothing":   {own: []v1alpha1.Offering{zonal("", "-0.1")}, err: `price "-0.1" is not a decimal number of at least 0`},
 		"a price without end":     {own: []v1alpha1.Offering{zonal("", "Inf")}, err: `price "Inf" is not a decimal number of at least 0`},
 		"a price that is none":    {own: []v1alpha1.Offering{zonal("", "NaN")}, err: `price "NaN" is not a decimal number of at least 0`},
 		"a price beyond numbers":  {price: v1alpha1.Decimal(strings.Repeat("9", 400)), own: []v1alpha1.Offering{zonal("", "")}, err: "is not a decimal number of at least 0"},
-		"a factor beyond numbers": {pricing: &v1alpha1.Pricing{Factors: map[v1alpha1.CapacityType]v1alpha1.Decimal{"spot": v1alpha1.Decimal(strings.Repeat("9", 400))}}, err: "pricing.factors.spot: price"},
+		"a factor beyond numbers": {pricing: &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: v1alpha1.Decimal(strings.Repeat("9", 400))}}}, err: "pricing.factors[spot].factor: price"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := v1alpha1.InstanceType{Name: "x", Capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1"), Price: tc.price, Offerings: tc.own}

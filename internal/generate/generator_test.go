@@ -125,7 +125,7 @@ func TestNoInfrastructure(t *testing.T) {
 // Patches can use all that is known of the offering, the Cluster and the template.
 func TestVariables(t *testing.T) {
 	template := fixture.Template()
-	template.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"us-east-1a": "1"}
+	template.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "us-east-1a", FailureDomain: "1"}}
 	template.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{
 		corev1.LabelTopologyRegion: "us-east-1", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "windows", "example.com/family": "m5",
 	}

@@ -91,7 +91,7 @@ func TestHashesAreExact(t *testing.T) {
 			t.Spec.Template.Spec.Version, b.ControlPlane = "", version.ControlPlane{Name: "x", Version: "v1.36.4"}
 		}, spot: []string{"version"}, onDemand: []string{"version"}},
 		"the failure domain of the zone": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-			t.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"us-east-1a": "1"}
+			t.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "us-east-1a", FailureDomain: "1"}}
 		}, spot: []string{"infrastructure"}, onDemand: []string{"infrastructure"}},
 		"the Pods of the instance type": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 			t.Spec.InstanceTypes[0].Capacity["pods"] = resource.MustParse("29")

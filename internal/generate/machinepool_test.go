@@ -216,7 +216,7 @@ func TestMachinePoolNames(t *testing.T) {
 		}, false},
 		"the version": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.Template.Spec.Version = "v1.36.4" }, false},
 		"the failure domain": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) {
-			t.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"us-east-1a": "1"}
+			t.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "us-east-1a", FailureDomain: "1"}}
 		}, false},
 		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Spec.Template.Metadata.Labels["team"] = "x" }, true},
 		"the template's name": {func(t *v1alpha1.KarpenterMachineTemplate, _ Bases) { t.Name = "other" }, false},

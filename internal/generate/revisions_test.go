@@ -40,7 +40,7 @@ func TestAnotherRevisionIsAnotherResource(t *testing.T) {
 		"a build of the version": {edit: func(t template, _ *Bases) { t.Spec.Template.Spec.Version = "v1.36.3+k3s2" }, another: true},
 		"the kubelet":            {edit: func(t template, _ *Bases) { t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))} }, another: true},
 		"the failure domain": {edit: func(t template, _ *Bases) {
-			t.Spec.FailureDomains = map[string]v1alpha1.FailureDomain{"us-east-1a": "1"}
+			t.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "us-east-1a", FailureDomain: "1"}}
 		}, another: true},
 		"the content of the infrastructure": {edit: func(_ template, b *Bases) { set(b.Infrastructure, "x", "spec", "template", "spec", "ami") }, another: true},
 		"the content of the bootstrap":      {edit: func(_ template, b *Bases) { set(b.Bootstrap, "x", "spec", "template", "spec", "y") }, another: true},

@@ -93,7 +93,7 @@ func pricing(options *Options) *v1alpha1.Pricing {
 	}
 	p := &v1alpha1.Pricing{CPU: text(options.CPU), Memory: text(options.Memory), GPU: text(options.GPU)}
 	if options.SpotFactor != nil {
-		p.Factors = map[v1alpha1.CapacityType]v1alpha1.Decimal{karpv1.CapacityTypeSpot: text(options.SpotFactor)}
+		p.Factors = []v1alpha1.PriceFactor{{CapacityType: karpv1.CapacityTypeSpot, Factor: text(options.SpotFactor)}}
 	}
 	return p
 }

@@ -16,7 +16,7 @@ metadata: {name: x, labels: {team: a}}
 spec:
   source: aws us-east-1, 2026-11-20
   currency: USD
-  pricing: {factors: {spot: "0.5"}}
+  pricing: {factors: [{capacityType: spot, factor: "0.5"}]}
   offerings:
   - {zones: [a, b]}
   - {zones: [a, b], capacityType: spot}
@@ -33,7 +33,7 @@ func TestCompare(t *testing.T) {
 		"nothing": {[2]string{"m1", "m1"}, Differences{}},
 		"the price of a type changes those of its offerings": {[2]string{`price: "0.1"`, `price: "0.12"`}, Differences{Changed: []TypeDifferences{
 			{Name: "m1", Prices: []PriceChange{{"on-demand a, b", "0.1", "0.12"}, {"spot a, b", "0.05", "0.06"}}}}}},
-		"a factor": {[2]string{`spot: "0.5"`, `spot: "0.4"`}, Differences{Changed: []TypeDifferences{
+		"a factor": {[2]string{`factor: "0.5"`, `factor: "0.4"`}, Differences{Changed: []TypeDifferences{
 			{Name: "m1", Prices: []PriceChange{{"spot a, b", "0.05", "0.04"}}}}}},
 		"a zone": {[2]string{"zones: [a, b], capacityType", "zones: [b, c], capacityType"}, Differences{Changed: []TypeDifferences{
 			{Name: "m1", Other: []string{"offering spot a: removed", "offering spot c: added, price 0.05"}}}}},
