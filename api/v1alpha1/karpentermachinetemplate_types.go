@@ -40,7 +40,8 @@ type KarpenterMachineTemplate struct {
 	// +required
 	Spec KarpenterMachineTemplateSpec `json:"spec,omitzero"`
 
-	// status is what the operator observes.
+	// status is what the operator observes. Numbers that change with each NodeClaim or
+	// Machine can be 10 seconds old.
 	// +optional
 	Status KarpenterMachineTemplateStatus `json:"status,omitempty,omitzero"`
 }

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"slices"
 	"time"
 
 	"github.com/samber/lo"
@@ -13,7 +14,7 @@ import (
 )
 
 // memory is what is known of a template's offerings but not in its status, because the
-// status has no room for it or could not be written.
+// status has no room for it, could not be written, or is written later.
 type memory struct {
 	// uid is the UID of the template, because another one can have its name later.
 	uid types.UID
@@ -22,10 +23,19 @@ type memory struct {
 	generation int64
 	from       string
 	accepted   sets.Set[Key]
+	// usage is how much of the limits is used; nil before it was counted. The status has it
+	// up to some seconds later.
+	usage *counted
 	// marks are unavailable offerings that could not be written. unwritable are those
 	// that could not be written a second time.
 	marks      []v1alpha1.UnavailableOffering
 	unwritable sets.Set[Key]
+}
+
+// counted is what NodeClaims use, as the status reports it.
+type counted struct {
+	nodeClaims int32
+	limited    []v1alpha1.LimitedOffering
 }
 
 // SetAccepted sets the valid offerings of a template in its current generation. All others
@@ -39,6 +49,25 @@ func (c *Catalog) SetAccepted(template *v1alpha1.KarpenterMachineTemplate, accep
 	}
 	known.generation, known.from, known.accepted = template.Generation, template.FromHash(), accepted
 	e.resourceVersion = "" // offerings can be closed now that were open before
+}
+
+// SetUsage sets how much of a template's limits is used. Until then, it is what the status reports.
+func (c *Catalog) SetUsage(template *v1alpha1.KarpenterMachineTemplate, usage Usage) {
+	e := c.lock(template)
+	defer e.mu.Unlock()
+	now := counted{usage.Total(), usage.Status()}
+	if known := e.usageOf(template); known.nodeClaims != now.nodeClaims || !slices.Equal(known.limited, now.limited) {
+		e.resourceVersion = "" // offerings can be at their limit now, or no longer be
+	}
+	e.memoryOf(template).usage = &now
+}
+
+// usageOf returns how much of the limits is used, as far as it is known.
+func (e *entry) usageOf(template *v1alpha1.KarpenterMachineTemplate) counted {
+	if usage := e.memoryOf(template).usage; usage != nil {
+		return *usage
+	}
+	return counted{template.Status.NodeClaims, template.Status.LimitedOfferings}
 }
 
 // Examined reports whether the valid offerings of a template are known for its current

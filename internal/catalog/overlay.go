@@ -43,8 +43,8 @@ func (o overlay) empty() bool { return !o.full && len(o.closed) == 0 && len(o.le
 // with 0 machines left, as core requires it.
 func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.Time) overlay {
 	var result overlay
-	limits := e.limits
-	result.full = limits.template != nil && template.Status.NodeClaims >= *limits.template
+	limits, usage := e.limits, e.usageOf(template)
+	result.full = limits.template != nil && usage.nodeClaims >= *limits.template
 	for _, o := range Unavailable(e.unavailable(template, now), now) {
 		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
 	}
@@ -59,7 +59,7 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 		}
 	}
 	left := map[string]int32{}
-	for _, o := range template.Status.LimitedOfferings {
+	for _, o := range usage.limited {
 		key := Key{o.InstanceType, o.Zone, o.CapacityType}
 		l := limits.offerings[key]
 		if r := l.reservation; r != nil {

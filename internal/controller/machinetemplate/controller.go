@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,6 +63,8 @@ type Reconciler struct {
 	templates *enqueue.Templates
 	kinds     *enqueue.Kinds
 	examiner  *generate.Examiner
+	// written has the time of the last write of the status of each template, by name.
+	written sync.Map
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
@@ -118,6 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if apierrors.IsNotFound(err) {
 			r.catalog.Forget(request.Name)
 			r.examiner.Forget(request.Name)
+			r.written.Delete(request.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
@@ -129,14 +133,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := template.DeepCopy()
 	examineAgain, setErr := r.setStatus(ctx, template)
 	stored.Spec = template.Spec // setStatus resolves it
-	patchErr := r.patchStatus(ctx, template, stored)
+	writeAgain, patchErr := r.patchStatus(ctx, template, stored)
 	if err := errors.Join(setErr, patchErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	if interrupted {
 		examineAgain = requeue.Soonest(examineAgain, outagePoll)
 	}
-	return reconcile.Result{RequeueAfter: requeue.Soonest(examineAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
+	return reconcile.Result{RequeueAfter: requeue.Soonest(examineAgain, writeAgain, catalog.ChangesIn(template.Status.UnavailableOfferings, r.clock.Now()))}, nil
 }
 
 // setStatus sets the parts of the status. A part that fails stays as it is stored, with the
@@ -188,19 +192,24 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	return examineAgain, errors.Join(errs...)
 }
 
-// patchStatus writes the status if it differs from the stored one.
-func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1.KarpenterMachineTemplate) error {
+// patchStatus writes the status if it differs from the stored one. If only counts do, it can return after what time
+// they are to be written instead.
+func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	if equality.Semantic.DeepEqual(stored.Status, template.Status) {
-		return nil
+		return 0, nil
+	}
+	if left := r.untilCounts(template.Name); left > 0 && onlyCounts(&stored.Status, &template.Status) {
+		return left, nil
 	}
 	// The resourceVersion is a precondition, because lists are replaced as a whole.
 	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if requeue.IsChanged(err) {
-		return nil // its event triggers the next reconcile
+		return 0, nil // its event triggers the next reconcile
 	}
 	if err != nil {
 		r.recorder.Publish(statusNotWritten(template, err))
-		return fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
+		return 0, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
-	return nil
+	r.written.Store(template.Name, r.clock.Now())
+	return 0, nil
 }

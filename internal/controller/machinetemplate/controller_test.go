@@ -110,10 +110,14 @@ func newCell(objects ...client.Object) *cell {
 			},
 		}).Build()
 	both := fixture.Cluster{Client: c.Client}
-	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both, Allowed: fixture.Allowed}
+	c.start(&operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both, Allowed: fixture.Allowed})
+	return c
+}
+
+// start starts the reconciler, which remembers nothing.
+func (c *cell) start(clusters *operator.Clusters) {
 	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
 	c.kinds = enqueue.NewKinds(unwatched{}, nil)
-	return c
 }
 
 // rotate moves the last item of a list to its front, because a cache does not return it in the order of names.

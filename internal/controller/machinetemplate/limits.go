@@ -21,5 +21,6 @@ func (r *Reconciler) setLimits(ctx context.Context, template *v1alpha1.Karpenter
 	}
 	usage := limits.Use(claims)
 	template.Status.NodeClaims, template.Status.LimitedOfferings = usage.Total(), usage.Status()
+	r.catalog.SetUsage(template, usage)
 	return nil
 }
