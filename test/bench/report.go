@@ -103,6 +103,8 @@ var (
 	machineWrites  = figure{"writes of the Machine per claim", (*result).machineWrites, count}
 	conflicts      = figure{"conflicts of the writes of Machines", (*result).conflicts, percent}
 	ownClaimWrites = figure{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count}
+	templateWrites = figure{"writes of the status of the template per claim", (*result).templateWrites, count}
+	templateBurst  = figure{"most writes of the status of the template in 10 s", func(m *result) float64 { return float64(m.MostTemplateWrites) }, count}
 )
 
 // figures are what is measured only for this operator.
@@ -127,6 +129,8 @@ var figures = []figure{
 	conflicts,
 	ownClaimWrites,
 	{"writes of the claim, with those of Karpenter core", (*result).claimWrites, count},
+	templateWrites,
+	templateBurst,
 	{"conflicts of Cluster API's writes per Machine", (*result).clusterAPIConflicts, count},
 	{"CPU of the operator per claim", func(m *result) float64 { return m.cpu(stack.Operator) }, func(s float64) string { return fmt.Sprintf("%.0f ms", 1000*s) }},
 	{"memory of the operator after the scale-up", func(m *result) float64 { return m.Memory.RSS }, mebibytes},

@@ -33,6 +33,9 @@ type result struct {
 	// Requests are those of the operator, and ClaimWrites the writes of NodeClaims that changed something.
 	Requests    []requestCount `json:"requests,omitempty"`
 	ClaimWrites claimWrites    `json:"claimWrites"`
+
+	// MostTemplateWrites is the largest number of writes of the status of the template in one burst.
+	MostTemplateWrites int `json:"mostTemplateWrites"`
 }
 
 // phase is the scale-up or the scale-down.
@@ -65,6 +68,8 @@ func (r *result) otherReads() float64 {
 func (r *result) machineWrites() float64  { return r.each(sum(r.Requests, isMachineWrite)) }
 func (r *result) ownClaimWrites() float64 { return r.each(r.ClaimWrites.Own) }
 func (r *result) claimWrites() float64    { return r.each(sum(r.Requests, isClaimWrite)) }
+
+func (r *result) templateWrites() float64 { return r.each(sum(r.Requests, isTemplateWrite)) }
 
 func (r *result) clusterAPIConflicts() float64 { return r.each(r.ClusterAPIConflicts) }
 

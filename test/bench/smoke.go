@@ -20,6 +20,8 @@ var bounds = []bound{
 	{machineWrites, 3},
 	{conflicts, 0.05},
 	{ownClaimWrites, 1.5},
+	{templateWrites, 0.5},
+	{templateBurst, 3},
 }
 
 // durationBounds are bounds with a large margin. They apply unless other processes disturb the run.

@@ -43,6 +43,13 @@ func TestCheck(t *testing.T) {
 			change: func(r *result) { r.Requests[1].Down, r.ClaimWrites.Own = 90, 90 },
 			want:   []string{"writes of the Machine per claim: 10.00, but at most", "own code: 9.00, but at most"},
 		},
+		"writes of the template": {
+			change: func(r *result) {
+				r.Requests = append(r.Requests, requestCount{requestKind{"patch", "karpentermachinetemplates/status", 200}, 6, 3})
+				r.MostTemplateWrites = 7
+			},
+			want: []string{"writes of the status of the template per claim: 0.90, but at most", "in 10 s: 7.00, but at most"},
+		},
 		"the provider ID": {
 			change: func(r *result) { r.ProviderID.P99 = 30 },
 			want:   []string{"Node created → provider ID, p99: 30.00 s, but at most"},

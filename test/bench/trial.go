@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,6 +130,7 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 		measured.SinceMachine = distributionOf(t.timeline.sinceMachine())
 		measured.ClaimWrites = t.timeline.claimWrites()
 		measured.Requests = requestCounts(operatorAgent, up, down)
+		measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
 	}
 	return nil
 }
