@@ -85,33 +85,27 @@ type KarpenterMachineTemplateSpec struct {
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
 
-	// launchTimeout is how long a machine can take to come up, from the creation of its
-	// Machine: a Go duration in hours, minutes and seconds. A launch fails if the machine
-	// has no provider ID by then: its offering becomes unavailable for at least 3
-	// minutes, and Karpenter chooses another one. A Machine that is older and has no Node
-	// is not given to another NodeClaim. Raise the value for hardware that takes longer.
-	// Karpenter itself gives up on a NodeClaim after 15 minutes, and the next NodeClaim
-	// then gets its machine. At most 8760h. Default: 10m. Example: 40m.
+	// launchTimeoutSeconds is how long a machine can take to get a provider ID, in seconds
+	// after the creation of its Machine. Then its launch fails: the offering becomes
+	// unavailable for at least 3 minutes, and Karpenter chooses another one. An older
+	// Machine without a Node serves no other NodeClaim. Set more than slow hardware needs:
+	// Karpenter gives up on a NodeClaim after 15 minutes, and the next NodeClaim then gets
+	// the machine. At most 31536000. Default: 600. Example: 2400.
 	// +optional
-	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="launchTimeout must be at most 8760h, which is a year"
-	LaunchTimeout *metav1.Duration `json:"launchTimeout,omitempty"`
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	LaunchTimeoutSeconds *int32 `json:"launchTimeoutSeconds,omitempty"`
 
-	// spareTTL is how long the operator keeps a machine whose NodeClaim was deleted
-	// before the machine became a Node, for the next NodeClaim that can use it: a Go
-	// duration in hours, minutes and seconds. With 0s, the operator deletes such a
-	// machine with its NodeClaim. At most 8760h.
-	// Default: 2m. Example: 5m.
+	// spareTTLSeconds is for how many seconds the operator keeps a machine whose NodeClaim
+	// was deleted before the machine became a Node, for the next NodeClaim that can use it.
+	// With 0, the operator deletes such a machine with its NodeClaim. At most 31536000.
+	// Default: 120. Example: 300.
 	// +optional
-	// +kubebuilder:default="2m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="spareTTL must be at most 8760h, which is a year"
-	SpareTTL *metav1.Duration `json:"spareTTL,omitempty"`
+	// +kubebuilder:default=120
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	SpareTTLSeconds *int32 `json:"spareTTLSeconds,omitempty"`
 
 	// drift is what happens to Nodes that no longer are what this template generates:
 	// with Karpenter, Karpenter replaces them within the disruption budgets of their
@@ -235,17 +229,14 @@ type ScalableResource struct {
 	// +optional
 	AllowNodeLoss bool `json:"allowNodeLoss,omitempty"`
 
-	// emptyTTL is how long the operator keeps a generated object without NodeClaims and
-	// Machines for reuse before it deletes it: a Go duration in hours, minutes and
-	// seconds. At most 8760h.
-	// Default: 30m. Example: 1h30m.
+	// emptyTTLSeconds is for how many seconds the operator keeps a generated object without
+	// NodeClaims and Machines for reuse before it deletes it. At most 31536000.
+	// Default: 1800. Example: 5400.
 	// +optional
-	// +kubebuilder:default="30m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('8760h')",message="emptyTTL must be at most 8760h, which is a year"
-	EmptyTTL *metav1.Duration `json:"emptyTTL,omitempty"`
+	// +kubebuilder:default=1800
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	EmptyTTLSeconds *int32 `json:"emptyTTLSeconds,omitempty"`
 }
 
 // MachineTemplate is the template of the generated Machines.
@@ -519,10 +510,10 @@ type KarpenterMachineTemplateList struct {
 }
 
 const (
-	// DefaultEmptyTTL is the default of scalableResource.emptyTTL.
+	// DefaultEmptyTTL is the default of scalableResource.emptyTTLSeconds.
 	DefaultEmptyTTL = 30 * time.Minute
-	// DefaultSpareTTL is the default of spareTTL.
+	// DefaultSpareTTL is the default of spareTTLSeconds.
 	DefaultSpareTTL = 2 * time.Minute
-	// DefaultLaunchTimeout is the default of launchTimeout.
+	// DefaultLaunchTimeout is the default of launchTimeoutSeconds.
 	DefaultLaunchTimeout = 10 * time.Minute
 )

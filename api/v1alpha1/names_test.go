@@ -198,17 +198,17 @@ func TestDefaults(t *testing.T) {
 	for path, tc := range map[string]struct {
 		constant, want time.Duration
 	}{
-		"spec.launchTimeout":             {v1alpha1.DefaultLaunchTimeout, 10 * time.Minute},
-		"spec.spareTTL":                  {v1alpha1.DefaultSpareTTL, 2 * time.Minute},
-		"spec.scalableResource.emptyTTL": {v1alpha1.DefaultEmptyTTL, 30 * time.Minute},
+		"spec.launchTimeoutSeconds":             {v1alpha1.DefaultLaunchTimeout, 10 * time.Minute},
+		"spec.spareTTLSeconds":                  {v1alpha1.DefaultSpareTTL, 2 * time.Minute},
+		"spec.scalableResource.emptyTTLSeconds": {v1alpha1.DefaultEmptyTTL, 30 * time.Minute},
 	} {
-		match := regexp.MustCompile(`Default: (\w+)`).FindStringSubmatch(schemaOf(t, "karpentermachinetemplates", path)["description"].(string))
+		match := regexp.MustCompile(`Default: (\d+)`).FindStringSubmatch(schemaOf(t, "karpentermachinetemplates", path)["description"].(string))
 		if match == nil {
 			t.Fatalf("%s documents no default", path)
 		}
-		documented, err := time.ParseDuration(match[1])
-		if err != nil || documented != tc.want || tc.constant != tc.want {
-			t.Errorf("%s: the default is %s, and documented as %s, want %s", path, tc.constant, match[1], tc.want)
+		stored := schemaOf(t, "karpentermachinetemplates", path)["default"]
+		if want := fmt.Sprint(tc.want.Seconds()); match[1] != want || fmt.Sprint(stored) != want || tc.constant != tc.want {
+			t.Errorf("%s: the default is %s, the API server sets %v, and documented is %s, want %s", path, tc.constant, stored, match[1], want)
 		}
 	}
 }
@@ -224,8 +224,8 @@ func TestDescriptionsAreShort(t *testing.T) {
 func checkDescriptions(t *testing.T, path string, field *apiextensions.JSONSchemaProps) {
 	t.Helper()
 	const most = 80
-	// These change before the first release, with their descriptions.
-	changing := strings.HasSuffix(path, ".launchTimeout") || strings.HasSuffix(path, ".scalableResourceAnnotations")
+	// This changes before the first release, with its description.
+	changing := strings.HasSuffix(path, ".scalableResourceAnnotations")
 	if words := len(strings.Fields(field.Description)); words > most && !changing {
 		t.Errorf("the description of %s has %d words, want at most %d: move details to docs/guides", path, words, most)
 	}

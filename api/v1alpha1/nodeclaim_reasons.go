@@ -19,10 +19,10 @@ const (
 	//   - To do: read the message. Usually the infrastructure or bootstrap template is wrong.
 	//   - See: docs/failures.md
 	ReasonMachineFailed = "MachineFailed"
-	// ReasonLaunchTimeout: the Machine was not created or got no provider ID within launchTimeout.
+	// ReasonLaunchTimeout: the Machine was not created or got no provider ID within launchTimeoutSeconds.
 	//   - In: MachineAvailable=False, status.unavailableOfferings
 	//   - To do: read the conditions of the Machine and of its infrastructure and bootstrap objects. For slow
-	//     hardware, raise launchTimeout.
+	//     hardware, raise launchTimeoutSeconds.
 	//   - See: docs/failures.md, docs/operations.md#slow-infrastructure
 	ReasonLaunchTimeout = "LaunchTimeout"
 	// ReasonScalableResourceUnusable: the infrastructure of a MachinePool cannot create or delete single Machines as
@@ -68,12 +68,12 @@ const (
 	//   - To do: check that the controllers run which the message names.
 	//   - See: docs/failures.md#what-is-not-a-failure
 	ReasonNoProgress = "NoProgress"
-	// ReasonResumed: Cluster API acts again. launchTimeout counts from the transition on.
+	// ReasonResumed: Cluster API acts again. launchTimeoutSeconds counts from the transition on.
 	//   - In: MachineAvailable=Unknown
 	//   - To do: nothing.
 	ReasonResumed = "Resumed"
 	// ReasonRejected: no scalable resource can be created or scaled for the NodeClaim, because the API server or a
-	// webhook rejects it. The launch fails if that does not change within launchTimeout.
+	// webhook rejects it. The launch fails if that does not change within launchTimeoutSeconds.
 	//   - In: MachineAvailable=Unknown
 	//   - To do: read the message, which repeats the answer, and correct the template.
 	//   - See: docs/failures.md#what-is-not-a-failure

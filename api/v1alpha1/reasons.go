@@ -190,7 +190,7 @@ const (
 	ReasonNameTaken = "NameTaken"
 	// ReasonObjectsNotReadable: objects of a kind cannot be listed in the management cluster, because the operator
 	// lacks the right, or the conversion webhook of the kind does not answer. If these are objects of Machines,
-	// Machines are launched, and only launchTimeout shows that one failed.
+	// Machines are launched, and only launchTimeoutSeconds shows that one failed.
 	//   - In: MachinesProgressing=Unknown, OfferingsValid=False, InstanceTypesReady=False, status.invalidOfferings
 	//   - To do: give the operator the right, or repair the webhook.
 	//   - See: docs/installation/helm.md#rights

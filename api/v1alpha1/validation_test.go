@@ -63,7 +63,7 @@ apiVersion: karpenter.cluster.x-k8s.io/v1alpha1
 kind: KarpenterMachineTemplate
 metadata: {name: general}
 spec:
-  scalableResource: {kind: MachineDeployment, emptyTTL: 30m}
+  scalableResource: {kind: MachineDeployment, emptyTTLSeconds: 1800}
   template:
     metadata: {labels: {team: platform}}
     spec:
@@ -144,6 +144,7 @@ func factors(pairs ...string) map[string]any {
 const (
 	scalableResourceAnnotations      = "spec/template/scalableResourceAnnotations"
 	scalableResourceAnnotationsField = "spec.template.scalableResourceAnnotations"
+	year                             = int64(31536000) // in seconds
 	skipChecks                       = "machineset.cluster.x-k8s.io/skip-preflight-checks"
 )
 
@@ -173,7 +174,9 @@ func TestAccepted(t *testing.T) {
 		"failure domains of other names":      {"spec/failureDomains", []any{failureDomain("eastus-1", "1"), failureDomain("eastus-2", "2")}},
 		"a factor of each capacity type":      {"spec/pricing", factors("on-demand", "1", "spot", "0.35", "reserved", "0")},
 		"a price of zero":                     {"spec/instanceTypes/0/offerings/0/price", "0"},
-		"a year":                              {"spec/launchTimeout", "8760h"},
+		"a year":                              {"spec/launchTimeoutSeconds", year},
+		"no spare Machines":                   {"spec/spareTTLSeconds", int64(0)},
+		"no empty resources":                  {"spec/scalableResource/emptyTTLSeconds", int64(0)},
 		"quantities of all forms":             {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "1500m", "memory": "1.5e10", "a": ".5", "b": "+12e6", "c": "9223372036854775807", "d": "123456789n", "e": "1E", "f": "7E"}},
 		"a GPU":                               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}},
 		"numbers as quantities":               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": int64(8), "memory": int64(34359738368)}},
@@ -221,11 +224,13 @@ func TestRefused(t *testing.T) {
 		"a name too long for a label":       {"metadata/name", strings.Repeat("a", 64), []string{"metadata.name must have at most 63 characters"}},
 		"no template":                       {"spec/template", nil, []string{"spec.template", "Required"}},
 		"an unknown kind":                   {"spec/scalableResource/kind", "MachineSet", []string{"spec.scalableResource.kind", "supported values"}},
-		"an emptyTTL that is no duration":   {"spec/scalableResource/emptyTTL", "soon", []string{"spec.scalableResource.emptyTTL"}},
-		"an emptyTTL without an end":        {"spec/scalableResource/emptyTTL", "10000000h", []string{"spec.scalableResource.emptyTTL", "emptyTTL must be at most 8760h"}},
-		"a launchTimeout beyond all times":  {"spec/launchTimeout", "10000000h", []string{"spec.launchTimeout", "launchTimeout must be at most 8760h"}},
-		"a launchTimeout of two years":      {"spec/launchTimeout", "17520h", []string{"spec.launchTimeout", "launchTimeout must be at most 8760h"}},
-		"a spareTTL without an end":         {"spec/spareTTL", "99999999999h", []string{"spec.spareTTL", "spareTTL must be at most 8760h"}},
+		"an emptyTTL that is a duration":    {"spec/scalableResource/emptyTTLSeconds", "30m", []string{"spec.scalableResource.emptyTTLSeconds", "must be of type integer"}},
+		"an emptyTTL of two years":          {"spec/scalableResource/emptyTTLSeconds", 2 * year, []string{"spec.scalableResource.emptyTTLSeconds", "less than or equal to 31536000"}},
+		"a negative emptyTTL":               {"spec/scalableResource/emptyTTLSeconds", int64(-1), []string{"spec.scalableResource.emptyTTLSeconds", "greater than or equal to 0"}},
+		"a launchTimeout of nothing":        {"spec/launchTimeoutSeconds", int64(0), []string{"spec.launchTimeoutSeconds", "greater than or equal to 1"}},
+		"a launchTimeout beyond a year":     {"spec/launchTimeoutSeconds", year + 1, []string{"spec.launchTimeoutSeconds", "less than or equal to 31536000"}},
+		"a spareTTL beyond a year":          {"spec/spareTTLSeconds", year + 1, []string{"spec.spareTTLSeconds", "less than or equal to 31536000"}},
+		"a negative spareTTL":               {"spec/spareTTLSeconds", int64(-1), []string{"spec.spareTTLSeconds", "greater than or equal to 0"}},
 		"no bootstrap":                      {"spec/template/spec/bootstrap", nil, []string{"spec.template", "spec.bootstrap or from must be set"}},
 		"neither bootstrap nor from":        {"spec/template", map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}, []string{"spec.bootstrap or from must be set"}},
 		"an empty from":                     {"spec/template", map[string]any{"from": map[string]any{}}, []string{"spec.template.from", "exactly one of"}},

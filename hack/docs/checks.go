@@ -65,10 +65,10 @@ func bounds(field *schema) []string {
 		}
 	}
 	if field.Minimum != nil {
-		words = append(words, fmt.Sprintf("at least %v", *field.Minimum))
+		words = append(words, fmt.Sprintf("at least %.0f", *field.Minimum))
 	}
 	if field.Maximum != nil {
-		words = append(words, fmt.Sprintf("at most %v", *field.Maximum))
+		words = append(words, fmt.Sprintf("at most %.0f", *field.Maximum))
 	}
 	return words
 }

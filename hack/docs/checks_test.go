@@ -34,3 +34,10 @@ func TestChecks(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestBounds(t *testing.T) {
+	field := &schema{Type: "integer", Minimum: new(0.0), Maximum: new(31536000.0)}
+	if diff := cmp.Diff([]string{"at least 0", "at most 31536000"}, bounds(field)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -192,7 +192,7 @@ func TestRevision(t *testing.T) {
 		}, false},
 		"a price":  {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "9" }, true},
 		"no types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
-		"a time":   {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTL = &metav1.Duration{} }, true},
+		"a time":   {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTLSeconds = new(int32(0)) }, true},
 		"an annotation of MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Template.ScalableResourceAnnotations = map[string]string{"a": "b"}
 		}, true},

@@ -28,7 +28,7 @@ import (
 // Node is drained, or if there never was one, and then again every 5 seconds.
 //
 // A Machine that can still become a Node, and was not given up, is not marked but unlinked: it is spare
-// for spareTTL and can serve the next claim that Karpenter creates for the same Pods. So is
+// for spareTTLSeconds and can serve the next claim that Karpenter creates for the same Pods. So is
 // a Machine that is not created yet. While the Cluster or the resource is paused, nothing
 // is changed and the claim waits. If it has no Machine then, or the Cluster does not exist, Delete
 // returns another error: see checkAbsence. A Machine that this process has marked is removed wherever

@@ -54,7 +54,7 @@ status:
 )
 
 // The Machine of a claim that is deleted serves the next claim only if it can still become a Node, and
-// was not given up. After a pause, launchTimeout starts again.
+// was not given up. After a pause, launchTimeoutSeconds starts again.
 func TestDeleteKeepsMachines(t *testing.T) {
 	const launchTimeout = 40 * time.Minute
 	// provisioned is a Machine of the given age whose instance was provisioned the given time before noon.
@@ -72,18 +72,18 @@ func TestDeleteKeepsMachines(t *testing.T) {
 		waited  time.Duration // how long core waited for the Node until the claim was deleted
 		kept    bool
 	}{
-		"it boots":                                    {machine: fixture.Machine(5 * time.Minute), waited: 5 * time.Minute, kept: true},
-		"it boots, and Karpenter gives up":            {machine: fixture.Machine(15 * time.Minute), waited: 15 * time.Minute, kept: true},
-		"it boots for launchTimeout":                  {machine: fixture.Machine(launchTimeout), waited: 15 * time.Minute},
-		"it boots since the end of a pause":           {machine: unpaused(fixture.Machine(2*time.Hour), time.Minute), waited: 15 * time.Minute, kept: true},
-		"it boots for launchTimeout since a pause":    {machine: unpaused(fixture.Machine(2*time.Hour), launchTimeout), waited: 15 * time.Minute},
-		"its virtual machine was destroyed":           {machine: provisioned(10*time.Minute, 9*time.Minute), waited: 9 * time.Minute},
-		"the Node is missing for a minute":            {machine: provisioned(10*time.Minute, time.Minute), waited: 13 * time.Minute},
-		"the Node is missing for less":                {machine: provisioned(10*time.Minute, time.Minute-time.Second), waited: 10 * time.Minute, kept: true},
-		"the Node is missing since a pause ended":     {machine: unpaused(provisioned(10*time.Minute, 9*time.Minute), time.Minute-time.Second), waited: 9 * time.Minute, kept: true},
-		"the ID came after the claim was deleted":     {machine: provisioned(10*time.Minute, -time.Second), waited: 10 * time.Minute, kept: true},
-		"the Node is missing, and Karpenter gives up": {machine: provisioned(15*time.Minute, 14*time.Minute), waited: 15 * time.Minute, kept: true},
-		"the same, and clocks differ by a minute":     {machine: provisioned(15*time.Minute, 14*time.Minute), waited: 14 * time.Minute, kept: true},
+		"it boots":                                        {machine: fixture.Machine(5 * time.Minute), waited: 5 * time.Minute, kept: true},
+		"it boots, and Karpenter gives up":                {machine: fixture.Machine(15 * time.Minute), waited: 15 * time.Minute, kept: true},
+		"it boots for launchTimeoutSeconds":               {machine: fixture.Machine(launchTimeout), waited: 15 * time.Minute},
+		"it boots since the end of a pause":               {machine: unpaused(fixture.Machine(2*time.Hour), time.Minute), waited: 15 * time.Minute, kept: true},
+		"it boots for launchTimeoutSeconds since a pause": {machine: unpaused(fixture.Machine(2*time.Hour), launchTimeout), waited: 15 * time.Minute},
+		"its virtual machine was destroyed":               {machine: provisioned(10*time.Minute, 9*time.Minute), waited: 9 * time.Minute},
+		"the Node is missing for a minute":                {machine: provisioned(10*time.Minute, time.Minute), waited: 13 * time.Minute},
+		"the Node is missing for less":                    {machine: provisioned(10*time.Minute, time.Minute-time.Second), waited: 10 * time.Minute, kept: true},
+		"the Node is missing since a pause ended":         {machine: unpaused(provisioned(10*time.Minute, 9*time.Minute), time.Minute-time.Second), waited: 9 * time.Minute, kept: true},
+		"the ID came after the claim was deleted":         {machine: provisioned(10*time.Minute, -time.Second), waited: 10 * time.Minute, kept: true},
+		"the Node is missing, and Karpenter gives up":     {machine: provisioned(15*time.Minute, 14*time.Minute), waited: 15 * time.Minute, kept: true},
+		"the same, and clocks differ by a minute":         {machine: provisioned(15*time.Minute, 14*time.Minute), waited: 14 * time.Minute, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The claim was created an hour ago: it waited for its template. Core counts from the launch.
@@ -102,7 +102,7 @@ func TestDeleteKeepsMachines(t *testing.T) {
 			// Cluster API has acted on it, or else it is stalled.
 			fixture.WithCondition(machine, clusterv1.MachineBootstrapConfigReadyCondition, metav1.ConditionTrue, "Ready", "", machine.CreationTimestamp.Time)
 			template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
-			template.Spec.LaunchTimeout = &metav1.Duration{Duration: launchTimeout}
+			template.Spec.LaunchTimeoutSeconds = new(int32(launchTimeout / time.Second))
 			crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "vspheremachines.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta1"})
 			instance := &unstructured.Unstructured{Object: fixture.YAML(t, destroyedMachine)}
 			if machine.Spec.ProviderID == "" {

@@ -108,7 +108,7 @@ func TestHash(t *testing.T) {
 		"another offering": {func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Spec.InstanceTypes[0].Offerings = t.Spec.InstanceTypes[0].Offerings[:1]
 		}, true},
-		"the emptyTTL": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.ScalableResource.EmptyTTL = nil }, true},
+		"the emptyTTLSeconds": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.ScalableResource.EmptyTTLSeconds = nil }, true},
 		"another type": {func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Spec.InstanceTypes = append(t.Spec.InstanceTypes, v1alpha1.InstanceType{Name: "x"})
 		}, true},

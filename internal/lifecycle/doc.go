@@ -9,7 +9,7 @@
 //	   │        Unlink        │                        ▲                     Delete │
 //	   └──────────────────────┘                        │                            ▼
 //	   └───────────────────────────────────────────────┘                         deleted
-//	                    Mark, after spareTTL
+//	                    Mark, after spareTTLSeconds
 //
 //	spare     It has no link. The MachineSet or the infrastructure provider created it for the
 //	          replicas that the controller scalableresource has set.
@@ -18,7 +18,7 @@
 //	          if it has no Node and can serve another claim. The controller scalableresource
 //	          unlinks it if its claim no longer exists or has another Machine.
 //	marked    CloudProvider.Delete marks it after Karpenter has drained its Node. The controller
-//	          scalableresource marks spare Machines after spareTTL, Machines that another
+//	          scalableresource marks spare Machines after spareTTLSeconds, Machines that another
 //	          controller or a user deletes and that serve no claim, and Machines that have lost
 //	          their instance. Marked Machines are never linked, and replicas do not count them.
 //	          The mark removes the pre-drain hook of a Machine that is not being deleted.

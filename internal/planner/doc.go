@@ -48,7 +48,7 @@
 // A MachineDeployment or MachineSet that a user deletes creates nothing, and only deletes what it owns. So its
 // marked Machines are deletable at once, and replicas do not count them.
 //
-// A spare Machine stays for spareTTL, for the next claim. A Machine with a link is not spare: if
+// A spare Machine stays for spareTTLSeconds, for the next claim. A Machine with a link is not spare: if
 // its claim no longer exists, the link is removed first.
 //
 // A MachinePool has another equation. Its infrastructure provider does not count Machines whose

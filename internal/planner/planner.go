@@ -48,7 +48,7 @@ type Machine struct {
 	// Unfit reports whether the Machine has failed, or has taken too long to become a Node. It
 	// serves no other claim.
 	Unfit bool
-	// Expired reports whether the Machine has been spare for spareTTL.
+	// Expired reports whether the Machine has been spare for spareTTLSeconds.
 	Expired bool
 	// WasLinked reports whether the Machine has served a claim before.
 	WasLinked bool
@@ -94,7 +94,7 @@ type Plan struct {
 	Unlinks []string
 	// Marks are Machines that are marked for deletion: they serve no claim, and none can use them.
 	Marks []string
-	// Spares are Machines without a link that no claim waits for. They stay for spareTTL.
+	// Spares are Machines without a link that no claim waits for. They stay for spareTTLSeconds.
 	Spares []string
 	// Unmanaged are Machines that serve no claims, and stay as they are.
 	Unmanaged []string

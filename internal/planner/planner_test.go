@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 			wantMarks:    []string{"m"},
 			wantReplicas: 1, // until the cache shows that m is leaving
 		},
-		"a Node without a claim serves no claim, and is marked after spareTTL": {
+		"a Node without a claim serves no claim, and is marked after spareTTLSeconds": {
 			state:        State{Replicas: 2, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).node("real://m"), machine("n", 1).node("real://n").expired()}},
 			wantSpares:   []string{"m"},
 			wantMarks:    []string{"n"},

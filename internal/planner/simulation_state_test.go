@@ -142,7 +142,7 @@ var adopted = start.Add(-time.Minute)
 
 // The durations of the operator, in steps.
 const (
-	spareSteps = 20 // spareTTL
+	spareSteps = 20 // spareTTLSeconds
 	probeSteps = 30 // until replicas count leaving Machines again
 )
 

@@ -6,9 +6,6 @@ package settings
 import (
 	"time"
 
-	"github.com/samber/lo"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
@@ -28,13 +25,16 @@ func Of(template *v1alpha1.KarpenterMachineTemplate) Settings {
 	if template == nil {
 		return Settings{LaunchTimeout: v1alpha1.DefaultLaunchTimeout}
 	}
-	or := func(duration *metav1.Duration, otherwise time.Duration) time.Duration {
-		return lo.FromPtrOr(duration, metav1.Duration{Duration: otherwise}).Duration
+	or := func(seconds *int32, otherwise time.Duration) time.Duration {
+		if seconds == nil {
+			return otherwise
+		}
+		return time.Duration(*seconds) * time.Second
 	}
 	settings := Settings{
-		LaunchTimeout: or(template.Spec.LaunchTimeout, v1alpha1.DefaultLaunchTimeout),
-		SpareTTL:      or(template.Spec.SpareTTL, v1alpha1.DefaultSpareTTL),
-		EmptyTTL:      or(template.Spec.ScalableResource.EmptyTTL, v1alpha1.DefaultEmptyTTL),
+		LaunchTimeout: or(template.Spec.LaunchTimeoutSeconds, v1alpha1.DefaultLaunchTimeout),
+		SpareTTL:      or(template.Spec.SpareTTLSeconds, v1alpha1.DefaultSpareTTL),
+		EmptyTTL:      or(template.Spec.ScalableResource.EmptyTTLSeconds, v1alpha1.DefaultEmptyTTL),
 	}
 	if !template.DeletionTimestamp.IsZero() {
 		settings.SpareTTL, settings.EmptyTTL = 0, 0

@@ -19,9 +19,9 @@ func TestOf(t *testing.T) {
 		return template
 	}
 	own := func(template *v1alpha1.KarpenterMachineTemplate) {
-		template.Spec.LaunchTimeout = &metav1.Duration{Duration: time.Hour}
-		template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
-		template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
+		template.Spec.LaunchTimeoutSeconds = new(int32(3600))
+		template.Spec.SpareTTLSeconds = new(int32(60))
+		template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(1))
 	}
 	for name, tc := range map[string]struct {
 		template *v1alpha1.KarpenterMachineTemplate
@@ -32,6 +32,18 @@ func TestOf(t *testing.T) {
 			want:     Settings{LaunchTimeout: v1alpha1.DefaultLaunchTimeout, SpareTTL: v1alpha1.DefaultSpareTTL, EmptyTTL: v1alpha1.DefaultEmptyTTL},
 		},
 		"its own": {template: template(own), want: Settings{LaunchTimeout: time.Hour, SpareTTL: time.Minute, EmptyTTL: time.Second}},
+		"nothing is kept": {
+			template: template(func(template *v1alpha1.KarpenterMachineTemplate) {
+				template.Spec.SpareTTLSeconds, template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(0)), new(int32(0))
+			}),
+			want: Settings{LaunchTimeout: v1alpha1.DefaultLaunchTimeout},
+		},
+		"a year": {
+			template: template(func(template *v1alpha1.KarpenterMachineTemplate) {
+				template.Spec.LaunchTimeoutSeconds = new(int32(31536000))
+			}),
+			want: Settings{LaunchTimeout: 365 * 24 * time.Hour, SpareTTL: v1alpha1.DefaultSpareTTL, EmptyTTL: v1alpha1.DefaultEmptyTTL},
+		},
 		"it is being deleted": {
 			template: template(func(template *v1alpha1.KarpenterMachineTemplate) {
 				own(template)

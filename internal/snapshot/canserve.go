@@ -28,7 +28,7 @@ type boot struct {
 	since time.Time
 }
 
-// canServe reports whether the Machine can still become the Node of a claim. launchTimeout does not run
+// canServe reports whether the Machine can still become the Node of a claim. launchTimeoutSeconds does not run
 // while nothing acts on the Machine.
 func (b boot) canServe(now time.Time, launchTimeout time.Duration) bool {
 	return !b.failed && (b.stalled || now.Before(b.since.Add(launchTimeout)))

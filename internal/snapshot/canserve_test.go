@@ -30,7 +30,7 @@ func TestCanServe(t *testing.T) {
 		machine *clusterv1.Machine
 		want    bool
 	}{
-		"it is younger than launchTimeout":      {machine: acted(fixture.Machine(durations.LaunchTimeout - time.Second)), want: true},
+		"it is younger than launchTimeoutSeconds": {machine: acted(fixture.Machine(durations.LaunchTimeout - time.Second)), want: true},
 		"it is older":                           {machine: acted(fixture.Machine(durations.LaunchTimeout))},
 		"it is older, and was paused":           {machine: acted(unpaused(fixture.Machine(time.Hour), durations.LaunchTimeout-time.Second)), want: true},
 		"it was paused for longer than that":    {machine: acted(unpaused(fixture.Machine(time.Hour), durations.LaunchTimeout))},

@@ -20,7 +20,7 @@ import (
 )
 
 // TestLoadWithCluster loads a resource with two claims. One has a Machine. The other has waited for
-// longer than launchTimeout for replicas that were rejected. When the resource was adopted, it had
+// longer than launchTimeoutSeconds for replicas that were rejected. When the resource was adopted, it had
 // one more unmanaged Machine, which no longer exists.
 func TestLoadWithCluster(t *testing.T) {
 	type decision struct {

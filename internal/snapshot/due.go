@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
-// DueIn returns the time after which time alone changes the plan, such as a launchTimeout or a
-// spareTTL that ends. It is zero if no such time comes.
+// DueIn returns the time after which time alone changes the plan, such as a launchTimeoutSeconds or a
+// spareTTLSeconds that ends. It is zero if no such time comes.
 func (s *Snapshot) DueIn() time.Duration {
 	var soonest time.Duration
 	at := func(due time.Time) { soonest = requeue.Soonest(soonest, due.Sub(s.Now)) }

@@ -69,7 +69,7 @@ func TestDueIn(t *testing.T) {
 		"a new Machine, which could stall":        {machines: machine(10*time.Second, linked), want: 20 * time.Second},
 		"a booting Machine":                       {machines: machine(time.Minute, linked), want: 9 * time.Minute},
 		"a booting Machine since an outage":       {machines: machine(9*time.Minute, linked), up: 10 * time.Second, want: 20 * time.Second},
-		"a Machine after launchTimeout":           {machines: machine(time.Hour, linked)},
+		"a Machine after launchTimeoutSeconds":    {machines: machine(time.Hour, linked)},
 		"a spare Machine":                         {machines: machine(time.Minute), want: time.Minute},
 		"one that was unlinked":                   {machines: machine(5*time.Minute, spare(30*time.Second)), want: 90 * time.Second},
 		"a spare Machine since an outage":         {machines: machine(5 * time.Minute), up: time.Minute, want: time.Minute},

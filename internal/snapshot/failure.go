@@ -24,7 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
-// LaunchTimeout is the failure of a machine that was not launched within launchTimeout.
+// LaunchTimeout is the failure of a machine that was not launched within launchTimeoutSeconds.
 const LaunchTimeout failure.Kind = v1alpha1.ReasonLaunchTimeout
 
 // ResourceUnusable is the failure of a claim whose scalable resource cannot provide Machines.
@@ -87,7 +87,7 @@ func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *cluste
 	}
 	object, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if err != nil {
-		// launchTimeout limits the wait for an object that cannot be read.
+		// launchTimeoutSeconds limits the wait for an object that cannot be read.
 		log.FromContext(ctx).V(1).Info("cannot determine whether a Machine has failed", "Machine", client.ObjectKeyFromObject(machine), "error", err.Error())
 		return nil
 	}

@@ -73,18 +73,18 @@ func TestFailure(t *testing.T) {
 		failed   *failure.Failure // of the Machine
 		want     string           // a part of the message; empty for no failure
 	}{
-		"a Machine in time":             {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
-		"a Machine after launchTimeout": {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
+		"a Machine in time":                    {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
+		"a Machine after launchTimeoutSeconds": {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
 		// The conditions of a Machine on vSphere: only the deprecated one has the reason.
-		"a Machine after launchTimeout whose provider has contract v1beta1": {
+		"a Machine after launchTimeoutSeconds whose provider has contract v1beta1": {
 			claim: fixture.Claim(time.Minute), machine: onVSphere("CloningFailed", `unable to find template by name "no-such-template"`),
 			want: `for 10m0s: NotReady: * VirtualMachineProvisioned: NotProvisioned (CloningFailed: unable to find template by name "no-such-template")`,
 		},
-		"a Machine after launchTimeout whose provider reports the same twice": {
+		"a Machine after launchTimeoutSeconds whose provider reports the same twice": {
 			claim: fixture.Claim(time.Minute), machine: onVSphere("Failed", "VirtualMachineProvisioned: NotProvisioned"),
 			want: "for 10m0s: NotReady: * VirtualMachineProvisioned: NotProvisioned\n",
 		},
-		"a Machine after launchTimeout of which only the older API version reports a problem": {
+		"a Machine after launchTimeoutSeconds of which only the older API version reports a problem": {
 			claim: fixture.Claim(time.Minute), machine: onlyV1Beta1, want: "for 10m0s: CloningFailed: no such template\n",
 		},
 		"a Machine with a provider ID": {claim: fixture.Claim(time.Hour), machine: withID},
@@ -105,8 +105,8 @@ func TestFailure(t *testing.T) {
 		"no Machine 9 minutes after an outage":                  {claim: fixture.Claim(time.Hour), up: 9 * time.Minute},
 		"no Machine 10 minutes after an outage":                 {claim: fixture.Claim(time.Hour), up: 10 * time.Minute, want: "no Machine in 10m0s"},
 		"no Machine yet":                                        {claim: fixture.Claim(9 * time.Minute)},
-		"no Machine after launchTimeout":                        {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
-		"no MachineDeployment after launchTimeout":              {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
+		"no Machine after launchTimeoutSeconds":                 {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
+		"no MachineDeployment after launchTimeoutSeconds":       {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
 		"a claim that was relaunched since":                     {claim: moved},
 		"a resource that was paused":                            {claim: fixture.Claim(time.Hour), resource: resumed},
 		"no Machine, and another was created a minute ago":      {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{other(time.Minute)}},
@@ -162,15 +162,15 @@ func TestSpareMachines(t *testing.T) {
 		expired, unfit bool
 		dueIn          time.Duration
 	}{
-		"created a minute ago":           {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
-		"created two minutes ago":        {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
-		"created before an outage":       {machine: fixture.Machine(2 * time.Minute), up: time.Minute, dueIn: time.Minute},
-		"unlinked a minute ago":          {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
-		"unlinked a minute ago, and old": {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
-		"unlinked, with an invalid time": {machine: edited, dueIn: time.Minute},
-		"a Node that has just joined":    {machine: node(fixture.Machine(time.Minute)), fresh: true, dueIn: time.Minute},
-		"a Node without spare-since":     {machine: node(fixture.Machine(time.Hour))},
-		"a Node, spare for spareTTL":     {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), expired: true},
+		"created a minute ago":              {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
+		"created two minutes ago":           {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
+		"created before an outage":          {machine: fixture.Machine(2 * time.Minute), up: time.Minute, dueIn: time.Minute},
+		"unlinked a minute ago":             {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
+		"unlinked a minute ago, and old":    {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
+		"unlinked, with an invalid time":    {machine: edited, dueIn: time.Minute},
+		"a Node that has just joined":       {machine: node(fixture.Machine(time.Minute)), fresh: true, dueIn: time.Minute},
+		"a Node without spare-since":        {machine: node(fixture.Machine(time.Hour))},
+		"a Node, spare for spareTTLSeconds": {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), expired: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, unregistered: map[string]bool{"m": tc.fresh}}

@@ -116,7 +116,7 @@ func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clust
 		return false
 	}
 	instance, err := readInstance(ctx, clusters, machine)
-	// launchTimeout limits the wait for an object that cannot be read.
+	// launchTimeoutSeconds limits the wait for an object that cannot be read.
 	return err == nil && instance == nil
 }
 

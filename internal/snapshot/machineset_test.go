@@ -62,7 +62,7 @@ func TestLoadMachineSets(t *testing.T) {
 	}
 }
 
-// The failure of a claim that has waited for launchTimeout has the reason why its MachineSet creates
+// The failure of a claim that has waited for launchTimeoutSeconds has the reason why its MachineSet creates
 // no Machines.
 func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 	snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(&clusterv1.MachineDeployment{})}
@@ -71,7 +71,7 @@ func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := snap.Failure(fixture.Claim(9 * time.Minute)); got != nil {
-		t.Errorf("before launchTimeout: got %+v", got)
+		t.Errorf("before launchTimeoutSeconds: got %+v", got)
 	}
 	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
 	if got := snap.Failure(fixture.Claim(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {

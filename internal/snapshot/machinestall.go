@@ -34,7 +34,7 @@ func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clu
 	instance, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	switch {
 	case err != nil:
-		return nil // launchTimeout limits the wait for an object that cannot be read
+		return nil // launchTimeoutSeconds limits the wait for an object that cannot be read
 	case untouched(instance):
 		return noProgress("the infrastructure provider has not acted on %s %s of Machine %s: check that it runs", instance.GetKind(), instance.GetName(), name)
 	case scalable.IsProvisioned(instance) && hasProviderID(instance):

@@ -125,7 +125,7 @@ func TestLoadReadsMachines(t *testing.T) {
 // The template, and with it the timeouts, is known by the resource, by a claim, or by the last Machine.
 func TestLoadReadsTheTemplate(t *testing.T) {
 	template := fixture.Template()
-	template.Spec.LaunchTimeout = &metav1.Duration{Duration: 7 * time.Minute}
+	template.Spec.LaunchTimeoutSeconds = new(int32(420))
 	resource := deployment(1)
 	resource.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
 	claim := fixture.Claim(time.Minute)
@@ -150,7 +150,7 @@ func TestLoadReadsTheTemplate(t *testing.T) {
 				t.Fatal(err)
 			}
 			if snap.Settings.LaunchTimeout != tc.want {
-				t.Errorf("got a launchTimeout of %s, want %s", snap.Settings.LaunchTimeout, tc.want)
+				t.Errorf("got a LaunchTimeout of %s, want %s", snap.Settings.LaunchTimeout, tc.want)
 			}
 		})
 	}

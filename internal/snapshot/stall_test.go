@@ -211,7 +211,7 @@ func TestStallIsNoFailure(t *testing.T) {
 		noneYet   bool
 		unasked   bool
 		leaving   bool // a Machine of the claim
-		short     bool // launchTimeout
+		short     bool // launchTimeoutSeconds
 		want      *Stall
 		wantFails bool
 	}{
@@ -236,7 +236,7 @@ func TestStallIsNoFailure(t *testing.T) {
 		"it is being deleted":                           {claim: ends(fixture.Claim(time.Hour)), halt: stands},
 		"its Machine leaves":                            {claim: fixture.Claim(time.Hour), leaving: true, halt: stands},
 		"raised replicas were rejected before":          {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), halt: stands, want: stands},
-		"no progress for a launchTimeout of 10 seconds": {claim: fixture.Claim(10 * time.Second), short: true, halt: stands, want: stands},
+		"no progress for a launchTimeoutSeconds of 10":  {claim: fixture.Claim(10 * time.Second), short: true, halt: stands, want: stands},
 		"replicas are not raised yet":                   {claim: fixture.Claim(29 * time.Second), unasked: true},
 		"replicas could not be raised":                  {claim: fixture.Claim(time.Hour), unasked: true, want: noProgress("the replicas of MachineDeployment clusters/general could not be set to 2: see the log of the operator")},
 		"replicas could not be raised, and blocked":     {claim: fixture.Claim(time.Hour), unasked: true, halt: blocked, want: blocked},

@@ -75,7 +75,7 @@ func (s *Snapshot) plan() {
 	s.addReasons()
 }
 
-// expired reports whether a Machine without a link has been spare for spareTTL. A Machine with a Node
+// expired reports whether a Machine without a link has been spare for spareTTLSeconds. A Machine with a Node
 // first gets the annotation spare-since, because its age does not show since when it is spare.
 func (s *Snapshot) expired(machine *clusterv1.Machine) bool {
 	if s.mayHavePods(machine) && !lifecycle.HasSpareTime(machine) {

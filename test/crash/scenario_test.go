@@ -49,7 +49,7 @@ func newScene(scaling *scaling) *simulation {
 		ObjectMeta: metav1.ObjectMeta{Name: templateName, Generation: 1}, // the generation of its conditions
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
 			// Longer than a run: other tests cover its end.
-			ScalableResource: v1alpha1.ScalableResource{Kind: scaling.kind, EmptyTTL: &metav1.Duration{Duration: 24 * time.Hour}},
+			ScalableResource: v1alpha1.ScalableResource{Kind: scaling.kind, EmptyTTLSeconds: new(int32(86400))},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
 				InfrastructureRef: &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureGroup, Kind: scaling.base, Name: "workers"},
@@ -214,10 +214,12 @@ func slowUntil(happened func(*simulation) bool) func(*simulation) {
 	return func(w *simulation) { w.keeps = func() bool { return !happened(w) } }
 }
 
-// keepSpares sets the template's spareTTL.
+// keepSpares sets the template's spareTTLSeconds.
 func keepSpares(ttl time.Duration) func(*simulation) {
 	return func(w *simulation) {
-		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.SpareTTL = &metav1.Duration{Duration: ttl} })
+		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
+			spec.SpareTTLSeconds = new(int32(ttl / time.Second))
+		})
 	}
 }
 

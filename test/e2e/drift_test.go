@@ -184,7 +184,7 @@ func (r *drift) spoil(ctx context.Context, g *WithT) {
 	g.Expect(r.w.everDrifted()).To(Equal(drifted))
 }
 
-// upgrade upgrades the control plane while Pods wait, for longer than launchTimeout.
+// upgrade upgrades the control plane while Pods wait, for longer than launchTimeoutSeconds.
 func (r *drift) upgrade(ctx context.Context, g *WithT) {
 	before, drifted := r.claimsOf(ctx, g, ""), r.w.everDrifted()
 	setControlPlane(ctx, g, r.s, "v1.37.0", "v1.36.0")

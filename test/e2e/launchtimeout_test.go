@@ -18,7 +18,7 @@ import (
 )
 
 // expectNextOffering checks that a Pod gets a Node of the next cheapest offering if the machine of the cheapest one has no
-// provider ID after launchTimeout, and that nothing is left of that machine.
+// provider ID after launchTimeoutSeconds, and that nothing is left of that machine.
 func expectNextOffering(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind) {
 	create(ctx, g, s, kind, "never-launched.yaml")
 	g.Eventually(ctx, func() (int, error) { return runningPods(ctx, s, "never-launched") }).

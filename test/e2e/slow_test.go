@@ -17,7 +17,7 @@ import (
 )
 
 // No claim waits for another's machine: Pods that need a fast machine run while a machine that was requested before
-// does not even have a provider ID. A machine that never gets one is replaced after launchTimeout.
+// does not even have a provider ID. A machine that never gets one is replaced after launchTimeoutSeconds.
 func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})

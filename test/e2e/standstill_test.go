@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// launchTimeout is the launchTimeout of the templates in standstill.yaml.
+	// launchTimeout is launchTimeoutSeconds of the templates in standstill.yaml.
 	launchTimeout = 20 * time.Second
 	// resumesWithin is how long after the end of a stall launches continue, on a busy machine. An exponential back-off
 	// would take longer.
@@ -35,7 +35,7 @@ const (
 )
 
 // If Cluster API does not try to create a Machine, that is no failure of an offering. While its controllers are down,
-// the infrastructure provider is down, or a preflight check fails, for longer than launchTimeout, no offering is marked
+// the infrastructure provider is down, or a preflight check fails, for longer than launchTimeoutSeconds, no offering is marked
 // and no claim fails. Afterwards launches continue, with exactly as many Machines as claims need.
 func TestStandstill(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ import (
 var _ = Describe("A MachineSet that an upgrade of the control plane blocks", long, func() {
 	It("fails no claim, delays no removal, and then creates no more Machines than needed", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blocked")
-		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 15 * time.Second}
+		f.template.Spec.LaunchTimeoutSeconds = new(int32(15))
 		f.template.Spec.Template.Spec.Version = "v1.36.3"
 		f.createReady(ctx)
 		claims := f.launch(ctx, 3)
@@ -52,7 +52,7 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 		Expect(machines.everDeleted()).To(ConsistOf(removed))
 		// The remaining one, and the one that a claim waits for.
 		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
-		// Nothing should happen when launchTimeout is over, so there is no event to wait for.
+		// Nothing should happen when launchTimeoutSeconds is over, so there is no event to wait for.
 		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 20*time.Second))
 		env.nudge(ctx, waiting)
 		Consistently(ctx, func(g Gomega) {

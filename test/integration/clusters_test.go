@@ -90,7 +90,7 @@ func newTenant(e *environment, k kind, name string, base client.Object) *tenant 
 	f := k.newFixture(name)
 	f.template.Spec.Template.Spec.InfrastructureRef.Name = base.GetName()
 	f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
-	f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{}
+	f.template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(0))
 	return &tenant{environment: e, kind: k, template: f.template, pool: f.pool, claim: f.newClaim(), mark: e.requests.mark()}
 }
 

@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,10 +19,10 @@ import (
 
 // The rejected object is a MachineDeployment here; the same code creates a MachinePool.
 var _ = Describe("A scalable resource that the API server accepts only as a dry run", func() {
-	It("is created as soon as it is accepted, unless launchTimeout ends before", func(ctx SpecContext) {
+	It("is created as soon as it is accepted, unless launchTimeoutSeconds ends before", func(ctx SpecContext) {
 		const refusal = "no more MachineDeployments for this team"
 		inTime, late := machineDeployments.newFixture("refusedcreate").delays(0, 0, never), machineDeployments.newFixture("refusedlate").delays(0, 0, never)
-		late.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 6 * time.Second}
+		late.template.Spec.LaunchTimeoutSeconds = new(int32(6))
 		allow := inTime.refuseCreating(ctx, "refused", refusal)
 		for _, f := range []*fixture{inTime, late} {
 			f.createReady(ctx)
@@ -45,7 +44,7 @@ var _ = Describe("A scalable resource that the API server accepts only as a dry 
 		Eventually(ctx, func() []string { return env.events(ctx, "NodeClaim", inTime.name, "MachineDeploymentNotCreated") }).
 			Should(ContainElement(ContainSubstring(refusal)))
 
-		By("waiting until launchTimeout of the other template ends")
+		By("waiting until launchTimeoutSeconds of the other template ends")
 		for _, claim := range pooled {
 			env.waitGone(ctx, claim)
 		}

@@ -142,7 +142,7 @@ var _ = forEachKind("A machine that cannot be launched", func(k kind) {
 
 	It("has failed if it has no provider ID in time, and is deleted", func(ctx SpecContext) {
 		f := k.newFixture("toolate").withCheap(ctx, nil).breaks(history.WrongDelete)
-		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 5 * time.Minute}
+		f.template.Spec.LaunchTimeoutSeconds = new(int32(300))
 		f.createReady(ctx)
 		launch := func() *karpv1.NodeClaim {
 			GinkgoHelper()

@@ -57,7 +57,7 @@ func (k kind) newFixture(name string) *fixture {
 	f.template = &v1alpha1.KarpenterMachineTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
-			SpareTTL:         &metav1.Duration{}, // specs for spare Machines set it
+			SpareTTLSeconds:  new(int32(0)), // specs for spare Machines set it
 			ScalableResource: v1alpha1.ScalableResource{Kind: v1alpha1.ScalableResourceKind(k)},
 			Template: v1alpha1.MachineTemplate{Spec: v1alpha1.MachineTemplateSpec{
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},

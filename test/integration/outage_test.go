@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +24,7 @@ import (
 var _ = forEachKind("While the operator cannot reach a cluster", func(k kind) {
 	DescribeTable("nothing is deleted or fails, and then everything continues", last, func(ctx SpecContext, cluster string) {
 		f := k.newFixture("outage-"+cluster).delays(time.Second, time.Second, 2*time.Second)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: never}
+		f.template.Spec.SpareTTLSeconds = new(int32(never / time.Second))
 		f.createReady(ctx)
 		machines, claims, nodes := f.watchMachines(ctx), f.watchPool(ctx, &karpv1.NodeClaim{}), f.watchPool(ctx, &corev1.Node{})
 		settled := f.launch(ctx, 2)

@@ -27,7 +27,7 @@ import (
 var _ = Describe("Patches", func() {
 	It("make one copy of the base for each content, owned by its users and deleted with them", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("patched").delays(0, 0, never)
-		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{}
+		f.template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(0))
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
 			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})

@@ -3,12 +3,9 @@
 package integration
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -67,9 +64,9 @@ var _ = forEachKind("A claim", func(k kind) {
 		Expect(f.resource(ctx).GetAnnotations()).NotTo(HaveKey(v1alpha1.EmptySinceAnnotation))
 	})
 
-	It("leaves a scalable resource that is deleted when it has been empty for emptyTTL", func(ctx SpecContext) {
+	It("leaves a scalable resource that is deleted when it has been empty for emptyTTLSeconds", func(ctx SpecContext) {
 		f := k.newFixture("ttl").delays(0, 0, never)
-		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
+		f.template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(1))
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitMachine(ctx, claim)

@@ -3,12 +3,9 @@
 package integration
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -22,7 +19,7 @@ import (
 var _ = Describe("The objects of a MachinePool", func() {
 	It("are generated from the template with its patches, created again if they are deleted, and deleted with it", func(ctx SpecContext) {
 		f := machinePools.newFixture("objects").breaks(history.WrongDelete).delays(0, 0, never)
-		f.template.Spec.ScalableResource.EmptyTTL = &metav1.Duration{Duration: time.Second}
+		f.template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(1))
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 		f.createReady(ctx)
 		Expect(f.simulatedPools(ctx)).To(BeEmpty(), "they are created when they are needed")

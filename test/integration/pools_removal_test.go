@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -105,7 +104,7 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 
 	It("is replaced once if it fails while it boots, and its provider does not report that", func(ctx SpecContext) {
 		f := machinePools.newFixture("untold").breaks(history.WrongDelete).delays(0, 0, never)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute} // its replacement exists before the loss is known
+		f.template.Spec.SpareTTLSeconds = new(int32(60)) // its replacement exists before the loss is known
 		f.createReady(ctx)
 		instances := f.watchInstances(ctx)
 		claim := f.launchOne(ctx)

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -18,8 +17,8 @@ import (
 var _ = forEachKind("A spare Machine", func(k kind) {
 	It("that takes 25 minutes to boot serves the claim after the one that Karpenter gave up on", func(ctx SpecContext) {
 		f := k.newFixture("slowboot").delays(0, never, 0)
-		f.template.Spec.LaunchTimeout = &metav1.Duration{Duration: 40 * time.Minute}
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		f.template.Spec.LaunchTimeoutSeconds = new(int32(2400))
+		f.template.Spec.SpareTTLSeconds = new(int32(60))
 		f.createReady(ctx)
 		machines := f.watchMachines(ctx)
 		first := f.launchOne(ctx)
@@ -50,9 +49,9 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		Expect(env.stateNodesOf(second)).To(HaveLen(1))
 	})
 
-	It("that no claim needs is deleted after spareTTL, and not replaced", func(ctx SpecContext) {
+	It("that no claim needs is deleted after spareTTLSeconds, and not replaced", func(ctx SpecContext) {
 		f := k.newFixture("untaken").delays(0, 0, never)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		f.template.Spec.SpareTTLSeconds = new(int32(60))
 		f.createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claims := f.launch(ctx, 2)
@@ -64,7 +63,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 		Expect(env.get(ctx, goes)).To(Succeed())
 		Expect(goes.Annotations).To(HaveKey(v1alpha1.SpareSinceAnnotation))
 		env.later(ctx, 2*time.Minute, claims[0], func(g Gomega) {
-			g.Expect(env.exists(ctx, goes)).To(BeFalse(), "the spare Machine after spareTTL")
+			g.Expect(env.exists(ctx, goes)).To(BeFalse(), "the spare Machine after spareTTLSeconds")
 		})
 		env.waitReplicas(ctx, f, 1)
 		Consistently(ctx, machines.everCreated).Should(ConsistOf(stays.Name, goes.Name))
@@ -73,7 +72,7 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 
 	It("is not kept if it has its provider ID and never gets a Node", func(ctx SpecContext) {
 		f := k.newFixture("never").delays(0, 0, never)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Hour}
+		f.template.Spec.SpareTTLSeconds = new(int32(3600))
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
 		machine := env.waitMachine(ctx, claim)
@@ -87,14 +86,14 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 
 	It("whose claim lost its finalizer by force is unlinked, or deleted if it has a Node", func(ctx SpecContext) {
 		f := k.newFixture("forced").breaks(history.Finalizer)
-		f.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		f.template.Spec.SpareTTLSeconds = new(int32(60))
 		f.createReady(ctx)
 		booted := f.launchOne(ctx)
 		env.waitFor(ctx, booted, karpv1.ConditionTypeInitialized)
 		used := env.waitMachine(ctx, booted)
 
 		slow := k.newFixture("forcedslow").breaks(history.Finalizer).delays(0, never, 0)
-		slow.template.Spec.SpareTTL = &metav1.Duration{Duration: time.Minute}
+		slow.template.Spec.SpareTTLSeconds = new(int32(60))
 		slow.createReady(ctx)
 		booting := slow.launchOne(ctx)
 		unused := env.waitMachine(ctx, booting)

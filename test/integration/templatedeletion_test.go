@@ -38,7 +38,7 @@ var _ = forEachKind("Deleting a template", func(k kind) {
 		env.waitGone(ctx, claims[0])
 		env.waitGone(ctx, claims[1])
 		env.waitGone(ctx, f.template)
-		Expect(f.resources(ctx)).To(BeEmpty(), "generated resources, although emptyTTL is 30 minutes")
+		Expect(f.resources(ctx)).To(BeEmpty(), "generated resources, although emptyTTLSeconds is 30 minutes")
 		Expect(f.simulatedPools(ctx)).To(BeEmpty())
 		Expect(env.exists(ctx, f.infrastructure)).To(BeTrue(), "the base template")
 	})

@@ -83,9 +83,9 @@ func (s *Scene) Prepare(ctx context.Context) error {
 	}
 	objects := &bytes.Buffer{}
 	values := struct {
-		LaunchTimeout time.Duration
-		Workloads     []Share
-	}{s.LaunchTimeout, Workloads}
+		LaunchTimeoutSeconds int
+		Workloads            []Share
+	}{int(s.LaunchTimeout.Seconds()), Workloads}
 	if err := template.Must(template.New("manifests").Parse(manifests)).Execute(objects, values); err != nil {
 		return err
 	}

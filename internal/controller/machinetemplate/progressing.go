@@ -49,7 +49,7 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 			return err
 		case unlisted != "":
 			conditions.SetUnknownWithReason(v1alpha1.ConditionMachinesProgressing, v1alpha1.ReasonObjectsNotReadable,
-				fmt.Sprintf("%s. Until then, only launchTimeout shows that a Machine of this template could not be launched", unlisted))
+				fmt.Sprintf("%s. Until then, only launchTimeoutSeconds shows that a Machine of this template could not be launched", unlisted))
 		default:
 			conditions.SetTrue(v1alpha1.ConditionMachinesProgressing)
 		}

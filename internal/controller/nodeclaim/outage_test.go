@@ -65,7 +65,7 @@ func TestLaunchTimeoutWithADeletedMachine(t *testing.T) {
 	}
 }
 
-// During an interruption no launch fails, and launchTimeout starts again at the end of an outage.
+// During an interruption no launch fails, and launchTimeoutSeconds starts again at the end of an outage.
 func TestNoLaunchFailsDuringAnOutage(t *testing.T) {
 	w := newWorld(launched("c"), machine("m", old, linkedTo("c")))
 	clock := clocktesting.NewFakeClock(now)

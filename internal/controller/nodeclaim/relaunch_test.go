@@ -122,7 +122,7 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 }
 
 // A claim that another writer changes while it is relaunched keeps its offering until the next attempt. From the
-// relaunch on, launchTimeout counts again.
+// relaunch on, launchTimeoutSeconds counts again.
 func TestClaimThatChangesWhileItIsRelaunched(t *testing.T) {
 	w := newWorld(launched("a", func(c *karpv1.NodeClaim) {
 		delete(c.Labels, karpv1.NodePoolLabelKey)
@@ -158,7 +158,7 @@ func TestClaimThatChangesWhileItIsRelaunched(t *testing.T) {
 	if claim := w.claim(t, "a"); claim.Labels[corev1.LabelInstanceTypeStable] != "large" {
 		t.Errorf("after the next attempt it has labels %v", claim.Labels)
 	} else if since := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).LastTransitionTime; !since.After(now) {
-		t.Errorf("launchTimeout counts from %s", since)
+		t.Errorf("launchTimeoutSeconds counts from %s", since)
 	}
 }
 

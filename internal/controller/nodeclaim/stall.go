@@ -13,7 +13,7 @@ import (
 )
 
 // reportStalls writes the condition MachineAvailable of each claim whose launch is stalled, once,
-// and again when the stall ends. It marks no offering and fails no claim. launchTimeout
+// and again when the stall ends. It marks no offering and fails no claim. launchTimeoutSeconds
 // counts from the time of the last write. Claims of a Cluster that is being deleted do not wait.
 func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) error {
 	if snap.ClusterDeleting {

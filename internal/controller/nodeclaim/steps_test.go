@@ -77,7 +77,7 @@ func TestWriteLink(t *testing.T) {
 	}
 }
 
-// The end of a stall is written once: from then on launchTimeout counts.
+// The end of a stall is written once: from then on launchTimeoutSeconds counts.
 func TestStallEnds(t *testing.T) {
 	stalled := func(reason string) func(*karpv1.NodeClaim) {
 		return func(c *karpv1.NodeClaim) {
@@ -124,7 +124,7 @@ func TestStallEnds(t *testing.T) {
 				t.Errorf("got the condition %+v, want reason %s", condition, tc.want)
 			}
 			if counts := condition.LastTransitionTime.After(now.Add(-time.Minute)); counts != (tc.want == v1alpha1.ReasonResumed) {
-				t.Errorf("launchTimeout counts from %s", condition.LastTransitionTime)
+				t.Errorf("launchTimeoutSeconds counts from %s", condition.LastTransitionTime)
 			}
 		})
 	}

@@ -123,7 +123,7 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 }
 
 // update sets replicas and the time since which the resource is empty, and deletes a resource that
-// has been empty for emptyTTL.
+// has been empty for emptyTTLSeconds.
 func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
 	resource := snap.Resource
 	changed := resource.DeepCopy()
@@ -168,7 +168,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 // notPatched handles the error of a resource that could not be patched. If its replicas should be
 // raised, the operator tries again after createAgainAfter, because no event shows that a webhook
 // answers again or accepts what it rejected. If the API server has rejected the write, the waiting
-// claims fail after launchTimeout.
+// claims fail after launchTimeoutSeconds.
 func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
 	if !raises || requeue.IsChanged(err) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

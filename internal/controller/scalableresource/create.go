@@ -83,7 +83,7 @@ func (r *Reconciler) rejectAll(ctx context.Context, snap *snapshot.Snapshot, rea
 }
 
 // reject writes on a claim why no scalable resource can be created for it, once. If that does
-// not change within launchTimeout, its launch has failed (see package nodeclaim).
+// not change within launchTimeoutSeconds, its launch has failed (see package nodeclaim).
 func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	changed := claim.DeepCopy()
 	if snapshot.IsRejected(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
@@ -132,7 +132,7 @@ func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, t
 
 // giveUp deletes a claim that cannot get a Machine, so that Karpenter creates another. Nothing would
 // replace a claim without a NodePool. It waits until the template has its offering again, and is
-// relaunched with another one after the template's launchTimeout (see package nodeclaim).
+// relaunched with another one after the template's launchTimeoutSeconds (see package nodeclaim).
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	if !errors.As(reason, &generate.UnlaunchableError{}) {
 		return reason

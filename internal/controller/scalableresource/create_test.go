@@ -196,7 +196,7 @@ func TestClaimsOfAMissingMachineDeployment(t *testing.T) {
 	}
 }
 
-// Only the first reason is written on a claim: launchTimeout counts from then on.
+// Only the first reason is written on a claim: launchTimeoutSeconds counts from then on.
 func TestAClaimIsRejectedOnce(t *testing.T) {
 	claim := launchedClaim("small")
 	clusters := clustersWith(fixture.Served, nil, &[]string{}, claim)

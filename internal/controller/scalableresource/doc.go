@@ -2,7 +2,7 @@
 
 // Package scalableresource creates and adopts scalable resources, sets their replicas, removes
 // Machines that serve no NodeClaim, and deletes generated resources that have been empty for
-// emptyTTL.
+// emptyTTLSeconds.
 //
 // One reconcile handles one scalable resource. It runs these steps, of which scale chooses among
 // the last five. Errors of steps 4 and 5 do not stop the later steps.

@@ -63,7 +63,7 @@ func TestMovedMachinesStay(t *testing.T) {
 			}
 			var writes []string
 			clusters := clustersWith(served, cluster, &writes, objects...)
-			// At first, and when every spareTTL and launchTimeout has passed since the move.
+			// At first, and when every spareTTLSeconds and launchTimeoutSeconds has passed since the move.
 			for _, at := range []time.Time{now, now.Add(24 * time.Hour)} {
 				r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(at))
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {

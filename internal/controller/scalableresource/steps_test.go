@@ -186,7 +186,7 @@ func TestLoweringTimeLeft(t *testing.T) {
 	}
 }
 
-// A generated resource that has neither claims nor Machines expires after emptyTTL, from the time on the object.
+// A generated resource that has neither claims nor Machines expires after emptyTTLSeconds, from the time on the object.
 func TestEmptySince(t *testing.T) {
 	noon := timestamp.Format(fixture.Noon)
 	at := func(age time.Duration) map[string]string {
