@@ -18,7 +18,7 @@ import (
 
 // What kubectl get prints of a template.
 func TestColumns(t *testing.T) {
-	object := edit(t, "metadata/name", "columns")
+	object := edit(t, "metadata/name", longName)
 	if err := apiServer.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
@@ -26,38 +26,50 @@ func TestColumns(t *testing.T) {
 	if err := apiServer.Get(t.Context(), client.ObjectKeyFromObject(object), template); err != nil {
 		t.Fatal(err)
 	}
-	template.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, "Test", "it is False")
-	template.Status.Version = "v1.36.3"
-	template.Status.Available, template.Status.InstanceTypes, template.Status.NodeClaims, template.Status.Machines = "270/300", 50, 7, 8
+	template.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionClusterReady, "Test", "unreachable")
+	template.Status.Version = "v1.36.3+rke2r1"
+	template.Status.AvailableOfferings, template.Status.Offerings, template.Status.InstanceTypes = 29990, 30000, 1000
+	template.Status.NodeClaims, template.Status.Machines = 7, 8
 	if err := apiServer.Status().Update(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
-
-	checkColumns(t, "karpentermachinetemplates/columns", "Name Ready Version Available InstanceTypes NodeClaims Machines Age", "columns False v1.36.3 270/300 50 7 8")
+	checkColumns(t, "karpentermachinetemplates", "Name Ready Version Available Offerings Age", "InstanceTypes NodeClaims Machines Message",
+		longName+" Unknown v1.36.3+rke2r1 29990 30000")
 }
 
 // What kubectl get prints of a catalog.
 func TestCatalogColumns(t *testing.T) {
-	catalog := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "columns"}, Spec: v1alpha1.InstanceTypeCatalogSpec{Source: "aws us-east-1"}}
+	catalog := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: longName}, Spec: v1alpha1.InstanceTypeCatalogSpec{Source: "aws us-east-1"}}
 	if err := apiServer.Create(t.Context(), catalog); err != nil {
 		t.Fatal(err)
 	}
-	catalog.StatusConditions().SetTrue(v1alpha1.ConditionInstanceTypesValid)
-	catalog.Status.InstanceTypes, catalog.Status.Offerings, catalog.Status.Templates = 50, 300, 2
+	catalog.StatusConditions().SetUnknown(v1alpha1.ConditionInstanceTypesValid)
+	catalog.Status.InstanceTypes, catalog.Status.Offerings, catalog.Status.Templates = 1000, 30000, 200
 	if err := apiServer.Status().Update(t.Context(), catalog); err != nil {
 		t.Fatal(err)
 	}
-	checkColumns(t, "instancetypecatalogs/columns", "Name Ready InstanceTypes Offerings Templates Source Age", "columns True 50 300 2 aws us-east-1")
+	checkColumns(t, "instancetypecatalogs", "Name Ready InstanceTypes Offerings Templates Age", "Source Message", longName+" Unknown 1000 30000 200")
 }
 
-// checkColumns compares the columns and cells that kubectl get prints of an object, without its age.
-func checkColumns(t *testing.T, path, wantNames, wantCells string) {
+const (
+	// longName is as long as names usually are.
+	longName = "germanywestcentral-1"
+	// longAge is as long as kubectl prints an age.
+	longAge = "2y364d"
+	// widest is the width of a terminal.
+	widest = 80
+)
+
+// checkColumns compares the columns that kubectl get prints, those that it prints with -o wide only, and the cells of
+// the object with longName, without its age. kubectl puts three spaces between columns
+// (k8s.io/cli-runtime: pkg/printers/tabwriter.go).
+func checkColumns(t *testing.T, plural, wantNames, wantWide, wantCells string) {
 	t.Helper()
 	reader, err := discovery.NewDiscoveryClientForConfig(apiConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := reader.RESTClient().Get().AbsPath("/apis/karpenter.cluster.x-k8s.io/v1alpha1/"+path).
+	answer, err := reader.RESTClient().Get().AbsPath("/apis/karpenter.cluster.x-k8s.io/v1alpha1/"+plural+"/"+longName).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -66,16 +78,31 @@ func checkColumns(t *testing.T, path, wantNames, wantCells string) {
 	if err := json.Unmarshal(answer, &table); err != nil {
 		t.Fatal(err)
 	}
-	var names, cells []string
+	var names, wide, cells []string
+	width := 0
 	for i, column := range table.ColumnDefinitions {
-		if column.Priority == 0 {
-			names, cells = append(names, column.Name), append(cells, fmt.Sprint(table.Rows[0].Cells[i]))
+		if column.Priority > 0 {
+			wide = append(wide, column.Name)
+			continue
 		}
+		names = append(names, column.Name)
+		cell := longAge
+		if column.Name != "Age" {
+			cell = fmt.Sprint(table.Rows[0].Cells[i])
+			cells = append(cells, cell)
+		}
+		width += max(len(column.Name), len(cell)) + 3
 	}
 	if diff := cmp.Diff(wantNames, strings.Join(names, " ")); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(wantCells, strings.Join(cells[:len(cells)-1], " ")); diff != "" {
+	if diff := cmp.Diff(wantWide, strings.Join(wide, " ")); diff != "" {
+		t.Errorf("columns of -o wide (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantCells, strings.Join(cells, " ")); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if width -= 3; width > widest {
+		t.Errorf("a line has %d characters, more than %d", width, widest)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types that can be used"
 // +kubebuilder:printcolumn:name="Offerings",type=integer,JSONPath=`.status.offerings`,description="Number of offerings of these instance types"
 // +kubebuilder:printcolumn:name="Templates",type=integer,JSONPath=`.status.templates`,description="Number of KarpenterMachineTemplates that refer to the catalog"
-// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source`,description="Where the instance types and prices are from"
+// +kubebuilder:printcolumn:name="Source",type=string,priority=1,JSONPath=`.spec.source`,description="Where the instance types and prices are from"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Which instance types cannot be used, and why"
 type InstanceTypeCatalog struct {

@@ -22,10 +22,11 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether NodePools that use this template can launch machines"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="Kubernetes version of new machines"
-// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.available`,description="Number of offerings that Karpenter can choose now, of all offerings"
-// +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types on offer"
-// +kubebuilder:printcolumn:name="NodeClaims",type=integer,JSONPath=`.status.nodeClaims`,description="Number of NodeClaims of this template"
-// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.machines`,description="Number of Machines created from this template"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableOfferings`,description="Number of offerings that Karpenter can choose now"
+// +kubebuilder:printcolumn:name="Offerings",type=integer,JSONPath=`.status.offerings`,description="Number of offerings of all instance types"
+// +kubebuilder:printcolumn:name="InstanceTypes",type=integer,priority=1,JSONPath=`.status.instanceTypes`,description="Number of instance types on offer"
+// +kubebuilder:printcolumn:name="NodeClaims",type=integer,priority=1,JSONPath=`.status.nodeClaims`,description="Number of NodeClaims of this template"
+// +kubebuilder:printcolumn:name="Machines",type=integer,priority=1,JSONPath=`.status.machines`,description="Number of Machines created from this template"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Why the template is not ready"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it becomes a label value of every Machine"
@@ -391,12 +392,10 @@ type KarpenterMachineTemplateStatus struct {
 	// +optional
 	Offerings int32 `json:"offerings"`
 
-	// available is how many of all offerings Karpenter can choose now while the template
-	// is Ready. The others are unavailable, invalid, paused or at their limit.
-	// Example: 270/300.
+	// availableOfferings is how many of the offerings Karpenter can choose now while the
+	// template is Ready. The others are unavailable, invalid, paused or at their limit.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Available string `json:"available,omitempty"`
+	AvailableOfferings int32 `json:"availableOfferings"`
 
 	// machines is the number of Machines of all scalable resources, including those that
 	// are being deleted.

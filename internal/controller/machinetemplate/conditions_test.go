@@ -166,15 +166,15 @@ func TestStatusOfAChangedTemplate(t *testing.T) {
 		t.Errorf("the finalizer: got %v, want a conflict", err)
 	}
 	changed := stale.DeepCopy()
-	changed.Status.Available = "0/0"
+	changed.Status.AvailableOfferings = 99
 	c.clock.Step(countsInterval) // the number alone can be written
 	if _, err := c.patchStatus(t.Context(), changed, stale); err != nil || len(c.published) > 0 {
 		t.Errorf("got %v and events %v: the event of the other write triggers the next reconcile", err, c.published)
 	}
-	if err := c.Get(t.Context(), types.NamespacedName{Name: "general"}, stored); err != nil || stored.Status.Available == "0/0" {
-		t.Errorf("got %v and %s: the other write is overwritten", err, stored.Status.Available)
+	if err := c.Get(t.Context(), types.NamespacedName{Name: "general"}, stored); err != nil || stored.Status.AvailableOfferings == 99 {
+		t.Errorf("got %v and %d: the other write is overwritten", err, stored.Status.AvailableOfferings)
 	}
-	if again, err := c.reconcile(t, "general"); err != nil || again.Status.Available == "0/0" || len(again.Status.UnavailableOfferings) != 1 {
+	if again, err := c.reconcile(t, "general"); err != nil || again.Status.AvailableOfferings == 99 || len(again.Status.UnavailableOfferings) != 1 {
 		t.Errorf("got %v and the status %+v", err, again.Status)
 	}
 	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "removed"}}); err != nil {

@@ -31,7 +31,7 @@ func onlyCounts(a, b *v1alpha1.KarpenterMachineTemplateStatus) bool {
 // Karpenter must not choose their offerings.
 func withoutCounts(of *v1alpha1.KarpenterMachineTemplateStatus) *v1alpha1.KarpenterMachineTemplateStatus {
 	rest := of.DeepCopy()
-	rest.Machines, rest.NodeClaims, rest.Available, rest.LimitedOfferings = 0, 0, "", nil
+	rest.Machines, rest.NodeClaims, rest.AvailableOfferings, rest.LimitedOfferings = 0, 0, 0, nil
 	rest.ScalableResources = lo.FilterMap(rest.ScalableResources, func(resource v1alpha1.ScalableResourceStatus, _ int) (v1alpha1.ScalableResourceStatus, bool) {
 		resource.Replicas, resource.ReadyReplicas = 0, 0
 		return resource, resource.Paused

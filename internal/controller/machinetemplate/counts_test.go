@@ -21,7 +21,7 @@ func TestOnlyCounts(t *testing.T) {
 	conditions := before.StatusConditions()
 	conditions.SetFalse(v1alpha1.ConditionNodesCurrent, v1alpha1.ReasonNodesOutdated, "1 of 3 Nodes")
 	conditions.SetFalse(v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceNotFound, "a is missing")
-	before.Status.Machines, before.Status.NodeClaims, before.Status.InstanceTypes, before.Status.Available = 3, 3, 2, "2/2"
+	before.Status.Machines, before.Status.NodeClaims, before.Status.InstanceTypes, before.Status.AvailableOfferings = 3, 3, 2, 2
 	before.Status.ScalableResources = []v1alpha1.ScalableResourceStatus{{Name: "a", Replicas: 3, ReadyReplicas: 2}, {Name: "b", Replicas: 1, Paused: true}}
 	message := func(condition, message string) func(*v1alpha1.KarpenterMachineTemplate) {
 		return func(t *v1alpha1.KarpenterMachineTemplate) {
@@ -39,7 +39,7 @@ func TestOnlyCounts(t *testing.T) {
 		"nothing":          {want: true, change: func(*v1alpha1.KarpenterMachineTemplate) {}},
 		"Machines":         {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Machines = 4 }},
 		"NodeClaims":       {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.NodeClaims = 4 }},
-		"offerings to use": {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Available = "1/2" }},
+		"offerings to use": {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.AvailableOfferings = 1 }},
 		"replicas":         {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.ScalableResources[0].Replicas = 4 }},
 		"ready replicas":   {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.ScalableResources[0].ReadyReplicas = 3 }},
 		"replicas, paused": {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.ScalableResources[1].Replicas = 0 }},

@@ -47,6 +47,6 @@ func (r *Reconciler) setAvailable(ctx context.Context, template *v1alpha1.Karpen
 	if err != nil {
 		return err
 	}
-	template.Status.Available = fmt.Sprintf("%d/%d", available, template.Status.Offerings)
+	template.Status.AvailableOfferings = int32(available)
 	return nil
 }

@@ -29,32 +29,32 @@ func TestAvailable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(*v1alpha1.KarpenterMachineTemplate, time.Time)
 		objects []client.Object
-		want    string
+		want    int32
 	}{
-		"all": {want: "3/3"},
-		"none that is unavailable": {want: "2/3", change: func(t *v1alpha1.KarpenterMachineTemplate, now time.Time) {
+		"all": {want: 3},
+		"none that is unavailable": {want: 2, change: func(t *v1alpha1.KarpenterMachineTemplate, now time.Time) {
 			t.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{
 				{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Until: metav1.NewTime(now.Add(time.Minute))},
 				{InstanceType: "m5", Zone: "b", CapacityType: "on-demand", Until: metav1.NewTime(now.Add(-time.Minute))},
 			}
 		}},
-		"none that is invalid": {want: "2/3", change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
+		"none that is invalid": {want: 2, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
 			t.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ eq .zone "b" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
 		}},
-		"none at its limit": {want: "2/3", objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
+		"none at its limit": {want: 2, objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
 			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
 		}},
-		"none whose reservation is used up": {want: "2/3", objects: []client.Object{claimOf("x", "m5", "c", "reserved")}},
-		"none of a template at its limit": {want: "0/3", objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
+		"none whose reservation is used up": {want: 2, objects: []client.Object{claimOf("x", "m5", "c", "reserved")}},
+		"none of a template at its limit": {want: 0, objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
 			t.Spec.MaxMachines = new(int32(1))
 		}},
-		"none that is paused": {want: "2/3", objects: []client.Object{&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+		"none that is paused": {want: 2, objects: []client.Object{&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet", Name: "paused", Annotations: map[string]string{clusterv1.PausedAnnotation: ""},
 			Labels: map[string]string{
 				v1alpha1.TemplateLabel: "general", v1alpha1.InstanceTypeLabel: "m5", v1alpha1.ZoneLabel: "a", v1alpha1.CapacityTypeLabel: "on-demand",
 			},
 		}}}},
-		"not those that only NodeClaims have": {want: "3/3", objects: []client.Object{claimOf("x", "old", "a", "on-demand")}},
+		"not those that only NodeClaims have": {want: 3, objects: []client.Object{claimOf("x", "old", "a", "on-demand")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := newTemplate()
@@ -65,8 +65,8 @@ func TestAvailable(t *testing.T) {
 				tc.change(template, began)
 			}
 			stored, err := newCell(append(tc.objects, template)...).reconcile(t, "general")
-			if err != nil || stored.Status.Available != tc.want {
-				t.Errorf("got %q and %v, want %q", stored.Status.Available, err, tc.want)
+			if err != nil || stored.Status.Offerings != 3 || stored.Status.AvailableOfferings != tc.want {
+				t.Errorf("got %d of %d and %v, want %d of 3", stored.Status.AvailableOfferings, stored.Status.Offerings, err, tc.want)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestAvailabilityCausesNoFurtherWrites(t *testing.T) {
 		InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Reason: "LaunchTimeout", Failures: 1, Until: metav1.NewTime(began.Add(time.Minute)),
 	}}
 	c := newCell(template)
-	reconciled := func(want string, wantWrites int) {
+	reconciled := func(want int32, wantWrites int) {
 		t.Helper()
 		writes := 0
 		for range 3 {
@@ -90,21 +90,21 @@ func TestAvailabilityCausesNoFurtherWrites(t *testing.T) {
 				return nil
 			}
 			stored, err := c.reconcile(t, "general")
-			if err != nil || stored.Status.Available != want {
-				t.Errorf("after %s: got %q and %v, want %q", c.clock.Since(began), stored.Status.Available, err, want)
+			if err != nil || stored.Status.AvailableOfferings != want {
+				t.Errorf("after %s: got %d and %v, want %d", c.clock.Since(began), stored.Status.AvailableOfferings, err, want)
 			}
 		}
 		if writes != wantWrites {
 			t.Errorf("after %s: %d writes, want %d", c.clock.Since(began), writes, wantWrites)
 		}
 	}
-	reconciled("0/1", 1)
+	reconciled(0, 1)
 	c.clock.Step(30 * time.Second)
-	reconciled("0/1", 0)
+	reconciled(0, 0)
 	c.clock.Step(30 * time.Second)
-	reconciled("1/1", 1)
+	reconciled(1, 1)
 	c.clock.Step(29 * time.Minute)
-	reconciled("1/1", 0)
+	reconciled(1, 0)
 	c.clock.Step(time.Minute)
-	reconciled("1/1", 1) // the failure no longer counts
+	reconciled(1, 1) // the failure no longer counts
 }
