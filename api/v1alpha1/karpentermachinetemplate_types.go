@@ -238,6 +238,22 @@ type ScalableResource struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	EmptyTTLSeconds *int32 `json:"emptyTTLSeconds,omitempty"`
+
+	// annotations of every generated object. Cluster API copies those of a MachineDeployment
+	// to its MachineSets. A change reaches existing objects within seconds and replaces no
+	// Machine. Discovered MachineDeployments do not get them. Annotations of the operator,
+	// Karpenter and Cluster API, and those that pause the object or let another controller
+	// scale it, are refused. A value has at most 1024 characters. With the example,
+	// MachineSets create Machines during an upgrade of the control plane.
+	// Default: none. Example: {machineset.cluster.x-k8s.io/skip-preflight-checks: ControlPlaneIsStable}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be an annotation key: an optional domain and a slash, then letters, digits, '-', '_' or '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 1024)",message="each value must have at most 1024 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/') || k.startsWith('machinedeployment.clusters.x-k8s.io/'))",message="annotations must not be in the domains karpenter.cluster.x-k8s.io, karpenter.sh and machinedeployment.clusters.x-k8s.io: the operator, Karpenter and Cluster API set them"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['cluster.x-k8s.io/paused', 'cluster.x-k8s.io/disable-machine-create', 'cluster.x-k8s.io/replicas-managed-by', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size'])",message="annotations must not pause the MachineDeployment or MachinePool or let another controller set its replicas: set cluster.x-k8s.io/paused on the object itself"
+	// +kubebuilder:validation:XValidation:rule="!('machineset.cluster.x-k8s.io/skip-preflight-checks' in self) || (self['machineset.cluster.x-k8s.io/skip-preflight-checks'] + ',').matches('^( *(All|KubeadmVersionSkew|KubernetesVersionSkew|ControlPlaneIsStable|ControlPlaneVersionSkew) *,)+$')",message="machineset.cluster.x-k8s.io/skip-preflight-checks must be a comma-separated list of All, KubeadmVersionSkew, KubernetesVersionSkew, ControlPlaneIsStable or ControlPlaneVersionSkew"
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // MachineTemplate is the template of the generated Machines.
@@ -264,25 +280,6 @@ type MachineTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !self.labels.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/'))",message="labels must not be in the domains karpenter.cluster.x-k8s.io and karpenter.sh: Karpenter and the operator set them"
 	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !self.annotations.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k == 'cluster.x-k8s.io/delete-machine')",message="annotations must not be in the domain karpenter.cluster.x-k8s.io and must not contain cluster.x-k8s.io/delete-machine: the operator sets them"
 	Metadata clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
-
-	// scalableResourceAnnotations are the annotations of every MachineDeployment or
-	// MachinePool that the operator generates from this template. Cluster API copies the
-	// annotations of a MachineDeployment to its MachineSets. They do not shape Machines:
-	// a change reaches existing MachineDeployments and MachinePools within seconds and
-	// replaces nothing. MachineDeployments that discovery finds do not get them. You
-	// cannot set annotations in the domains karpenter.cluster.x-k8s.io, karpenter.sh and
-	// machinedeployment.clusters.x-k8s.io, nor annotations that pause the resource or let
-	// another controller scale it. A value has at most 1024 characters. With the example,
-	// MachineSets create Machines during an upgrade of the control plane.
-	// Default: none. Example: {machineset.cluster.x-k8s.io/skip-preflight-checks: ControlPlaneIsStable}.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be an annotation key: an optional domain and a slash, then letters, digits, '-', '_' or '.'"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 1024)",message="each value must have at most 1024 characters"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/') || k.startsWith('machinedeployment.clusters.x-k8s.io/'))",message="annotations must not be in the domains karpenter.cluster.x-k8s.io, karpenter.sh and machinedeployment.clusters.x-k8s.io: the operator, Karpenter and Cluster API set them"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['cluster.x-k8s.io/paused', 'cluster.x-k8s.io/disable-machine-create', 'cluster.x-k8s.io/replicas-managed-by', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size', 'cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size'])",message="annotations must not pause the MachineDeployment or MachinePool or let another controller set its replicas: set cluster.x-k8s.io/paused on the object itself"
-	// +kubebuilder:validation:XValidation:rule="!('machineset.cluster.x-k8s.io/skip-preflight-checks' in self) || (self['machineset.cluster.x-k8s.io/skip-preflight-checks'] + ',').matches('^( *(All|KubeadmVersionSkew|KubernetesVersionSkew|ControlPlaneIsStable|ControlPlaneVersionSkew) *,)+$')",message="machineset.cluster.x-k8s.io/skip-preflight-checks must be a comma-separated list of All, KubeadmVersionSkew, KubernetesVersionSkew, ControlPlaneIsStable or ControlPlaneVersionSkew"
-	ScalableResourceAnnotations map[string]string `json:"scalableResourceAnnotations,omitempty"`
 
 	// spec is the part of Cluster API's MachineSpec that a template can set. With from,
 	// nothing in it is required.

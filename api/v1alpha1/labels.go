@@ -62,7 +62,7 @@ const (
 	EmptySinceAnnotation = Group + "/empty-since"
 
 	// TemplateAnnotationsAnnotation lists, on a generated scalable resource, the keys of
-	// the annotations that it has from spec.template.scalableResourceAnnotations, sorted
+	// the annotations that it has from spec.scalableResource.annotations, sorted
 	// and separated by commas. The operator removes annotations that the template no
 	// longer has.
 	TemplateAnnotationsAnnotation = Group + "/annotations-from-template"

@@ -224,9 +224,7 @@ func TestDescriptionsAreShort(t *testing.T) {
 func checkDescriptions(t *testing.T, path string, field *apiextensions.JSONSchemaProps) {
 	t.Helper()
 	const most = 80
-	// This changes before the first release, with its description.
-	changing := strings.HasSuffix(path, ".scalableResourceAnnotations")
-	if words := len(strings.Fields(field.Description)); words > most && !changing {
+	if words := len(strings.Fields(field.Description)); words > most {
 		t.Errorf("the description of %s has %d words, want at most %d: move details to docs/guides", path, words, most)
 	}
 	for name, inner := range field.Properties {

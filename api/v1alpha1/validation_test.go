@@ -142,10 +142,10 @@ func factors(pairs ...string) map[string]any {
 }
 
 const (
-	scalableResourceAnnotations      = "spec/template/scalableResourceAnnotations"
-	scalableResourceAnnotationsField = "spec.template.scalableResourceAnnotations"
-	year                             = int64(31536000) // in seconds
-	skipChecks                       = "machineset.cluster.x-k8s.io/skip-preflight-checks"
+	resourceAnnotations      = "spec/scalableResource/annotations"
+	resourceAnnotationsField = "spec.scalableResource.annotations"
+	year                     = int64(31536000) // in seconds
+	skipChecks               = "machineset.cluster.x-k8s.io/skip-preflight-checks"
 )
 
 func annotations(count int) map[string]any {
@@ -186,8 +186,8 @@ func TestAccepted(t *testing.T) {
 		"deletion timeouts":                   {"spec/template/spec/deletion", map[string]any{"nodeDeletionTimeoutSeconds": int64(60)}},
 		"the same zone in two capacity types": {"spec/instanceTypes/0/offerings", []any{offering("a", "on-demand", "1"), offering("a", "spot", "1")}},
 		"1000 operations of patches":          {"spec/patches", manyPatches(10, 100)},
-		"a skipped check":                     {scalableResourceAnnotations, map[string]any{skipChecks: "ControlPlaneIsStable"}},
-		"skipped checks":                      {scalableResourceAnnotations, map[string]any{skipChecks: "All, KubeadmVersionSkew", "note": "", "example.com/a-b.c_d": "{}"}},
+		"a skipped check":                     {resourceAnnotations, map[string]any{skipChecks: "ControlPlaneIsStable"}},
+		"skipped checks":                      {resourceAnnotations, map[string]any{skipChecks: "All, KubeadmVersionSkew", "note": "", "example.com/a-b.c_d": "{}"}},
 		"as many as fit": {"spec/instanceTypes", func() (types []any) {
 			for i := range 1000 {
 				types = append(types, instanceType(fmt.Sprintf("type-%d", i), offering("a", "spot", "1")))
@@ -246,16 +246,16 @@ func TestRefused(t *testing.T) {
 		"our labels on Machines":            {"spec/template/metadata/labels", map[string]any{"karpenter.cluster.x-k8s.io/template": "x"}, []string{"spec.template.metadata", "Karpenter and the operator set them"}},
 		"our annotations on Machines":       {"spec/template/metadata/annotations", map[string]any{"cluster.x-k8s.io/delete-machine": "x"}, []string{"spec.template.metadata", "the operator sets them"}},
 		"too many operations of patches":    {"spec/patches", manyPatches(11, 91), []string{"spec.patches", "all patches together must have at most 1000 jsonPatches"}},
-		"no annotation key":                 {scalableResourceAnnotations, map[string]any{"a b": "x"}, []string{scalableResourceAnnotationsField, "each key must be an annotation key"}},
-		"an annotation without an end":      {scalableResourceAnnotations, map[string]any{"a": strings.Repeat("x", 1025)}, []string{scalableResourceAnnotationsField, "at most 1024 characters"}},
-		"annotations without an end":        {scalableResourceAnnotations, annotations(33), []string{scalableResourceAnnotationsField, "at most 32"}},
-		"our annotations on resources":      {scalableResourceAnnotations, map[string]any{"karpenter.cluster.x-k8s.io/empty-since": "x"}, []string{scalableResourceAnnotationsField, "the operator, Karpenter and Cluster API set them"}},
-		"Karpenter's annotations":           {scalableResourceAnnotations, map[string]any{"karpenter.sh/x": "x"}, []string{scalableResourceAnnotationsField, "the operator, Karpenter and Cluster API set them"}},
-		"Cluster API's annotations":         {scalableResourceAnnotations, map[string]any{"machinedeployment.clusters.x-k8s.io/revision": "1"}, []string{scalableResourceAnnotationsField, "the operator, Karpenter and Cluster API set them"}},
-		"a paused resource":                 {scalableResourceAnnotations, map[string]any{"cluster.x-k8s.io/paused": ""}, []string{scalableResourceAnnotationsField, "set cluster.x-k8s.io/paused on the object itself"}},
-		"replicas of cluster-autoscaler":    {scalableResourceAnnotations, map[string]any{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "3"}, []string{scalableResourceAnnotationsField, "let another controller set its replicas"}},
-		"replicas of others":                {scalableResourceAnnotations, map[string]any{"cluster.x-k8s.io/replicas-managed-by": "x"}, []string{scalableResourceAnnotationsField, "let another controller set its replicas"}},
-		"a check that does not exist":       {scalableResourceAnnotations, map[string]any{skipChecks: "All,Everything"}, []string{scalableResourceAnnotationsField, "must be a comma-separated list of All"}},
+		"no annotation key":                 {resourceAnnotations, map[string]any{"a b": "x"}, []string{resourceAnnotationsField, "each key must be an annotation key"}},
+		"an annotation without an end":      {resourceAnnotations, map[string]any{"a": strings.Repeat("x", 1025)}, []string{resourceAnnotationsField, "at most 1024 characters"}},
+		"annotations without an end":        {resourceAnnotations, annotations(33), []string{resourceAnnotationsField, "at most 32"}},
+		"our annotations on resources":      {resourceAnnotations, map[string]any{"karpenter.cluster.x-k8s.io/empty-since": "x"}, []string{resourceAnnotationsField, "the operator, Karpenter and Cluster API set them"}},
+		"Karpenter's annotations":           {resourceAnnotations, map[string]any{"karpenter.sh/x": "x"}, []string{resourceAnnotationsField, "the operator, Karpenter and Cluster API set them"}},
+		"Cluster API's annotations":         {resourceAnnotations, map[string]any{"machinedeployment.clusters.x-k8s.io/revision": "1"}, []string{resourceAnnotationsField, "the operator, Karpenter and Cluster API set them"}},
+		"a paused resource":                 {resourceAnnotations, map[string]any{"cluster.x-k8s.io/paused": ""}, []string{resourceAnnotationsField, "set cluster.x-k8s.io/paused on the object itself"}},
+		"replicas of cluster-autoscaler":    {resourceAnnotations, map[string]any{"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "3"}, []string{resourceAnnotationsField, "let another controller set its replicas"}},
+		"replicas of others":                {resourceAnnotations, map[string]any{"cluster.x-k8s.io/replicas-managed-by": "x"}, []string{resourceAnnotationsField, "let another controller set its replicas"}},
+		"a check that does not exist":       {resourceAnnotations, map[string]any{skipChecks: "All,Everything"}, []string{resourceAnnotationsField, "must be a comma-separated list of All"}},
 		"duplicate instance types":          {"spec/instanceTypes", []any{instanceType("a", offering("z", "spot", "1")), instanceType("a", offering("z", "spot", "1"))}, []string{"spec.instanceTypes[1]", "Duplicate value"}},
 		"a negative price":                  {"spec/instanceTypes/0/offerings/0/price", "-1", []string{"spec.instanceTypes[0].offerings[0].price"}},
 		"a price that is no number":         {"spec/instanceTypes/0/offerings/0/price", "cheap", []string{"spec.instanceTypes[0].offerings[0].price"}},

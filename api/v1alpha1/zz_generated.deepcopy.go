@@ -561,13 +561,6 @@ func (in *MachineTemplate) DeepCopyInto(out *MachineTemplate) {
 		**out = **in
 	}
 	in.Metadata.DeepCopyInto(&out.Metadata)
-	if in.ScalableResourceAnnotations != nil {
-		in, out := &in.ScalableResourceAnnotations, &out.ScalableResourceAnnotations
-		*out = make(map[string]string, len(*in))
-		for key, val := range *in {
-			(*out)[key] = val
-		}
-	}
 	in.Spec.DeepCopyInto(&out.Spec)
 }
 
@@ -787,6 +780,13 @@ func (in *ScalableResource) DeepCopyInto(out *ScalableResource) {
 		in, out := &in.EmptyTTLSeconds, &out.EmptyTTLSeconds
 		*out = new(int32)
 		**out = **in
+	}
+	if in.Annotations != nil {
+		in, out := &in.Annotations, &out.Annotations
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
 	}
 }
 

@@ -194,7 +194,7 @@ func TestRevision(t *testing.T) {
 		"no types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
 		"a time":   {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTLSeconds = new(int32(0)) }, true},
 		"an annotation of MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.Template.ScalableResourceAnnotations = map[string]string{"a": "b"}
+			s.ScalableResource.Annotations = map[string]string{"a": "b"}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

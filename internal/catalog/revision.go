@@ -18,7 +18,7 @@ const revisionLength = 16
 func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine := template.Spec.Template
 	machine.From = nil // what it stands for is in the other fields
-	machine.Metadata, machine.ScalableResourceAnnotations = clusterv1.ObjectMeta{}, nil
+	machine.Metadata = clusterv1.ObjectMeta{}
 	machine.Spec.MinReadySeconds, machine.Spec.ReadinessGates, machine.Spec.Deletion = nil, nil, nil
 	return hash.Of(machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind)[:revisionLength]
 }

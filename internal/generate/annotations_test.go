@@ -63,13 +63,13 @@ func TestAnnotated(t *testing.T) {
 }
 
 // Annotations of the scalable resource do not shape Machines, so they do not lead to another resource.
-func TestScalableResourceAnnotations(t *testing.T) {
+func TestAnnotationsOfScalableResources(t *testing.T) {
 	for _, kind := range []v1alpha1.ScalableResourceKind{v1alpha1.ScalableResourceKindMachineDeployment, v1alpha1.ScalableResourceKindMachinePool} {
 		t.Run(string(kind), func(t *testing.T) {
 			before := fixture.Template()
 			before.Spec.ScalableResource.Kind = kind
 			after := before.DeepCopy()
-			after.Spec.Template.ScalableResourceAnnotations = map[string]string{skipChecks: "All"}
+			after.Spec.ScalableResource.Annotations = map[string]string{skipChecks: "All"}
 			without, err := generateOf(before)
 			if err != nil {
 				t.Fatal(err)

@@ -106,7 +106,7 @@ func GeneratorFor(ctx context.Context, clusters *operator.Clusters, template *v1
 // NewGenerator returns the generator for a template in the served Cluster. It returns an
 // error for problems of all offerings, such as a patch that can never be applied.
 func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMachineTemplate, bases Bases) (*Generator, error) {
-	if err := bases.Allowed.Metadata(&template.Spec.Template); err != nil {
+	if err := bases.Allowed.Metadata(&template.Spec); err != nil {
 		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	patches, err := patch.Compile(template.Spec.Patches)

@@ -54,7 +54,7 @@ func TestHashesAreExact(t *testing.T) {
 		"labels, annotations, timeouts and readiness gates": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 			t.Spec.Template.Metadata.Labels["team"] = "x"
 			t.Spec.Template.Metadata.Annotations["note"] = "x"
-			t.Spec.Template.ScalableResourceAnnotations = map[string]string{"x": "y"}
+			t.Spec.ScalableResource.Annotations = map[string]string{"x": "y"}
 			t.Spec.Template.Spec.MinReadySeconds = new(int32(9))
 			t.Spec.Template.Spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: new(int32(9))}
 			t.Spec.Template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "x"}}

@@ -29,7 +29,7 @@ var ownLabels = []string{
 // webhook that adds defaults or labels would otherwise be answered with another write each time.
 func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTemplate) {
 	settings, hash := template.Spec.Template, inPlaceHash(template)
-	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), settings.ScalableResourceAnnotations))
+	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), template.Spec.ScalableResource.Annotations))
 	applied, known := resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation]
 	if applied == hash {
 		return

@@ -31,7 +31,7 @@ var edits = []func(*rand.Rand, *v1alpha1.KarpenterMachineTemplate, *Bases){
 		t.Spec.Template.Metadata.Annotations = randomMap(r)
 	},
 	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.ScalableResourceAnnotations = randomMap(r)
+		t.Spec.ScalableResource.Annotations = randomMap(r)
 	},
 	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 		t.Spec.Template.Spec.MinReadySeconds = new(r.Int32N(3))

@@ -67,7 +67,7 @@ func (g *Generator) labelsOf(hash string, key catalog.Key) map[string]string {
 func (g *Generator) metadata(name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: g.cluster.Namespace, Name: name, Labels: labels,
-		Annotations: lo.Assign(WithTemplateAnnotations(nil, g.template.Spec.Template.ScalableResourceAnnotations), map[string]string{
+		Annotations: lo.Assign(WithTemplateAnnotations(nil, g.template.Spec.ScalableResource.Annotations), map[string]string{
 			v1alpha1.InPlaceHashAnnotation: inPlaceHash(g.template),
 		}),
 	}

@@ -30,7 +30,7 @@ func TestAnotherRevisionIsAnotherResource(t *testing.T) {
 		"labels and annotations of Machines": {edit: func(t template, _ *Bases) {
 			t.Spec.Template.Metadata.Labels["team"], t.Spec.Template.Metadata.Annotations["note"] = "x", "x"
 		}},
-		"annotations of resources": {edit: func(t template, _ *Bases) { t.Spec.Template.ScalableResourceAnnotations = map[string]string{"x": "y"} }},
+		"annotations of resources": {edit: func(t template, _ *Bases) { t.Spec.ScalableResource.Annotations = map[string]string{"x": "y"} }},
 		"what Cluster API changes in place": {edit: func(t template, _ *Bases) {
 			t.Spec.Template.Spec.MinReadySeconds = new(int32(9))
 			t.Spec.Template.Spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: new(int32(9))}

@@ -105,24 +105,24 @@ func (a Allowed) Generated(base, object *unstructured.Unstructured) error {
 }
 
 // labelsField is the field of a template with the labels of Machines.
-const labelsField = "metadata.labels"
+const labelsField = "spec.template.metadata.labels"
 
 // Metadata returns an error if a template sets a label or annotation by which Cluster API, Karpenter or the
 // operator decide.
-func (a Allowed) Metadata(template *v1alpha1.MachineTemplate) error {
+func (a Allowed) Metadata(spec *v1alpha1.KarpenterMachineTemplateSpec) error {
 	for _, set := range []struct {
 		field         string
 		entries, from map[string]string
 		reserved      func(string) bool
 	}{
-		{labelsField, template.Metadata.Labels, a.Pattern.Labels, a.Rules.Reserved.label},
-		{"metadata.annotations", template.Metadata.Annotations, a.Pattern.Annotations, reservedAnnotation},
-		{"scalableResourceAnnotations", template.ScalableResourceAnnotations, nil, reservedOnResource},
+		{labelsField, spec.Template.Metadata.Labels, a.Pattern.Labels, a.Rules.Reserved.label},
+		{"spec.template.metadata.annotations", spec.Template.Metadata.Annotations, a.Pattern.Annotations, reservedAnnotation},
+		{"spec.scalableResource.annotations", spec.ScalableResource.Annotations, nil, reservedOnResource},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(set.entries)) {
 			value, taken := set.from[key]
 			if set.reserved(key) && (!taken || value != set.entries[key]) {
-				return notAllowed(v1alpha1.ReasonFieldNotAllowed, "spec.template.%s may not contain %s, because Kubernetes, Cluster API, Karpenter or the operator decide by it: remove it%s", set.field, key, a.Rules.Reserved.opening(set.field, key))
+				return notAllowed(v1alpha1.ReasonFieldNotAllowed, "%s may not contain %s, because Kubernetes, Cluster API, Karpenter or the operator decide by it: remove it%s", set.field, key, a.Rules.Reserved.opening(set.field, key))
 			}
 		}
 	}

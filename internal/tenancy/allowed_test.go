@@ -280,19 +280,19 @@ func TestMessageNamesNoOtherSecret(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	labels := func(key string) v1alpha1.MachineTemplate {
-		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: "x"}}}
+	labels := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: "x"}}}}
 	}
-	annotations := func(key string) v1alpha1.MachineTemplate {
-		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: "x"}}}
+	annotations := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: "x"}}}}
 	}
 	// This is how Cluster API sets the label.
-	withoutValue := v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}
-	onResource := func(key string) v1alpha1.MachineTemplate {
-		return v1alpha1.MachineTemplate{ScalableResourceAnnotations: map[string]string{key: "x"}}
+	withoutValue := v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}}
+	onResource := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
+		return v1alpha1.KarpenterMachineTemplateSpec{ScalableResource: v1alpha1.ScalableResource{Annotations: map[string]string{key: "x"}}}
 	}
 	for name, tc := range map[string]struct {
-		template v1alpha1.MachineTemplate
+		template v1alpha1.KarpenterMachineTemplateSpec
 		refused  bool
 	}{
 		"a label of the user":                 {template: labels("team")},
@@ -343,7 +343,7 @@ func TestMetadata(t *testing.T) {
 // was forged in the workload cluster is not.
 func TestMetadataOfThePattern(t *testing.T) {
 	hook := clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/backup"
-	template := &v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{hook: "team-a"}}}
+	template := &v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{hook: "team-a"}}}}
 	allowed := Allowed{Cluster: served, Own: NewOwn()}
 	check(t, allowed.Metadata(template), v1alpha1.ReasonFieldNotAllowed, "spec.template.metadata.annotations may not contain "+hook)
 	allowed.Pattern = clusterv1.ObjectMeta{Annotations: map[string]string{hook: "team-a"}}

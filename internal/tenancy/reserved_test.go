@@ -141,13 +141,13 @@ func TestLabelsOfNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			template := &v1alpha1.MachineTemplate{}
-			template.Metadata.Labels = map[string]string{tc.label: ""}
+			template := &v1alpha1.KarpenterMachineTemplateSpec{}
+			template.Template.Metadata.Labels = map[string]string{tc.label: ""}
 			allowed := Allowed{Cluster: served, Own: NewOwn(), Rules: Rules{Reserved: reserved}}
 			if err := allowed.Metadata(template); (err != nil) != tc.reserved {
 				t.Errorf("got %v, want it reserved: %t", err, tc.reserved)
 			}
-			allowed.Pattern.Labels = template.Metadata.Labels // of a MachineDeployment that the template follows
+			allowed.Pattern.Labels = template.Template.Metadata.Labels // of a MachineDeployment that the template follows
 			if err := allowed.Metadata(template); err != nil {
 				t.Errorf("of a MachineDeployment: got %v", err)
 			}
@@ -157,24 +157,24 @@ func TestLabelsOfNodes(t *testing.T) {
 
 // The message names what the platform team can do, which is nothing for the labels and annotations of controllers.
 func TestMessageOfReservedMetadata(t *testing.T) {
-	labels := func(key string) v1alpha1.MachineTemplate {
-		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: ""}}}
+	labels := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: ""}}}}
 	}
-	annotations := func(key string) v1alpha1.MachineTemplate {
-		return v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: ""}}}
+	annotations := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: ""}}}}
 	}
-	onResource := func(key string) v1alpha1.MachineTemplate {
-		return v1alpha1.MachineTemplate{ScalableResourceAnnotations: map[string]string{key: ""}}
+	onResource := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
+		return v1alpha1.KarpenterMachineTemplateSpec{ScalableResource: v1alpha1.ScalableResource{Annotations: map[string]string{key: ""}}}
 	}
 	const because = ", because Kubernetes, Cluster API, Karpenter or the operator decide by it: remove it"
 	for name, tc := range map[string]struct {
-		template v1alpha1.MachineTemplate
+		template v1alpha1.KarpenterMachineTemplateSpec
 		want     string
 	}{
 		"a label of Kubernetes":  {labels("node-role.kubernetes.io/worker"), "spec.template.metadata.labels may not contain node-role.kubernetes.io/worker" + because + ", or add -label:node-role.kubernetes.io/worker to the operator's --reserved-fields"},
 		"a label of Cluster API": {labels("cluster.x-k8s.io/control-plane"), "spec.template.metadata.labels may not contain cluster.x-k8s.io/control-plane" + because},
 		"an annotation":          {annotations("node.cluster.x-k8s.io/a"), "spec.template.metadata.annotations may not contain node.cluster.x-k8s.io/a" + because},
-		"one of resources":       {onResource("karpenter.sh/a"), "spec.template.scalableResourceAnnotations may not contain karpenter.sh/a" + because},
+		"one of resources":       {onResource("karpenter.sh/a"), "spec.scalableResource.annotations may not contain karpenter.sh/a" + because},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := (Allowed{Cluster: served, Own: NewOwn()}).Metadata(&tc.template); err == nil || err.Error() != tc.want {

@@ -116,7 +116,7 @@ func canonical(version string) string {
 // annotation of a MachineSet, which comes from the template, takes precedence over that of the
 // bootstrap template.
 func Skipped(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured) sets.Set[clusterv1.MachineSetPreflightCheck] {
-	value := template.Spec.Template.ScalableResourceAnnotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
+	value := template.Spec.ScalableResource.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	if value == "" && bootstrap != nil {
 		value = bootstrap.GetAnnotations()[clusterv1.MachineSetSkipPreflightChecksAnnotation]
 	}

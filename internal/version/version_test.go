@@ -182,7 +182,7 @@ func TestSkipped(t *testing.T) {
 	if got := Skipped(template, bootstrap); !got.Has(clusterv1.MachineSetPreflightCheckAll) {
 		t.Errorf("got %v, want that of the bootstrap template", got)
 	}
-	template.Spec.Template.ScalableResourceAnnotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "ControlPlaneIsStable"}
+	template.Spec.ScalableResource.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "ControlPlaneIsStable"}
 	if got := Skipped(template, bootstrap); got.Has(clusterv1.MachineSetPreflightCheckAll) || !got.Has(clusterv1.MachineSetPreflightCheckControlPlaneIsStable) {
 		t.Errorf("got %v, want that of the template", got)
 	}

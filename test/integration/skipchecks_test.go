@@ -29,7 +29,7 @@ var _ = Describe("Annotations of scalable resources", func() {
 		resource := f.resource(ctx)
 
 		env.change(ctx, f.template, func() {
-			f.template.Spec.Template.ScalableResourceAnnotations = map[string]string{skipChecks: "ControlPlaneIsStable"}
+			f.template.Spec.ScalableResource.Annotations = map[string]string{skipChecks: "ControlPlaneIsStable"}
 		})
 		env.waitMachine(ctx, claim)
 		Expect(f.resource(ctx).GetUID()).To(Equal(resource.GetUID()), "nothing is replaced")
@@ -39,7 +39,7 @@ var _ = Describe("Annotations of scalable resources", func() {
 	forEachKind("are changed in place", func(k kind) {
 		It("and removed with their key, and those of other field managers stay", func(ctx SpecContext) {
 			f := k.newFixture("annotated").delays(0, 0, never)
-			f.template.Spec.Template.ScalableResourceAnnotations = map[string]string{"example.com/a": "1", "example.com/b": "1"}
+			f.template.Spec.ScalableResource.Annotations = map[string]string{"example.com/a": "1", "example.com/b": "1"}
 			f.createReady(ctx)
 			env.waitMachine(ctx, f.launchOne(ctx))
 			resource := f.resource(ctx)
@@ -48,11 +48,11 @@ var _ = Describe("Annotations of scalable resources", func() {
 			env.annotate(ctx, resource.API(), "example.com/user", &value)
 
 			env.change(ctx, f.template, func() {
-				f.template.Spec.Template.ScalableResourceAnnotations = map[string]string{"example.com/b": "2", "example.com/c": "3"}
+				f.template.Spec.ScalableResource.Annotations = map[string]string{"example.com/b": "2", "example.com/c": "3"}
 			})
 			Eventually(ctx, func() map[string]string { return f.resource(ctx).GetAnnotations() }).Should(And(
 				Not(HaveKey("example.com/a")), HaveKeyWithValue("example.com/b", "2"), HaveKeyWithValue("example.com/c", "3"), HaveKeyWithValue("example.com/user", "user")))
-			env.change(ctx, f.template, func() { f.template.Spec.Template.ScalableResourceAnnotations = nil })
+			env.change(ctx, f.template, func() { f.template.Spec.ScalableResource.Annotations = nil })
 			Eventually(ctx, func() map[string]string { return f.resource(ctx).GetAnnotations() }).Should(And(
 				Not(HaveKey("example.com/b")), Not(HaveKey("example.com/c")), Not(HaveKey(v1alpha1.TemplateAnnotationsAnnotation)), HaveKeyWithValue("example.com/user", "user")))
 			Expect(f.resource(ctx).GetUID()).To(Equal(resource.GetUID()), "nothing is replaced")

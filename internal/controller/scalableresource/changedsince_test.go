@@ -71,7 +71,7 @@ func TestConflictsAreReturned(t *testing.T) {
 			return err
 		},
 		"a resource is changed in place": func(ctx context.Context, s *state) error {
-			s.snap.Template.Spec.Template.ScalableResourceAnnotations = map[string]string{"mine": "x"}
+			s.snap.Template.Spec.ScalableResource.Annotations = map[string]string{"mine": "x"}
 			_, err := s.r.setInPlace(ctx, s.snap)
 			return err
 		},

@@ -34,7 +34,7 @@ func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (b
 	if err != nil {
 		return false, err
 	}
-	if allowed.Metadata(&snap.Template.Spec.Template) != nil {
+	if allowed.Metadata(&snap.Template.Spec) != nil {
 		return false, nil // a condition of the template reports it
 	}
 	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {

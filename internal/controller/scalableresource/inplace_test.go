@@ -43,7 +43,7 @@ func TestSetInPlace(t *testing.T) {
 					t.Errorf("got annotations %v, want those of the template: %t", resource.Annotations, tc.want)
 				}
 				snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(resource), Template: template()}
-				snap.Template.Spec.Template.ScalableResourceAnnotations = map[string]string{"mine": "x"}
+				snap.Template.Spec.ScalableResource.Annotations = map[string]string{"mine": "x"}
 				tc.change(snap)
 				if changed, err := r.setInPlace(t.Context(), snap); err != nil || changed != (tc.want && i == 0) {
 					t.Errorf("reconcile %d: changed: %t (%v)", i+1, changed, err)
