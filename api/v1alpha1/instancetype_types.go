@@ -106,6 +106,7 @@ type CapacityType string
 // Offering is one way to buy an instance type.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set if and only if capacityType is reserved",fieldPath=".reservation"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxMachines) || !has(self.reservation)",message="maxMachines must not be set together with reservation: the limit of a reservation is its count",fieldPath=".maxMachines"
 type Offering struct {
 	// zones of the machines, each an offering of its own: at most 32. Nodes have the zone
 	// in the label topology.kubernetes.io/zone. The Cluster's failure domain for the
@@ -131,8 +132,8 @@ type Offering struct {
 
 	// maxMachines is how many Machines of this offering NodeClaims can have in each zone.
 	// At the limit, the offering is unavailable in that zone. In an InstanceTypeCatalog,
-	// it limits all templates together that have the offering from it. Default: no limit.
-	// Example: 50.
+	// it limits all templates together that have the offering from it. You cannot set it
+	// together with reservation, whose count is the limit. Default: no limit. Example: 50.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxMachines *int32 `json:"maxMachines,omitempty"`
@@ -155,7 +156,8 @@ type Reservation struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	ID string `json:"id,omitempty"`
 
-	// count is how many machines are reserved. Example: 8.
+	// count is how many machines are reserved, and so the limit of all offerings with the
+	// id. Example: 8.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`

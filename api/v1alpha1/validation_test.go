@@ -128,6 +128,10 @@ func offering(zone, capacityType, price string) map[string]any {
 	return map[string]any{"zone": zone, "capacityType": capacityType, "price": price}
 }
 
+var reservedAndLimited = map[string]any{
+	"capacityType": "reserved", "price": "0", "maxMachines": int64(1), "reservation": map[string]any{"id": "cr-1", "count": int64(2)},
+}
+
 func failureDomain(zone, failureDomain string) map[string]any {
 	return map[string]any{"zone": zone, "failureDomain": failureDomain}
 }
@@ -264,6 +268,7 @@ func TestRefused(t *testing.T) {
 		"a zone that is no label value":     {"spec/instanceTypes/0/offerings/0/zones", []any{"zone a"}, []string{"spec.instanceTypes[0].offerings[0].zones[0]"}},
 		"a zone twice":                      {"spec/instanceTypes/0/offerings/0/zones", []any{"a", "a"}, []string{"spec.instanceTypes[0].offerings[0].zones[1]", "Duplicate value"}},
 		"a catalog twice":                   {"spec/catalogRefs", []any{map[string]any{"name": "x"}, map[string]any{"name": "x"}}, []string{"spec.catalogRefs[1]", "Duplicate value"}},
+		"two limits of an offering":         {"spec/instanceTypes/0/offerings/0", reservedAndLimited, []string{"spec.instanceTypes[0].offerings[0].maxMachines", "the limit of a reservation is its count"}},
 		"a failure domain of no zone":       {"spec/failureDomains", []any{failureDomain("a b", "1")}, []string{"spec.failureDomains[0].zone"}},
 		"a zone without a failure domain":   {"spec/failureDomains", []any{map[string]any{"zone": "a"}}, []string{"spec.failureDomains[0].failureDomain", "Required"}},
 		"an empty failure domain":           {"spec/failureDomains", []any{failureDomain("a", "")}, []string{"spec.failureDomains[0].failureDomain"}},

@@ -31,7 +31,7 @@ type Limits struct {
 	others map[string]*v1alpha1.KarpenterMachineTemplate
 }
 
-// limit is the limit of one offering. max and reservation can both be set.
+// limit is the limit of one offering: either max or reservation is set.
 type limit struct {
 	max         *int32
 	limiter     *Limiter
@@ -175,28 +175,33 @@ func (u Usage) AllFull() bool { return u.limits.template != nil && u.total >= *u
 
 // Full reports whether an offering or the template is at its limit.
 func (u Usage) Full(key Key) bool {
-	l := u.limits.offerings[key]
-	return u.AllFull() ||
-		l.max != nil && u.offerings[key] >= *l.max ||
-		l.reservation != nil && u.reservations[l.reservation.ID] >= l.reservation.Count
+	if u.AllFull() {
+		return true
+	}
+	l, limited := u.limits.offerings[key]
+	if !limited {
+		return false
+	}
+	used, most := u.of(key, l)
+	return used >= most
+}
+
+// of returns how many claims count toward the limit of an offering, and how many it allows.
+func (u Usage) of(key Key, l limit) (used, most int32) {
+	if r := l.reservation; r != nil {
+		return u.reservations[r.ID], r.Count
+	}
+	return u.offerings[key], *l.max
 }
 
 // Status returns the limited offerings that are in use, for the template's status, sorted
 // by instance type, zone and capacity type. If there are too many, it returns those that
-// are closest to their limit. For an offering with both limits it returns the reservation,
-// unless only maxMachines is reached.
+// are closest to their limit.
 func (u Usage) Status() []v1alpha1.LimitedOffering {
 	var used []v1alpha1.LimitedOffering
 	for key, l := range u.limits.offerings {
-		entry := v1alpha1.LimitedOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType}
-		if r := l.reservation; r != nil {
-			entry.NodeClaims, entry.Limit = u.reservations[r.ID], r.Count
-		}
-		if l.max != nil && (l.reservation == nil || entry.NodeClaims < entry.Limit && u.offerings[key] >= *l.max) {
-			entry.NodeClaims, entry.Limit = u.offerings[key], *l.max
-		}
-		if entry.NodeClaims > 0 {
-			used = append(used, entry)
+		if nodeClaims, most := u.of(key, l); nodeClaims > 0 {
+			used = append(used, v1alpha1.LimitedOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType, NodeClaims: nodeClaims, Limit: most})
 		}
 	}
 	inOrder := func(a, b v1alpha1.LimitedOffering) int {

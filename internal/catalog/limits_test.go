@@ -52,9 +52,6 @@ func claims(keys ...Key) []karpv1.NodeClaim {
 func TestUsage(t *testing.T) {
 	waiting := *nodeClaim("waiting", limited)
 	waiting.Annotations = nil
-	limitReserved := func(limit int32) func([]Type) {
-		return func(types []Type) { types[0].Offerings[2].MaxMachines = new(limit) }
-	}
 	for name, tc := range map[string]struct {
 		max        *int32
 		types      func([]Type)
@@ -79,18 +76,6 @@ func TestUsage(t *testing.T) {
 		"a reservation is one count, in any order": {types: func(types []Type) { slices.Reverse(types[0].Offerings) }, claims: claims(reservedA, reservedB), wantFull: []Key{reservedA, reservedB}, wantStatus: []v1alpha1.LimitedOffering{
 			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
 			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
-		}},
-		"a limit that a reservation does not reach": {types: limitReserved(5), claims: claims(reservedA), wantStatus: []v1alpha1.LimitedOffering{
-			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
-			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
-		}},
-		"a limit and its reservation": {types: limitReserved(1), claims: claims(reservedA, reservedB), wantFull: []Key{reservedA, reservedB}, wantStatus: []v1alpha1.LimitedOffering{
-			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
-			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 2, Limit: 2},
-		}},
-		"a limit within a reservation": {types: limitReserved(1), claims: claims(reservedA), wantFull: []Key{reservedA}, wantStatus: []v1alpha1.LimitedOffering{
-			{InstanceType: "m5", Zone: "a", CapacityType: "reserved", NodeClaims: 1, Limit: 1},
-			{InstanceType: "m5", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 2},
 		}},
 		"the template's limit": {max: new(int32(1)), claims: claims(unlimited), wantFull: []Key{limited, unlimited, reservedA, reservedB}},
 	} {

@@ -62,12 +62,10 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 	for _, o := range usage.limited {
 		key := Key{o.InstanceType, o.Zone, o.CapacityType}
 		l := limits.offerings[key]
-		if r := l.reservation; r != nil {
-			// The count is that of the reservation or, if smaller, that of the offering.
-			rest := max(0, r.Count-o.NodeClaims)
-			left[r.ID] = min(rest, lo.ValueOr(left, r.ID, rest))
-		}
-		if l.reached(o) {
+		switch { // The limit can have changed since the use was counted.
+		case l.reservation != nil:
+			left[l.reservation.ID] = max(0, l.reservation.Count-o.NodeClaims)
+		case l.max != nil && o.NodeClaims >= *l.max:
 			result.closed = append(result.closed, key)
 		}
 	}
@@ -99,16 +97,6 @@ func (e *entry) pausedOf(template *v1alpha1.KarpenterMachineTemplate) []Key {
 		}
 	}
 	return keys
-}
-
-// reached reports whether an offering is at its maxMachines. The limit can have changed
-// since the status was written. For a reserved offering, the status can contain the count
-// of the reservation instead.
-func (l limit) reached(o v1alpha1.LimitedOffering) bool {
-	if l.max == nil || o.NodeClaims < *l.max {
-		return false
-	}
-	return l.reservation == nil || o.Limit == *l.max && o.Limit != l.reservation.Count
 }
 
 // apply returns instance types with the overlay. It does not modify the given ones, and

@@ -9,7 +9,6 @@ import (
 	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,14 +24,13 @@ func TestOverlay(t *testing.T) {
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: used, Limit: count}}
 		}
 	}
-	// inTwoZones reserves 2 machines in the zones b and c, which have limits, and of which a number of NodeClaims is in use.
-	inTwoZones := func(t *v1alpha1.KarpenterMachineTemplate, used []int32, limits ...*int32) {
-		for i, zone := range []string{"b", "c"} {
-			t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{
-				Zones: []v1alpha1.Zone{v1alpha1.Zone(zone)}, CapacityType: "reserved", Price: "0", MaxMachines: limits[i], Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 2},
-			})
-			limit := lo.FromPtrOr(limits[i], 2)
-			t.Status.LimitedOfferings = append(t.Status.LimitedOfferings, v1alpha1.LimitedOffering{InstanceType: "m5.large", Zone: zone, CapacityType: "reserved", NodeClaims: used[i], Limit: limit})
+	// inTwoZones reserves 2 machines in the zones b and c, of which a number is in use.
+	inTwoZones := func(t *v1alpha1.KarpenterMachineTemplate, used int32) {
+		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{
+			Zones: []v1alpha1.Zone{"b", "c"}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 2},
+		})
+		for _, zone := range []string{"b", "c"} {
+			t.Status.LimitedOfferings = append(t.Status.LimitedOfferings, v1alpha1.LimitedOffering{InstanceType: "m5.large", Zone: zone, CapacityType: "reserved", NodeClaims: used, Limit: 2})
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -62,29 +60,15 @@ func TestOverlay(t *testing.T) {
 		"failed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Until: metav1.NewTime(began.Add(1))}}
 		}, wantClosed: []string{"a/spot"}},
-		"a reservation that is not used": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 0) }, wantCapacity: 3},
-		"a reservation in use":           {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 1) }, wantCapacity: 2},
-		"a reservation that is used up":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 3) }, wantUnlaunched: 1},
-		"a limit within a reservation": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			reserved(t, 3, 0)
-			t.Spec.InstanceTypes[0].Offerings[3].MaxMachines = new(int32(1))
-			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "b", CapacityType: "reserved", NodeClaims: 1, Limit: 1}}
-		}, wantClosed: []string{"b/reserved"}, wantCapacity: 2},
-		"a limit within a reservation that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+		"a reservation that is not used":             {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 0) }, wantCapacity: 3},
+		"a reservation in use":                       {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 1) }, wantCapacity: 2},
+		"a reservation that is used up":              {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 3) }, wantUnlaunched: 1},
+		"a reservation of two zones in use":          {change: func(t *v1alpha1.KarpenterMachineTemplate) { inTwoZones(t, 1) }, wantCapacity: 2},
+		"a reservation of two zones that is used up": {change: func(t *v1alpha1.KarpenterMachineTemplate) { inTwoZones(t, 2) }, wantUnlaunched: 2},
+		"a reservation that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			reserved(t, 5, 2)
-			t.Spec.InstanceTypes[0].Offerings[3].MaxMachines = new(int32(2))
-			t.Status.LimitedOfferings[0].Limit = 3 // what the reservation had before: 2 are of all its offerings
+			t.Status.LimitedOfferings[0].Limit = 2
 		}, wantCapacity: 3},
-		"a limit as large as the reservation": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			reserved(t, 2, 2)
-			t.Spec.InstanceTypes[0].Offerings[3].MaxMachines = new(int32(2))
-		}, wantUnlaunched: 1},
-		"a reservation of two zones, one of them with a limit": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			inTwoZones(t, []int32{1, 2}, new(int32(1)), nil)
-		}, wantClosed: []string{"b/reserved"}, wantUnlaunched: 1},
-		"a reservation of two zones, the other with a limit": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			inTwoZones(t, []int32{2, 1}, nil, new(int32(1)))
-		}, wantClosed: []string{"c/reserved"}, wantUnlaunched: 1},
 		"a reservation that is overused": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 4) }, wantUnlaunched: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +210,9 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 		var keys []Key
 		for i := range *offerings {
 			o := &(*offerings)[i]
-			o.MaxMachines = limit()
+			if o.Reservation == nil {
+				o.MaxMachines = limit()
+			}
 			keys = append(keys, Key{"m5.large", string(o.Zones[0]), string(o.CapacityType)})
 		}
 		var taken []Key

@@ -110,7 +110,8 @@ func compareTypes(was, is catalog.Type) TypeDifferences {
 			zones[p] = append(zones[p], key)
 		}
 		if old != nil && limitOf(old) != limitOf(o) {
-			d.Other = append(d.Other, change(fmt.Sprintf("offering %s %s: maxMachines and reservation", o.CapacityType, key), limitOf(old), limitOf(o)))
+			field := lo.Ternary(o.Reservation != nil, "reservation", "maxMachines")
+			d.Other = append(d.Other, change(fmt.Sprintf("offering %s %s: %s", o.CapacityType, key, field), limitOf(old), limitOf(o)))
 		}
 	}
 	for i := range was.Offerings {
@@ -143,14 +144,14 @@ func number(price float64) string {
 }
 
 func limitOf(o *catalog.Offering) string {
-	var texts []string
-	if o.MaxMachines != nil {
-		texts = append(texts, strconv.Itoa(int(*o.MaxMachines)))
+	switch {
+	case o.Reservation != nil:
+		return fmt.Sprintf("%s of %d", o.Reservation.ID, o.Reservation.Count)
+	case o.MaxMachines != nil:
+		return strconv.Itoa(int(*o.MaxMachines))
+	default:
+		return ""
 	}
-	if o.Reservation != nil {
-		texts = append(texts, fmt.Sprintf("%s of %d", o.Reservation.ID, o.Reservation.Count))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // changes returns the changes of named values.

@@ -40,7 +40,7 @@ func TestCompare(t *testing.T) {
 		"capacity and labels": {[2]string{`memory: 4Gi}, labels: {kubernetes.io/arch: amd64}`, `memory: 5Gi}, labels: {tier: two}`}, Differences{Changed: []TypeDifferences{
 			{Name: "m1", Other: []string{"capacity.memory: 4Gi → 5Gi", "label kubernetes.io/arch: amd64 → none", "label tier: none → two"}}}}},
 		"a limit": {[2]string{"maxMachines: 5", "maxMachines: 6"}, Differences{Changed: []TypeDifferences{
-			{Name: "m2", Other: []string{"offering on-demand a: maxMachines and reservation: 5 → 6"}}}}},
+			{Name: "m2", Other: []string{"offering on-demand a: maxMachines: 5 → 6"}}}}},
 		"another type":   {[2]string{"name: m1", "name: m3"}, Differences{Added: []string{"m3"}, Removed: []string{"m1"}}},
 		"of the catalog": {[2]string{"labels: {team: a}}\nspec:\n  source: aws us-east-1, 2026-11-20\n  currency: USD", "labels: {team: b}}\nspec:\n  source: today\n  currency: EUR"}, Differences{Other: []string{"source: aws us-east-1, 2026-11-20 → today", "currency: USD → EUR", "label team: a → b"}}},
 		"in another way": {[2]string{`price: "0.1"`, `price: "0.10"`}, Differences{Other: []string{"the same instance types and prices, written in another way"}}},
