@@ -44,6 +44,7 @@ type InstanceType struct {
 	// topology.kubernetes.io/region: us-east-1,
 	// karpenter.cluster.x-k8s.io/instance-family: m7g}.
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="each key must be a label key: an optional domain in lower case and a slash, then at most 63 letters, digits, '-', '_' or '.'"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels must not be in the domain karpenter.sh: Karpenter sets them"
@@ -74,6 +75,7 @@ type InstanceType struct {
 	// Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot, price: "0.035"}].
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Offerings []Offering `json:"offerings,omitempty"`
 }
@@ -114,6 +116,7 @@ type Offering struct {
 	// Default: none, for infrastructure without zones. Example: [us-east-1a, us-east-1b].
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Zones []Zone `json:"zones,omitempty"`
 

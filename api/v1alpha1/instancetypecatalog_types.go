@@ -39,6 +39,8 @@ type InstanceTypeCatalog struct {
 }
 
 // InstanceTypeCatalogSpec is a list of instance types.
+//
+// +kubebuilder:validation:MinProperties=1
 type InstanceTypeCatalogSpec struct {
 	// source describes where the instance types and prices are from, and of which day, for
 	// people who read it. Default: none.
@@ -68,6 +70,7 @@ type InstanceTypeCatalogStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []status.Condition `json:"conditions,omitempty"`
 

@@ -16,6 +16,7 @@ type InstanceTypeSet struct {
 	// Default: none. Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot}].
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Offerings []Offering `json:"offerings,omitempty"`
 
@@ -24,6 +25,7 @@ type InstanceTypeSet struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
 }
@@ -54,6 +56,7 @@ type Pricing struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=capacityType
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	Factors []PriceFactor `json:"factors,omitempty"`
 }

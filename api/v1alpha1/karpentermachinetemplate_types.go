@@ -48,6 +48,8 @@ type KarpenterMachineTemplate struct {
 }
 
 // KarpenterMachineTemplateSpec describes which machines can be created.
+//
+// +kubebuilder:validation:MinProperties=1
 type KarpenterMachineTemplateSpec struct {
 	// scalableResource describes what the operator generates for each offering in use.
 	// Default: a MachineDeployment that the operator deletes when it has been empty for 30
@@ -74,6 +76,7 @@ type KarpenterMachineTemplateSpec struct {
 	// [{target: Infrastructure, jsonPatches: [{op: replace, path: /spec/template/spec/instanceType, valueFrom: {template: "{{ .instanceType }}"}}]}].
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.map(p, p.jsonPatches.size()).sum() <= 1000",message="all patches together must have at most 1000 jsonPatches"
 	Patches []Patch `json:"patches,omitempty"`
@@ -139,6 +142,7 @@ type KarpenterMachineTemplateSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=zone
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	FailureDomains []ZoneFailureDomain `json:"failureDomains,omitempty"`
 
@@ -149,6 +153,7 @@ type KarpenterMachineTemplateSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	CatalogRefs []CatalogReference `json:"catalogRefs,omitempty"`
 
@@ -211,6 +216,8 @@ const (
 )
 
 // ScalableResource describes what the operator generates for each offering in use.
+//
+// +kubebuilder:validation:MinProperties=1
 type ScalableResource struct {
 	// kind is the generated kind: MachineDeployment, which works with every
 	// infrastructure, or MachinePool, for infrastructures that work best when they scale
@@ -247,6 +254,7 @@ type ScalableResource struct {
 	// MachineSets create Machines during an upgrade of the control plane.
 	// Default: none. Example: {machineset.cluster.x-k8s.io/skip-preflight-checks: ControlPlaneIsStable}.
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="each key must be an annotation key: an optional domain and a slash, then letters, digits, '-', '_' or '.'"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 1024)",message="each value must have at most 1024 characters"
@@ -258,6 +266,7 @@ type ScalableResource struct {
 
 // MachineTemplate is the template of the generated Machines.
 //
+// +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="has(self.from) || has(self.spec) && has(self.spec.bootstrap)",message="spec.bootstrap or from must be set: name a bootstrap template, or a MachineDeployment to take the settings of Machines from"
 type MachineTemplate struct {
 	// from names a MachineDeployment of the served Cluster that this template follows. This
@@ -290,6 +299,8 @@ type MachineTemplate struct {
 // MachineTemplateSpec is the part of Cluster API's MachineSpec that a template can set.
 // The other fields are not for templates: clusterName is the served Cluster,
 // failureDomain is the offering's zone, and providerID belongs to the Machine.
+//
+// +kubebuilder:validation:MinProperties=1
 type MachineTemplateSpec struct {
 	// version is the Kubernetes version of the machines. If it is not set, new machines
 	// follow the MachineDeployment in from or the control plane, and after an upgrade
@@ -365,6 +376,7 @@ type KarpenterMachineTemplateStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []status.Condition `json:"conditions,omitempty"`
 
@@ -408,6 +420,7 @@ type KarpenterMachineTemplateStatus struct {
 	// closest to their limit.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	LimitedOfferings []LimitedOffering `json:"limitedOfferings,omitempty"`
 
@@ -415,6 +428,7 @@ type KarpenterMachineTemplateStatus struct {
 	// with them. If there are too many messages, the last entry stands for all others.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	InvalidOfferings []InvalidOfferings `json:"invalidOfferings,omitempty"`
 
@@ -431,6 +445,7 @@ type KarpenterMachineTemplateStatus struct {
 	// instead.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	ObservedCapacity []ObservedCapacity `json:"observedCapacity,omitempty"`
 
@@ -440,6 +455,7 @@ type KarpenterMachineTemplateStatus struct {
 	// are too many, the list omits those that become available first.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	UnavailableOfferings []UnavailableOffering `json:"unavailableOfferings,omitempty"`
 
@@ -448,6 +464,7 @@ type KarpenterMachineTemplateStatus struct {
 	// that are not ready.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	ScalableResources []ScalableResourceStatus `json:"scalableResources,omitempty"`
 }

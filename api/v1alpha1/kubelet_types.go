@@ -24,6 +24,7 @@ type KubeletConfiguration struct {
 	// quantities.
 	// Default: nothing. Example: {cpu: 100m, memory: 200Mi}.
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="systemReserved must contain only cpu, memory, ephemeral-storage and pid"
 	SystemReserved map[corev1.ResourceName]resource.Quantity `json:"systemReserved,omitempty"`
@@ -38,19 +39,20 @@ type KubeletConfiguration struct {
 	// kubeReserved is reserved for the daemons of Kubernetes, in Kubernetes quantities.
 	// Default: what follows from kubeReservedFormula. Example: {cpu: 80m, memory: 600Mi}.
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=4
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])",message="kubeReserved must contain only cpu, memory, ephemeral-storage and pid"
 	KubeReserved map[corev1.ResourceName]resource.Quantity `json:"kubeReserved,omitempty"`
 
 	// evictionHard sets the thresholds below which the kubelet evicts Pods, as a quantity
 	// or a percentage of the capacity. As with the kubelet itself, if you set this field,
-	// signals that you do not name have no threshold.
+	// signals that you do not name have no threshold: with {}, no signal has one.
 	// Default: {memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%, imagefs.available: 15%}.
 	// Example: {memory.available: 5%}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=8
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'containerfs.available', 'containerfs.inodesFree', 'pid.available'])",message="evictionHard must contain only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree and pid.available"
-	EvictionHard map[string]EvictionThreshold `json:"evictionHard,omitempty"`
+	EvictionHard map[string]EvictionThreshold `json:"evictionHard,omitzero"`
 }
 
 // KubeReservedFormula is a formula for what is reserved for the daemons of Kubernetes.

@@ -70,7 +70,7 @@ spec:
       version: v1.36.3
       bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: KubeadmConfigTemplate, name: workers}}
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}
-  kubelet: {maxPods: 110, systemReserved: {cpu: 100m, memory: 200Mi}, kubeReserved: {}, evictionHard: {memory.available: 5%}}
+  kubelet: {maxPods: 110, systemReserved: {cpu: 100m, memory: 200Mi}, evictionHard: {memory.available: 5%}}
   instanceTypes:
   - name: m5.large
     capacity: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi}

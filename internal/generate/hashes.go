@@ -70,8 +70,7 @@ func (g *Generator) kubeletHash(kubelet *v1alpha1.KubeletConfiguration, bootstra
 	}
 	asked := lo.FromPtr(g.template.Spec.Kubelet)
 	asked.MaxPods = nil
-	// No threshold at all has the same JSON as the kubelet's own thresholds.
-	return HashOf(maxPods, asked, asked.EvictionHard != nil), nil
+	return HashOf(maxPods, asked), nil
 }
 
 // String returns the hashes in the form of an annotation, which ParseHashes reads.
