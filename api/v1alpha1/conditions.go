@@ -29,8 +29,8 @@ const (
 	// ConditionFromReady reports whether the MachineDeployment that spec.template.from names can be used. Ready depends
 	// on it. A template without from does not have this condition.
 	//   - On: KarpenterMachineTemplate
-	//   - True: the template has what it takes from the MachineDeployment. status.from shows it.
-	//   - False: the MachineDeployment cannot be used. What the template took from it before stays.
+	//   - True: the template takes what the MachineDeployment has. status.from identifies it.
+	//   - False: the MachineDeployment cannot be used. Nodes and generated objects stay, and nothing is launched.
 	//   - Unknown: not determined yet.
 	ConditionFromReady = "FromReady"
 
@@ -40,21 +40,21 @@ const (
 	//   - On: KarpenterMachineTemplate
 	//   - True: all of them exist, and Cluster API can use their kinds.
 	//   - False: one of them cannot be used.
-	//   - Unknown: not determined yet, or the reference comes from a MachineDeployment that was never found.
+	//   - Unknown: not determined yet, or the reference comes from a MachineDeployment that cannot be used.
 	ConditionInfrastructureReady = "InfrastructureReady"
 
 	// ConditionBootstrapReady reports whether the bootstrap template can be used. Ready depends on it.
 	//   - On: KarpenterMachineTemplate
 	//   - True: it exists, and has what its kind needs. The operator does not look up a Secret.
 	//   - False: the bootstrap template or the Secret cannot be used.
-	//   - Unknown: not determined yet, or the reference comes from a MachineDeployment that was never found.
+	//   - Unknown: not determined yet, or the reference comes from a MachineDeployment that cannot be used.
 	ConditionBootstrapReady = "BootstrapReady"
 
 	// ConditionVersionReady reports which Kubernetes version new Machines get. Ready depends on it.
 	//   - On: KarpenterMachineTemplate
 	//   - True: new Machines get the version of the message. The reason shows where it comes from.
 	//   - False: Cluster API or Kubernetes does not allow the version in the Cluster, or a version is missing.
-	//   - Unknown: not determined yet.
+	//   - Unknown: not determined yet, or the template follows a MachineDeployment that cannot be used.
 	ConditionVersionReady = "VersionReady"
 
 	// ConditionInstanceTypesReady reports whether at least one instance type can be offered. Ready depends on it.

@@ -387,9 +387,9 @@ type KarpenterMachineTemplateStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
-	// from is what the template has taken from the MachineDeployment that
-	// spec.template.from names. It stays as it is while that MachineDeployment cannot be
-	// used.
+	// from identifies what the operator found in the MachineDeployment that
+	// spec.template.from names, and has examined. It is missing while that
+	// MachineDeployment cannot be used.
 	// +optional
 	From *ObservedMachineTemplate `json:"from,omitempty"`
 

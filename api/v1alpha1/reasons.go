@@ -43,9 +43,9 @@ const (
 
 // Reasons of references to other objects.
 const (
-	// ReasonReferenceMissing: a required reference is not set, or it comes from a MachineDeployment that was never
-	// found.
-	//   - In: InfrastructureReady=False, InfrastructureReady=Unknown, BootstrapReady=Unknown
+	// ReasonReferenceMissing: a required reference is not set, or it comes from a MachineDeployment that cannot be
+	// used.
+	//   - In: InfrastructureReady=False, InfrastructureReady=Unknown, BootstrapReady=Unknown, VersionReady=Unknown
 	//   - To do: set the field that the message names. If the condition is Unknown, correct what FromReady reports.
 	ReasonReferenceMissing = "ReferenceMissing"
 	// ReasonReferenceNotFound: the object of a reference does not exist, or belongs to another Cluster.

@@ -24,6 +24,11 @@ func TestAcceptedOfAnotherFrom(t *testing.T) {
 	if !c.Examined(with("a")) || c.Examined(with("b")) {
 		t.Errorf("examined: got %t and %t, want only that of the first content", c.Examined(with("a")), c.Examined(with("b")))
 	}
+	pending := with("a")
+	pending.Status.From, pending.Status.AcceptedHash = nil, "a" // its MachineDeployment cannot be used
+	if c.Examined(pending) {
+		t.Error("a template that is Pending counts as examined")
+	}
 	types, _, err := c.Types(t.Context(), with("a"))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // memory is what is known of a template's offerings but not in its status, because the
@@ -72,8 +73,11 @@ func (e *entry) usageOf(template *v1alpha1.KarpenterMachineTemplate) counted {
 
 // Examined reports whether the valid offerings of a template are known for its current
 // generation: this process has examined them, or the status shows that all of them were
-// accepted. Before that, nothing can be launched.
+// accepted. Before that, nothing can be launched. Of a resolved template that is Pending, nothing is known.
 func (c *Catalog) Examined(template *v1alpha1.KarpenterMachineTemplate) bool {
+	if pattern.Pending(template) {
+		return false
+	}
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	return e.acceptedOf(template) != nil || template.Status.AcceptedHash != ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/hash"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 const revisionLength = 16
@@ -24,11 +25,14 @@ func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 }
 
 // observedNow returns the capacity that Nodes of the template's current revision report,
-// without what only a Node has reported that no longer exists.
+// without what only a Node has reported that no longer exists. While the revision is unknown, because the template is
+// Pending, that is the last one.
 func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedCapacity {
 	if len(template.Status.ObservedCapacity) == 0 {
 		return nil
 	}
-	revision := RevisionOf(template)
-	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool { return o.Revision == revision && o.Nodes > 0 })
+	revision, pending := RevisionOf(template), pattern.Pending(template)
+	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool {
+		return (o.Revision == revision || pending) && o.Nodes > 0
+	})
 }

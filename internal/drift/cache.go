@@ -14,7 +14,7 @@ import (
 )
 
 // keptFor is how long Cache keeps the answers for a template. Each change of the template, including
-// condition NodesCurrent, leads to new ones at once.
+// condition NodesCurrent, and of what it follows, leads to new ones at once.
 const keptFor = 5 * time.Second
 
 // Cache keeps the answers for templates for a short time. Each event of a template makes core ask about
@@ -32,7 +32,7 @@ func NewCache(clusters *operator.Clusters, known *catalog.Catalog) *Cache {
 
 // Of returns the answers for a template, like the function Of.
 func (c *Cache) Of(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*Template, bool, error) {
-	revision := string(template.UID) + "/" + template.ResourceVersion
+	revision := string(template.UID) + "/" + template.ResourceVersion + "/" + template.FromHash()
 	if known, found := c.answers.Get(revision); found {
 		return known.(*Template), known.(*Template) != nil, nil
 	}

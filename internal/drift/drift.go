@@ -36,8 +36,9 @@ type launch struct {
 }
 
 // Of returns the answers for a template. It returns false if nothing can be decided now: the template
-// is not Ready in its present generation, as while it is being deleted, or Cluster API creates no Machines,
-// because it is blocked or the control plane is being upgraded. In these cases, no claim drifts.
+// is not Ready in its present generation, as while it is being deleted, what it follows cannot be used or was not
+// examined, or Cluster API creates no Machines, because it is blocked or the control plane is being upgraded. In
+// these cases, no claim drifts.
 func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) (*Template, bool, error) {
 	conditions := template.StatusConditions()
 	ready := conditions.Get(status.ConditionReady)
@@ -45,8 +46,8 @@ func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog
 		conditions.Get(v1alpha1.ConditionMachinesProgressing).IsFalse() || !known.Examined(template) {
 		return nil, false, nil
 	}
-	controlPlane, err := version.Read(ctx, clusters)
-	if err != nil || version.Changing(template, controlPlane) != "" {
+	controlPlane, followed, err := version.Read(ctx, clusters, template)
+	if err != nil || version.Changing(template, controlPlane, followed) != "" {
 		return nil, false, err
 	}
 	return &Template{catalog: known, template: template, launcher: generate.NewLauncher(ctx, clusters, known, template), launches: map[catalog.Key]launch{}}, true, nil

@@ -19,7 +19,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -113,9 +112,11 @@ func readResources(ctx context.Context, clusters *operator.Clusters, template *v
 	if err := errors.Join(management.List(ctx, deployments, namespace, client.UnsafeDisableDeepCopy), management.List(ctx, pools, namespace, client.UnsafeDisableDeepCopy)); err != nil {
 		return fmt.Errorf("listing the MachineDeployments and MachinePools of Cluster %s: %w", clusters.Cluster, err)
 	}
-	if found := pattern.Find(template, deployments.Items); found != nil {
-		allowed.Pattern = pattern.Observe(found).Metadata
+	taken, err := clusters.Taken(ctx, template)
+	if err != nil {
+		return err
 	}
+	allowed.Pattern = lo.FromPtr(taken).Metadata
 	for i := range deployments.Items {
 		addResource(clusters.Cluster, &deployments.Items[i], deployments.Items[i].Spec.Template.Spec, allowed.Own)
 	}

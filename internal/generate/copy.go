@@ -26,8 +26,10 @@ type Bases struct {
 	Infrastructure, Bootstrap *unstructured.Unstructured
 	// ByRef returns the template that an instance type refers to.
 	ByRef func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error)
-	// ControlPlane is that of the served Cluster, whose version Machines get.
+	// ControlPlane is that of the served Cluster, whose version Machines get, and Followed the MachineDeployment
+	// that the template follows.
 	ControlPlane version.ControlPlane
+	Followed     version.Followed
 	// Allowed is what templates may refer to and set.
 	Allowed tenancy.Allowed
 }
@@ -50,7 +52,7 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 		return reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
 	}}
 	if pattern.Pending(template) {
-		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: the MachineDeployment in spec.template.from was not read yet: see condition %s", template.Name, v1alpha1.ConditionFromReady)
+		return Bases{}, PendingError{Template: template.Name}
 	}
 	var err error
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
@@ -63,7 +65,7 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.bootstrap.configRef: %w", template.Name, err)
 		}
 	}
-	if bases.ControlPlane, err = version.Read(ctx, clusters); err != nil {
+	if bases.ControlPlane, bases.Followed, err = version.Read(ctx, clusters, template); err != nil {
 		return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	if bases.Allowed, err = ReadAllowed(ctx, clusters, template); err != nil {
@@ -75,12 +77,20 @@ func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alp
 	return bases, nil
 }
 
+// PendingError is the error for a template that is Pending (see package pattern), for which nothing can be generated now.
+type PendingError struct{ Template string }
+
+// Error names the template.
+func (e PendingError) Error() string {
+	return fmt.Sprintf("KarpenterMachineTemplate %s: the MachineDeployment in spec.template.from cannot be used, or is being examined: see condition %s", e.Template, v1alpha1.ConditionFromReady)
+}
+
 // originOf returns the part of a copy's name that shows what it was copied from. For a template that
 // follows a MachineDeployment, that is the MachineDeployment: a topology gives templates new names
 // also if their content stays the same.
 func (g *Generator) originOf(base *unstructured.Unstructured) string {
-	if from := g.template.Status.From; g.template.Spec.Template.From != nil && from != nil {
-		return from.MachineDeployment
+	if followed := g.followed; followed != "" {
+		return followed
 	}
 	return base.GetName()
 }

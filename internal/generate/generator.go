@@ -50,6 +50,8 @@ type Generator struct {
 	template *v1alpha1.KarpenterMachineTemplate
 	kind     scalable.Kind
 	version  version.Version
+	// followed is the name of the MachineDeployment that the template follows; empty if it follows none.
+	followed string
 	patches  patch.Patches
 	bases    map[v1alpha1.PatchTarget]*base
 	allowed  tenancy.Allowed
@@ -115,8 +117,8 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 	}
 	g := &Generator{
 		cluster: cluster, allowed: bases.Allowed, template: template, kind: scalable.KindOf(template.Spec.ScalableResource), patches: patches,
-		version: version.Of(template, bases.Bootstrap, bases.ControlPlane),
-		bases:   map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef, referred: map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{},
+		version: version.Of(template, bases.Bootstrap, bases.ControlPlane, bases.Followed), followed: bases.Followed.MachineDeployment,
+		bases: map[v1alpha1.PatchTarget]*base{}, byRef: bases.ByRef, referred: map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{},
 	}
 	for _, target := range targets {
 		object := bases.of(target)

@@ -164,7 +164,7 @@ func TestFollowedBasesAreCopied(t *testing.T) {
 		machine := &template.Spec.Template
 		machine.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
 		machine.Spec.Bootstrap.ConfigRef.Name, machine.Spec.InfrastructureRef.Name = base, base
-		template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "prod-md-0-x7k2p", Spec: machine.Spec, Hash: base}
+		template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "prod-md-0-x7k2p", Hash: base}
 		generated, err := generate(template, fixture.Spot)
 		if err != nil {
 			t.Fatal(err)
@@ -182,18 +182,5 @@ func TestFollowedBasesAreCopied(t *testing.T) {
 	}
 	if before.Resource.GetName() != after.Resource.GetName() || before.Hashes != after.Hashes {
 		t.Errorf("got %s with %v and %s with %v, want the same", before.Resource.GetName(), before.Hashes, after.Resource.GetName(), after.Hashes)
-	}
-}
-
-// What is left in the status of a template that no longer follows a MachineDeployment names no copies.
-func TestCopiesAreNamedAfterTheirBase(t *testing.T) {
-	template := fixture.TemplateWithPatches()
-	template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "prod-md-0-x7k2p"}
-	generated, err := generate(template, fixture.Spot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if name := generated.Objects[0].GetName(); !strings.HasPrefix(name, "general-workers-") {
-		t.Errorf("the copy is named %s, want it named after its base", name)
 	}
 }

@@ -25,6 +25,9 @@ func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Ge
 		own.SetName(ref.Name)
 		return own, nil
 	}}
+	if from := template.Status.From; from != nil && template.Spec.Template.From != nil {
+		bases.Followed.MachineDeployment = from.MachineDeployment
+	}
 	bases.Bootstrap.SetName(template.Spec.Template.Spec.Bootstrap.ConfigRef.Name)
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
 		bases.Infrastructure = fixture.Infrastructure()

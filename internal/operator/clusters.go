@@ -20,11 +20,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
-	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
@@ -44,8 +41,9 @@ type Clusters struct {
 	// Timings are the timings of the operator; zero for ProductionTimings.
 	Timings Timings
 
-	// resolved has the templates of SharedTemplate, by name.
-	resolved sync.Map
+	// resolved has the templates of SharedTemplate, and taken what templates take from MachineDeployments, by the
+	// name of the template.
+	resolved, taken sync.Map
 }
 
 // Guard returns an error while one of the clusters cannot be reached, or a cache is not filled or known
@@ -135,47 +133,4 @@ func FailureDomains(cluster *clusterv1.Cluster) []string {
 	names := lo.Map(cluster.Status.FailureDomains, func(domain clusterv1.FailureDomain, _ int) string { return domain.Name })
 	slices.Sort(names)
 	return names
-}
-
-// IsTemplate reports whether a reference to a NodeClass names a KarpenterMachineTemplate.
-func IsTemplate(ref *karpv1.NodeClassReference) bool {
-	return ref != nil && ref.Group == v1alpha1.Group && ref.Kind == v1alpha1.Kind
-}
-
-// Template returns the KarpenterMachineTemplate with a name from the cache of the workload
-// cluster, with what it takes from the MachineDeployment that it follows (see package
-// pattern); nil if it does not exist.
-func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
-	template := &v1alpha1.KarpenterMachineTemplate{}
-	if err := c.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, template); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
-	}
-	pattern.Resolve(template)
-	return template, nil
-}
-
-// SharedTemplate returns the same as Template, without a copy for each call: no caller may modify it. It is for
-// what Karpenter calls very often.
-func (c *Clusters) SharedTemplate(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
-	stored := &v1alpha1.KarpenterMachineTemplate{}
-	if err := c.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, stored, client.UnsafeDisableDeepCopy); err != nil {
-		if apierrors.IsNotFound(err) {
-			c.resolved.Delete(name)
-			return nil, nil
-		}
-		return nil, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", name, err)
-	}
-	if known, found := c.resolved.Load(name); found {
-		if template := known.(*v1alpha1.KarpenterMachineTemplate); template.UID == stored.UID && template.ResourceVersion == stored.ResourceVersion {
-			return template, nil
-		}
-	}
-	template := stored.DeepCopy()
-	pattern.Resolve(template)
-	template.StatusConditions() // adds the conditions that are not set yet, which would modify it later
-	c.resolved.Store(name, template)
-	return template, nil
 }

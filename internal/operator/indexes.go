@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // Fields by which objects can be listed from the caches.
@@ -31,6 +32,8 @@ const (
 	MachineClaimField = "metadata.labels.node-claim-uid"
 	// MachineProviderIDField is the provider ID of a Machine.
 	MachineProviderIDField = "spec.providerID"
+	// TopologyEntryField is the entry of a Cluster's topology that a MachineDeployment was created from.
+	TopologyEntryField = "metadata.labels.topology-entry"
 )
 
 type field struct {
@@ -63,6 +66,7 @@ var managementFields = []field{
 	{&clusterv1.MachineSet{}, ResourceField, ResourceOf},
 	{&clusterv1.Machine{}, MachineClaimField, func(o client.Object) string { return string(lifecycle.ClaimUID(o)) }},
 	{&clusterv1.Machine{}, MachineProviderIDField, func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }},
+	{&clusterv1.MachineDeployment{}, TopologyEntryField, func(o client.Object) string { return pattern.Entry(o.(*clusterv1.MachineDeployment)) }},
 }
 
 // ResourceOf returns the name of the scalable resource of a MachineSet or Machine, of either

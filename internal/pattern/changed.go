@@ -11,8 +11,8 @@ import (
 // Changed passes updates of a MachineDeployment that can change what templates take from it. It
 // drops those of replicas and of the status, which are frequent.
 func Changed() predicate.Predicate {
-	state := func(deployment *clusterv1.MachineDeployment) [3]string {
-		return [3]string{Observe(deployment).Hash, Problem(deployment), entryOf(deployment)}
+	state := func(deployment *clusterv1.MachineDeployment) [2]string {
+		return [2]string{Observe(deployment).Hash, Problem(deployment)}
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isDeployment := e.ObjectOld.(*clusterv1.MachineDeployment)

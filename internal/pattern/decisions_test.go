@@ -66,12 +66,12 @@ func TestObserve(t *testing.T) {
 	d := deployment()
 	d.Spec.Template.Labels["karpenter.sh"] = "x"
 	got := Observe(d)
-	if got.MachineDeployment != "prod-md-0-x7k2p" || got.MachineDeploymentTopology != "md-0" || got.Metadata.Labels["karpenter.sh"] != "x" {
+	if got.MachineDeployment != "prod-md-0-x7k2p" || got.Entry != "md-0" || got.Metadata.Labels["karpenter.sh"] != "x" {
 		t.Errorf("got %+v", got)
 	}
 	delete(d.Labels, clusterv1.ClusterTopologyOwnedLabel)
-	if got := Observe(d); got.MachineDeploymentTopology != "" {
-		t.Errorf("got entry %s of a MachineDeployment that no topology owns", got.MachineDeploymentTopology)
+	if got := Observe(d); got.Entry != "" {
+		t.Errorf("got entry %s of a MachineDeployment that no topology owns", got.Entry)
 	}
 }
 
@@ -80,42 +80,10 @@ func TestBootstrapOfItsOwn(t *testing.T) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "md-0"}
 	template.Spec.Template.Spec.Bootstrap.ConfigRef = ref("ConfigTemplate", "own")
-	template.Status.From = Observe(deployment())
-	Resolve(template)
+	observed := Observe(deployment())
+	template.Status.From = &observed.ObservedMachineTemplate
+	Resolve(template, observed)
 	if got := template.Spec.Template.Spec.Bootstrap.ConfigRef.Name; got != "own" {
 		t.Errorf("got bootstrap template %s, want own", got)
-	}
-}
-
-func TestPendingAndVersionOf(t *testing.T) {
-	for name, tc := range map[string]struct {
-		from     *v1alpha1.MachineTemplateSource
-		observed string // the version; empty if nothing was observed
-		version  string // of the resolved template
-
-		wantPending, wantVersion bool
-	}{
-		"follows nothing":                        {version: "v1.36.3"},
-		"follows nothing any more":               {observed: "v1.36.3", version: "v1.36.3"},
-		"not observed yet":                       {from: &v1alpha1.MachineTemplateSource{}, wantPending: true},
-		"not observed yet, a version of its own": {from: &v1alpha1.MachineTemplateSource{}, version: "v1.36.3", wantPending: true},
-		"its version":                            {from: &v1alpha1.MachineTemplateSource{}, observed: "v1.36.3", version: "v1.36.3", wantVersion: true},
-		"a version of its own":                   {from: &v1alpha1.MachineTemplateSource{}, observed: "v1.36.3", version: "v1.36.2"},
-		"a pattern without a version":            {from: &v1alpha1.MachineTemplateSource{}, observed: "none"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			template := &v1alpha1.KarpenterMachineTemplate{}
-			template.Spec.Template.From, template.Spec.Template.Spec.Version = tc.from, tc.version
-			if tc.observed != "" {
-				template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "md-0"}
-				template.Status.From.Spec.Version = strings.TrimPrefix(tc.observed, "none")
-			}
-			if got := Pending(template); got != tc.wantPending {
-				t.Errorf("pending: got %t", got)
-			}
-			if got := VersionOf(template); (got != nil) != tc.wantVersion {
-				t.Errorf("version of its pattern: got %v, want %t", got, tc.wantVersion)
-			}
-		})
 	}
 }

@@ -3,11 +3,11 @@
 // Package pattern decides what a KarpenterMachineTemplate takes from the MachineDeployment that its
 // spec.template.from names, which is its pattern. It is pure.
 //
-// The machinetemplate controller observes the pattern and writes the result to status.from, together
-// with the conditions and the examination that belong to it. Everything else reads templates with
-// operator.Clusters.Template, which resolves them with that status: a template then looks as if its
-// fields had been written out. So all parts of the operator see the same content, also after a
-// restart, and a pattern that is deleted changes nothing.
+// Everything reads templates with operator.Clusters.Template, which reads the pattern from the cache and
+// resolves them with it: a template then looks as if its fields had been written out. The machinetemplate
+// controller examines what is generated with the pattern, and writes its name and hash to status.from,
+// together with the conditions that belong to it. A template whose pattern has another hash, or cannot be
+// used, is Pending.
 //
 // FromHash of a template identifies the content. What is remembered for a generation of a template is
 // remembered for its generation and FromHash.

@@ -31,12 +31,12 @@ func Named(template *v1alpha1.KarpenterMachineTemplate, deployment *clusterv1.Ma
 	if from.MachineDeployment != "" {
 		return from.MachineDeployment == deployment.Name
 	}
-	return from.MachineDeploymentTopology == entryOf(deployment)
+	return from.MachineDeploymentTopology == Entry(deployment)
 }
 
-// entryOf returns the entry of a topology that Cluster API created a MachineDeployment from; empty if it
+// Entry returns the entry of a topology that Cluster API created a MachineDeployment from; empty if it
 // is not part of a topology.
-func entryOf(deployment *clusterv1.MachineDeployment) string {
+func Entry(deployment *clusterv1.MachineDeployment) string {
 	if _, owned := deployment.Labels[clusterv1.ClusterTopologyOwnedLabel]; !owned {
 		return ""
 	}
@@ -70,12 +70,24 @@ func Problem(deployment *clusterv1.MachineDeployment) string {
 	return ""
 }
 
+// Taken is what a template takes from its pattern.
+type Taken struct {
+	// ObservedMachineTemplate identifies it in the status of the template.
+	v1alpha1.ObservedMachineTemplate
+	// Entry is the entry of the Cluster's topology that Cluster API created the MachineDeployment from; empty
+	// if it is not part of a topology.
+	Entry string
+	// Metadata has the labels and annotations that are taken, and Spec the settings of Machines.
+	Metadata clusterv1.ObjectMeta
+	Spec     v1alpha1.MachineTemplateSpec
+}
+
 // Observe returns what a template takes from its pattern.
-func Observe(deployment *clusterv1.MachineDeployment) *v1alpha1.ObservedMachineTemplate {
+func Observe(deployment *clusterv1.MachineDeployment) *Taken {
 	machine := deployment.Spec.Template.DeepCopy()
 	selects := func(key string, value string) bool { return deployment.Spec.Selector.MatchLabels[key] == value }
-	observed := &v1alpha1.ObservedMachineTemplate{
-		MachineDeployment: deployment.Name, MachineDeploymentTopology: entryOf(deployment),
+	observed := &Taken{
+		Entry: Entry(deployment),
 		Metadata: clusterv1.ObjectMeta{
 			Labels:      taken(lo.OmitBy(machine.Labels, selects)),
 			Annotations: taken(machine.Annotations),
@@ -91,7 +103,8 @@ func Observe(deployment *clusterv1.MachineDeployment) *v1alpha1.ObservedMachineT
 	if machine.Spec.Deletion != (clusterv1.MachineDeletionSpec{}) {
 		observed.Spec.Deletion = &machine.Spec.Deletion
 	}
-	observed.Hash = hash.Of(observed.Metadata, observed.Spec)[:hashLength]
+	observed.MachineDeployment = deployment.Name
+	observed.Hash = hash.Of(observed.MachineDeployment, observed.Entry, observed.Metadata, observed.Spec)[:hashLength]
 	return observed
 }
 
@@ -104,30 +117,35 @@ func taken(all map[string]string) map[string]string {
 	return lo.Ternary(len(some) == 0, nil, some)
 }
 
-// Pending reports whether a template names a pattern that was never observed. Nothing can be
-// generated from it.
+// Pending reports whether a resolved template names a pattern that cannot be used, or that was not examined
+// with its present content. Nothing can be generated from such a template, and nothing drifts.
 func Pending(template *v1alpha1.KarpenterMachineTemplate) bool {
 	return template.Spec.Template.From != nil && template.Status.From == nil
 }
 
-// Resolve sets the fields that a template does not set itself to those of its pattern. The template
-// must not be shared with a cache.
-func Resolve(template *v1alpha1.KarpenterMachineTemplate) {
-	if template.Spec.Template.From == nil || template.Status.From == nil {
+// Resolve sets the fields that a template does not set itself to those of its pattern; taken is nil if that
+// cannot be used. If the status does not name what is taken, the operator has not examined it yet: the template
+// then becomes Pending. The template must not be shared with a cache, and its status must not be written.
+func Resolve(template *v1alpha1.KarpenterMachineTemplate, taken *Taken) {
+	if template.Spec.Template.From == nil {
 		return
 	}
-	machine, from := &template.Spec.Template, template.Status.From.DeepCopy()
-	machine.Metadata.Labels = merged(from.Metadata.Labels, machine.Metadata.Labels)
-	machine.Metadata.Annotations = merged(from.Metadata.Annotations, machine.Metadata.Annotations)
-	if own := machine.Spec.Bootstrap; !own.ConfigRef.IsDefined() && own.DataSecretName == nil {
-		machine.Spec.Bootstrap = from.Spec.Bootstrap
+	if taken == nil || template.FromHash() != taken.Hash {
+		template.Status.From = nil
+		return
 	}
-	machine.Spec.InfrastructureRef = lo.CoalesceOrEmpty(machine.Spec.InfrastructureRef, from.Spec.InfrastructureRef)
-	machine.Spec.Version = lo.CoalesceOrEmpty(machine.Spec.Version, from.Spec.Version)
-	machine.Spec.MinReadySeconds = lo.CoalesceOrEmpty(machine.Spec.MinReadySeconds, from.Spec.MinReadySeconds)
-	machine.Spec.Deletion = lo.CoalesceOrEmpty(machine.Spec.Deletion, from.Spec.Deletion)
+	machine, from := &template.Spec.Template, taken.Spec.DeepCopy()
+	machine.Metadata.Labels = merged(taken.Metadata.Labels, machine.Metadata.Labels)
+	machine.Metadata.Annotations = merged(taken.Metadata.Annotations, machine.Metadata.Annotations)
+	if own := machine.Spec.Bootstrap; !own.ConfigRef.IsDefined() && own.DataSecretName == nil {
+		machine.Spec.Bootstrap = from.Bootstrap
+	}
+	machine.Spec.InfrastructureRef = lo.CoalesceOrEmpty(machine.Spec.InfrastructureRef, from.InfrastructureRef)
+	machine.Spec.Version = lo.CoalesceOrEmpty(machine.Spec.Version, from.Version)
+	machine.Spec.MinReadySeconds = lo.CoalesceOrEmpty(machine.Spec.MinReadySeconds, from.MinReadySeconds)
+	machine.Spec.Deletion = lo.CoalesceOrEmpty(machine.Spec.Deletion, from.Deletion)
 	if len(machine.Spec.ReadinessGates) == 0 {
-		machine.Spec.ReadinessGates = from.Spec.ReadinessGates
+		machine.Spec.ReadinessGates = from.ReadinessGates
 	}
 }
 
@@ -139,14 +157,4 @@ func merged(from, own map[string]string) map[string]string {
 	all := maps.Clone(from)
 	maps.Copy(all, own)
 	return all
-}
-
-// VersionOf returns the pattern that a resolved template has its Kubernetes version from; nil if it is
-// not from a pattern.
-func VersionOf(template *v1alpha1.KarpenterMachineTemplate) *v1alpha1.ObservedMachineTemplate {
-	from := template.Status.From
-	if template.Spec.Template.From == nil || from == nil || from.Spec.Version == "" || from.Spec.Version != template.Spec.Template.Spec.Version {
-		return nil
-	}
-	return from
 }

@@ -88,16 +88,17 @@ func TestResolve(t *testing.T) {
 			template := &v1alpha1.KarpenterMachineTemplate{}
 			template.Spec.Template = tc.given
 			template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
-			template.Status.From = Observe(deployment())
+			observed := Observe(deployment())
+			template.Status.From = &observed.ObservedMachineTemplate
 			stored := template.DeepCopy()
 			want := taken.DeepCopy()
 			want.From = template.Spec.Template.From
 			tc.change(want)
-			Resolve(template)
+			Resolve(template, observed)
 			if diff := cmp.Diff(*want, template.Spec.Template); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			Resolve(template)
+			Resolve(template, observed)
 			if diff := cmp.Diff(*want, template.Spec.Template); diff != "" {
 				t.Errorf("a second time (-want +got):\n%s", diff)
 			}
@@ -110,13 +111,50 @@ func TestResolve(t *testing.T) {
 
 // A template that follows nothing stays as it is, whatever its status has.
 func TestResolveWithoutFrom(t *testing.T) {
-	template := &v1alpha1.KarpenterMachineTemplate{Status: v1alpha1.KarpenterMachineTemplateStatus{From: Observe(deployment())}}
-	Resolve(template)
+	observed := Observe(deployment())
+	template := &v1alpha1.KarpenterMachineTemplate{Status: v1alpha1.KarpenterMachineTemplateStatus{From: &observed.ObservedMachineTemplate}}
+	Resolve(template, observed)
 	if diff := cmp.Diff(v1alpha1.MachineTemplate{}, template.Spec.Template); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if VersionOf(template) != nil || template.FromHash() != "" || Pending(template) {
+	if template.FromHash() != "" || Pending(template) {
 		t.Error("the template follows a MachineDeployment")
+	}
+}
+
+// A template takes nothing from a MachineDeployment that cannot be used, or that has other content than what was examined.
+func TestPending(t *testing.T) {
+	examined := Observe(deployment())
+	changed := deployment()
+	changed.Spec.Template.Spec.Version = "v1.36.4"
+	renamed := deployment()
+	renamed.Name = "prod-md-0-q9w8e"
+	for name, tc := range map[string]struct {
+		status *v1alpha1.ObservedMachineTemplate
+		now    *Taken
+		want   bool
+	}{
+		"examined":                        {&examined.ObservedMachineTemplate, Observe(deployment()), false},
+		"never examined":                  {nil, examined, true},
+		"never found":                     {nil, nil, true},
+		"it cannot be used":               {&examined.ObservedMachineTemplate, nil, true},
+		"it has changed":                  {&examined.ObservedMachineTemplate, Observe(changed), true},
+		"another one of the same content": {&examined.ObservedMachineTemplate, Observe(renamed), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := &v1alpha1.KarpenterMachineTemplate{}
+			template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
+			template.Spec.Template.Metadata.Labels = map[string]string{"own": "x"}
+			template.Status.From = tc.status
+			spec := template.Spec.DeepCopy()
+			Resolve(template, tc.now)
+			if got := Pending(template); got != tc.want {
+				t.Errorf("pending: got %t, want %t", got, tc.want)
+			}
+			if diff := cmp.Diff(*spec, template.Spec); (diff == "") != tc.want {
+				t.Errorf("the spec (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/version"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
@@ -35,9 +36,20 @@ type ControlPlane struct {
 	Topology string
 }
 
-// Read reads the control plane of the served Cluster from the cache of the management cluster. A
-// Cluster or a control plane that does not exist reports no version.
-func Read(ctx context.Context, clusters *operator.Clusters) (ControlPlane, error) {
+// Read reads from the cache of the management cluster what decides the version of the Machines of a resolved
+// template, besides the template itself.
+func Read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (ControlPlane, Followed, error) {
+	followed, err := readFollowed(ctx, clusters, template)
+	if err != nil {
+		return ControlPlane{}, Followed{}, err
+	}
+	controlPlane, err := readControlPlane(ctx, clusters)
+	return controlPlane, followed, err
+}
+
+// readControlPlane reads the control plane of the served Cluster. A Cluster or a control plane that does not
+// exist reports no version.
+func readControlPlane(ctx context.Context, clusters *operator.Clusters) (ControlPlane, error) {
 	cluster, err := clusters.Cached(ctx)
 	if err != nil || cluster == nil {
 		return ControlPlane{}, err

@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := version.Read(t.Context(), fixture.Clusters(tc.objects...))
+			got, _, err := version.Read(t.Context(), fixture.Clusters(tc.objects...), fixture.Template())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
@@ -46,16 +45,16 @@ type Version struct {
 
 // Of returns the version of a template's new Machines, and whether Cluster API would create them.
 // The bootstrap template can be nil. It can have Cluster API's annotation that skips checks.
-func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane) Version {
-	v := chosen(template, controlPlane)
-	if v.Changing = Changing(template, controlPlane); v.Changing != "" {
+func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Unstructured, controlPlane ControlPlane, followed Followed) Version {
+	v := chosen(template, controlPlane, followed)
+	if v.Changing = Changing(template, controlPlane, followed); v.Changing != "" {
 		v.Message += "; no Node is replaced until that is done: " + v.Changing
-		if inTopology(template, controlPlane) {
+		if inTopology(template, controlPlane, followed) {
 			return v // the topology gives the MachineDeployment the version that fits, and NodeClaims wait until then
 		}
 	}
 	if v.Problem == "" && controlPlane.Version != "" {
-		if problem := skew(template, v.Name, controlPlane, Skipped(template, bootstrap)); problem != "" {
+		if problem := skew(template, v.Name, controlPlane, followed, Skipped(template, bootstrap)); problem != "" {
 			v.Reason, v.Problem = v1alpha1.ReasonVersionSkew, problem
 		}
 	}
@@ -63,10 +62,10 @@ func Of(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructured.Uns
 }
 
 // chosen returns the version of a template's new Machines, whatever Cluster API allows.
-func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) Version {
+func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane, followed Followed) Version {
 	given, v := template.Spec.Template.Spec.Version, Version{}
-	switch followed := pattern.VersionOf(template); {
-	case followed != nil:
+	switch {
+	case followed.gives(template):
 		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionOfMachineDeployment, fmt.Sprintf("Machines get version %s, which is that of MachineDeployment %s in spec.template.from", given, followed.MachineDeployment)
 	case given != "" && controlPlane.Version == "":
 		v.Name, v.Reason, v.Message = given, v1alpha1.ReasonVersionSet, fmt.Sprintf("Machines get version %s, which spec.template.spec.version sets; the control plane reports no version to compare it with", given)
@@ -85,21 +84,20 @@ func chosen(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPla
 
 // Changing returns what still happens to the version of the control plane, or to that of the
 // MachineDeployment that a template follows; empty if it is done.
-func Changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) string {
+func Changing(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane, followed Followed) string {
 	if changing := controlPlane.Changing(); changing != "" {
 		return changing
 	}
-	if given := template.Spec.Template.Spec.Version; inTopology(template, controlPlane) && given != controlPlane.Version {
-		return fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", template.Status.From.MachineDeployment, given, controlPlane.Topology)
+	if given := template.Spec.Template.Spec.Version; inTopology(template, controlPlane, followed) && given != controlPlane.Version {
+		return fmt.Sprintf("MachineDeployment %s is at %s on the way to version %s of the Cluster's topology", followed.MachineDeployment, given, controlPlane.Topology)
 	}
 	return ""
 }
 
 // inTopology reports whether the version of a template's Machines is that of a MachineDeployment which
 // the topology of the Cluster upgrades.
-func inTopology(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane) bool {
-	followed := pattern.VersionOf(template)
-	return followed != nil && followed.MachineDeploymentTopology != "" && controlPlane.Topology != "" && controlPlane.Version != ""
+func inTopology(template *v1alpha1.KarpenterMachineTemplate, controlPlane ControlPlane, followed Followed) bool {
+	return followed.gives(template) && followed.OfTopology && controlPlane.Topology != "" && controlPlane.Version != ""
 }
 
 // canonical returns a version in the form that the webhook of MachineDeployments requires. Control
@@ -126,7 +124,7 @@ func Skipped(template *v1alpha1.KarpenterMachineTemplate, bootstrap *unstructure
 }
 
 // skew returns why Cluster API would create no Machines of a version; empty if it would.
-func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane ControlPlane, skipped sets.Set[clusterv1.MachineSetPreflightCheck]) string {
+func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane ControlPlane, followed Followed, skipped sets.Set[clusterv1.MachineSetPreflightCheck]) string {
 	checks := func(check clusterv1.MachineSetPreflightCheck) bool {
 		return !skipped.HasAny(check, clusterv1.MachineSetPreflightCheckAll)
 	}
@@ -145,7 +143,7 @@ func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane
 	if problem == "" {
 		return ""
 	}
-	if followed := pattern.VersionOf(template); followed != nil {
+	if followed.gives(template) {
 		return fmt.Sprintf("%s: change the version of MachineDeployment %s, or set spec.template.spec.version to %s", problem, followed.MachineDeployment, controlPlane.Version)
 	}
 	return fmt.Sprintf("%s: remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s", problem, controlPlane.Version)

@@ -3,15 +3,14 @@
 package version
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
-	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // templateWith returns a template with a version and a kind of bootstrap templates.
@@ -135,17 +134,17 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := templateWith(tc.given, tc.bootstrap)
+			followed := Followed{}
 			if tc.followed != "" {
-				template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "md-0"}
-				template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "md-0", MachineDeploymentTopology: lo.Ternary(tc.unowned, "", "md-0"), Spec: v1alpha1.MachineTemplateSpec{Version: tc.followed}}
-				pattern.Resolve(template)
+				followed = Followed{MachineDeployment: "md-0", Version: tc.followed, OfTopology: !tc.unowned}
+				template.Spec.Template.Spec.Version = cmp.Or(tc.given, tc.followed)
 			}
 			if tc.pools {
 				template.Spec.ScalableResource.Kind = v1alpha1.ScalableResourceKindMachinePool
 			}
 			bootstrap := &unstructured.Unstructured{}
 			bootstrap.SetAnnotations(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: tc.skip})
-			got := Of(template, bootstrap, tc.controlPlane)
+			got := Of(template, bootstrap, tc.controlPlane, followed)
 			if got.Name != tc.want || got.Reason != tc.reason {
 				t.Errorf("got version %q for reason %s, want %q for %s", got.Name, got.Reason, tc.want, tc.reason)
 			}
@@ -211,7 +210,7 @@ func TestKubeadmNeedsAVersion(t *testing.T) {
 			template := templateWith("", KubeadmTemplate.Kind)
 			template.Spec.InstanceTypes = nil
 			tc.change(&template.Spec)
-			if got := Of(template, nil, ControlPlane{}); (got.Reason == v1alpha1.ReasonVersionMissing) != tc.needed {
+			if got := Of(template, nil, ControlPlane{}, Followed{}); (got.Reason == v1alpha1.ReasonVersionMissing) != tc.needed {
 				t.Errorf("got reason %s, want %s: %t", got.Reason, v1alpha1.ReasonVersionMissing, tc.needed)
 			}
 		})

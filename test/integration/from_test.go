@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // withPattern moves the settings of Machines from the template to a MachineDeployment without replicas,
@@ -40,7 +41,7 @@ func (f *fixture) withPattern(ctx context.Context) *clusterv1.MachineDeployment 
 
 // rotate lets a pattern refer to a copy of its infrastructure template with another name, whose machines
 // are of another type if that is given.
-func (f *fixture) rotate(ctx context.Context, pattern *clusterv1.MachineDeployment, name, machineType string) {
+func (f *fixture) rotate(ctx context.Context, deployment *clusterv1.MachineDeployment, name, machineType string) {
 	GinkgoHelper()
 	rotated := f.infrastructure.DeepCopyObject().(client.Object)
 	rotated.SetName(f.name + "-" + name)
@@ -50,25 +51,23 @@ func (f *fixture) rotate(ctx context.Context, pattern *clusterv1.MachineDeployme
 		machineSpec(rotated).InstanceType = machineType
 	}
 	Expect(env.client.Create(ctx, rotated)).To(Succeed())
-	before := pattern.Spec.Template.Spec.InfrastructureRef.Name
-	env.change(ctx, pattern, func() { pattern.Spec.Template.Spec.InfrastructureRef.Name = rotated.GetName() })
-	f.waitTaken(ctx, func(g Gomega, from *v1alpha1.ObservedMachineTemplate) {
-		g.Expect(from.Spec.InfrastructureRef.Name).To(Equal(rotated.GetName()))
-	})
+	before := deployment.Spec.Template.Spec.InfrastructureRef.Name
+	env.change(ctx, deployment, func() { deployment.Spec.Template.Spec.InfrastructureRef.Name = rotated.GetName() })
+	f.waitTaken(ctx, deployment)
 	// A topology deletes the template that its MachineDeployment no longer uses.
 	unused := f.infrastructure.DeepCopyObject().(client.Object)
 	unused.SetName(before)
 	Expect(env.client.Delete(ctx, unused)).To(Succeed())
 }
 
-// waitTaken waits until the template is Ready with what it has taken from its pattern.
-func (f *fixture) waitTaken(ctx context.Context, is func(Gomega, *v1alpha1.ObservedMachineTemplate)) {
+// waitTaken waits until the template is Ready with what its pattern has now.
+func (f *fixture) waitTaken(ctx context.Context, deployment *clusterv1.MachineDeployment) {
 	GinkgoHelper()
+	want := pattern.Observe(deployment).ObservedMachineTemplate
 	Eventually(ctx, func(g Gomega) {
 		g.Expect(env.get(ctx, f.template)).To(Succeed())
 		g.Expect(f.template.StatusConditions().Root().IsTrue()).To(BeTrue(), "%+v", f.template.Status.Conditions)
-		g.Expect(f.template.Status.From).NotTo(BeNil())
-		is(g, f.template.Status.From)
+		g.Expect(f.template.Status.From).To(HaveValue(Equal(want)))
 	}).Should(Succeed())
 }
 
@@ -114,9 +113,7 @@ var _ = Describe("A template that follows a MachineDeployment", func() {
 
 		By("changing its version, too")
 		env.change(ctx, pattern, func() { pattern.Spec.Template.Spec.Version = "v1.36.3" })
-		f.waitTaken(ctx, func(g Gomega, from *v1alpha1.ObservedMachineTemplate) {
-			g.Expect(from.Spec.Version).To(Equal("v1.36.3"))
-		})
+		f.waitTaken(ctx, pattern)
 		Expect(f.template.Status.Version).To(Equal("v1.36.3"))
 		Eventually(ctx, func() string { return drifted(ctx, claim) }).Should(Equal(v1alpha1.DriftVersion))
 		latest := f.launchOne(ctx)
@@ -144,14 +141,36 @@ var _ = Describe("A template that follows a MachineDeployment", func() {
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		machine, resource := env.waitMachine(ctx, claim), f.resource(ctx)
 
+		// Without the MachineDeployment, the template has no infrastructure and another version.
 		env.delete(ctx, pattern)
+		stays := func(g Gomega) {
+			reason, err := env.cloudProvider().IsDrifted(ctx, claim)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(reason).To(BeEmpty())
+			g.Expect(env.get(ctx, claim)).To(Succeed())
+			g.Expect(claim.DeletionTimestamp).To(BeNil())
+			g.Expect(env.get(ctx, machine)).To(Succeed())
+			g.Expect(machine.DeletionTimestamp).To(BeNil())
+			g.Expect(f.resource(ctx).API()).To(HaveField("ObjectMeta.Generation", resource.GetGeneration()), "the generated MachineDeployment")
+		}
+		Eventually(ctx, func(g Gomega) bool {
+			stays(g)
+			g.Expect(env.get(ctx, f.template)).To(Succeed())
+			return f.template.Status.From == nil
+		}).Should(BeTrue())
 		f.waitNotReady(ctx, v1alpha1.ConditionFromReady, v1alpha1.ReasonReferenceNotFound, "spec.template.from", "MachineDeployment orphan", "spec.topology.workers.machineDeployments")
 		Expect(f.offerings(ctx)).To(HaveLen(1))
 		Expect(drifted(ctx, claim)).To(BeEmpty())
 		env.waitGone(ctx, f.launchOne(ctx))
 		Expect(f.machines(ctx)).To(HaveLen(1))
 		Expect(env.exists(ctx, claim)).To(BeTrue())
+
+		By("changing what is changed in place")
+		env.change(ctx, f.template, func() { f.template.Spec.Template.Metadata.Labels = map[string]string{"own": "yes"} })
+		f.waitNotReady(ctx, v1alpha1.ConditionFromReady, v1alpha1.ReasonReferenceNotFound, "MachineDeployment orphan")
+		stays(Default)
 
 		By("naming one that was generated")
 		generated := f.resource(ctx).GetName()
@@ -170,5 +189,6 @@ var _ = Describe("A template that follows a MachineDeployment", func() {
 		f.waitCondition(ctx, v1alpha1.ConditionNodesCurrent, "")
 		Expect(drifted(ctx, claim)).To(BeEmpty())
 		env.waitMachine(ctx, f.launchOne(ctx))
+		Eventually(ctx, func() map[string]string { return env.waitMachine(ctx, claim).Labels }).Should(And(HaveKeyWithValue("own", "yes"), HaveKeyWithValue("team", "platform")))
 	})
 })

@@ -112,10 +112,22 @@ func UnavailableChanged() predicate.Predicate {
 // those that only claims name so far.
 func ResourcesOfTemplate(clusters *operator.Clusters) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, template client.Object) []reconcile.Request {
-		return list(ctx, clusters,
-			[]client.ListOption{client.MatchingLabels{v1alpha1.TemplateLabel: template.GetName()}},
-			[]client.ListOption{client.MatchingFields{operator.NodeClaimTemplateField: template.GetName()}})
+		return ofTemplate(ctx, clusters, template.GetName())
 	})
+}
+
+// ResourcesOfFollowers enqueues the scalable resources of the templates that follow a MachineDeployment.
+func ResourcesOfFollowers(clusters *operator.Clusters) handler.EventHandler {
+	templates := NewTemplates(clusters)
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, deployment client.Object) []reconcile.Request {
+		return lo.FlatMap(templates.OfPattern(ctx, deployment), func(name string, _ int) []reconcile.Request { return ofTemplate(ctx, clusters, name) })
+	})
+}
+
+func ofTemplate(ctx context.Context, clusters *operator.Clusters, name string) []reconcile.Request {
+	return list(ctx, clusters,
+		[]client.ListOption{client.MatchingLabels{v1alpha1.TemplateLabel: name}},
+		[]client.ListOption{client.MatchingFields{operator.NodeClaimTemplateField: name}})
 }
 
 func ofClaim(object client.Object) string {

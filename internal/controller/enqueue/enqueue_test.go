@@ -50,11 +50,11 @@ func TestTemplateChanged(t *testing.T) {
 		change func(*v1alpha1.KarpenterMachineTemplate)
 		want   bool
 	}{
-		"its spec":                            {func(t *v1alpha1.KarpenterMachineTemplate) { t.Generation++ }, true},
-		"its version":                         {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Version = "v1.36.3" }, true},
-		"what it takes":                       {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.From.Hash = "b" }, true},
-		"the name of what it takes that from": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.From.MachineDeployment = "others" }, false},
-		"its Machines":                        {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Machines++ }, false},
+		"its spec":                     {func(t *v1alpha1.KarpenterMachineTemplate) { t.Generation++ }, true},
+		"its version":                  {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Version = "v1.36.3" }, true},
+		"what it takes":                {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.From.Hash = "b" }, true},
+		"what it takes cannot be used": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.From = nil }, true},
+		"its Machines":                 {func(t *v1alpha1.KarpenterMachineTemplate) { t.Status.Machines++ }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := follower()

@@ -31,7 +31,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// The event of a template, or of the Cluster, concerns the resources that exist and those that only claims name.
+// The event of a template, of the MachineDeployment that it follows, or of the Cluster, concerns the resources that exist and those that only claims name.
 func TestResources(t *testing.T) {
 	deployment := func(name, template string) client.Object {
 		object := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: name}}
@@ -48,8 +48,10 @@ func TestResources(t *testing.T) {
 		object.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: template}
 		return object
 	}
+	follower := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	follower.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "followed"}
 	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).
-		WithObjects(deployment("exists", "general"), deployment("of-another", "other"), deployment("of-a-user", ""), pool,
+		WithObjects(follower, deployment("exists", "general"), deployment("of-another", "other"), deployment("of-a-user", ""), pool,
 			claim("a", "general", "exists"), claim("b", "general", "only-named"), claim("c", "other", "named-by-another"), claim("d", "general", "")).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
@@ -66,6 +68,12 @@ func TestResources(t *testing.T) {
 		expectNames(t, func(q queue) {
 			ResourcesOfTemplate(clusters).Generic(t.Context(), event.GenericEvent{Object: template}, q)
 		}, "exists", "only-named", "pool")
+		expectNames(t, func(q queue) {
+			ResourcesOfFollowers(clusters).Delete(t.Context(), event.DeleteEvent{Object: deployment("followed", "")}, q)
+		}, "exists", "only-named", "pool")
+		expectNames(t, func(q queue) {
+			ResourcesOfFollowers(clusters).Delete(t.Context(), event.DeleteEvent{Object: deployment("of-a-user", "")}, q)
+		})
 	})
 }
 

@@ -64,6 +64,11 @@ func newReconciler(objects ...client.Object) *Reconciler {
 	return r
 }
 
+// followGone lets a template follow a MachineDeployment that does not exist any more.
+func followGone(template *v1alpha1.KarpenterMachineTemplate) {
+	template.Spec.Template = v1alpha1.MachineTemplate{From: &v1alpha1.MachineTemplateSource{MachineDeployment: "gone"}}
+}
+
 // A copy that a resource refers to is created again if a user has deleted it: no Machine could be created, or
 // repaired, without it. What the template no longer generates, or what refers to it ends, is not.
 func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
@@ -95,8 +100,10 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 		"its resource ends": {resource: func(d *clusterv1.MachineDeployment) {
 			d.DeletionTimestamp, d.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{"x"}
 		}},
-		"its template has changed":    {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.3" }},
-		"its offering is not offered": {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].Zones[0] = "b" }},
+		"its template has changed":                                  {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.3" }},
+		"what its template follows no longer exists":                {template: followGone},
+		"it exists, and what its template follows no longer exists": {present: true, template: followGone, want: true},
+		"its offering is not offered":                               {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].Zones[0] = "b" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := template.DeepCopy()

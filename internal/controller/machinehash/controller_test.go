@@ -100,6 +100,11 @@ func TestReconcile(t *testing.T) {
 		"a template that is not Ready": {change: func(template *v1alpha1.KarpenterMachineTemplate, _ *karpv1.NodeClaim) {
 			template.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, "x", "x")
 		}},
+		"a template whose MachineDeployment does not exist": {change: func(template *v1alpha1.KarpenterMachineTemplate, _ *karpv1.NodeClaim) {
+			template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "gone"}
+			template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "gone", Hash: "1"}
+			template.StatusConditions().SetTrue(v1alpha1.ConditionFromReady)
+		}},
 		"an offering that was removed": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
 			claim.Labels[corev1.LabelTopologyZone] = "b"
 		}},

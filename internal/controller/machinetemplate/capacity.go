@@ -19,14 +19,19 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // tolerance is the share of the declared capacity by which Nodes can differ from it.
 const tolerance = 0.05
 
 // setCapacityAccurate learns the capacity of instance types from their Nodes, and reports
-// types whose declared capacity differs by more than the tolerance.
+// types whose declared capacity differs by more than the tolerance. What was learned stays while the template is Pending,
+// because its revision is unknown.
 func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	if pattern.Pending(template) {
+		return nil
+	}
 	declared, err := r.declared(ctx, template)
 	if err != nil {
 		return err

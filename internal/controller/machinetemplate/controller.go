@@ -154,17 +154,19 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	defer cancel()
 	var examineAgain time.Duration
 	var errs []error
-	before := template.Status.From
+	before, examined := template.Status.From, true
+	if err := r.setFromReady(ctx, template); err != nil {
+		return 0, err // the rest depends on it
+	}
 	for _, set := range []func(context.Context, *v1alpha1.KarpenterMachineTemplate) error{
 		r.setDeletable,
 		r.setClusterReady,
-		r.setFromReady,
 		r.setInfrastructureReady,
 		r.setBootstrapReady,
 		r.setVersionReady,
 		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (err error) {
 			if examineAgain, err = r.setInstanceTypesReady(ctx, template); err != nil {
-				template.Status.From = before // what is taken takes effect when it is examined
+				examined, template.Status.From = false, nil // what is taken takes effect when it is examined
 			}
 			return err
 		},
@@ -180,6 +182,9 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setAvailable,
 	} {
 		errs = append(errs, set(ctx, template))
+	}
+	if !examined {
+		template.Status.From = before
 	}
 	if template.StatusConditions().Get(v1alpha1.ConditionMachinesProgressing).IsUnknown() {
 		examineAgain = requeue.Soonest(examineAgain, readAgain)

@@ -92,6 +92,7 @@ func newCell(objects ...client.Object) *cell {
 	c.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, crd, cluster, named(infrastructureKind, "workers"))...).
 		WithStatusSubresource(&v1alpha1.KarpenterMachineTemplate{}).
 		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
+		WithIndex(&clusterv1.MachineDeployment{}, operator.TopologyEntryField, fixture.EntryOf).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).

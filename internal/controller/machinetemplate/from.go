@@ -7,32 +7,28 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
-// waitsForFrom is the message of conditions that depend on a MachineDeployment that was never observed.
+// waitsForFrom is the message of conditions that depend on a MachineDeployment that cannot be used.
 const waitsForFrom = "waits for the MachineDeployment that spec.template.from names: see condition " + v1alpha1.ConditionFromReady
 
-// setFromReady takes over what the MachineDeployment has that the template follows, and resolves the
-// template for what comes after it. If that MachineDeployment cannot be used, what was taken before
-// stays, so that no Node is replaced.
+// setFromReady sets what the MachineDeployment has that the template follows, and resolves the template for what
+// comes after it. If that MachineDeployment cannot be used, the template is Pending.
 func (r *Reconciler) setFromReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
-	defer pattern.Resolve(template)
 	conditions, from := template.StatusConditions(), template.Spec.Template.From
 	if from == nil {
 		template.Status.From = nil
 		return conditions.Clear(v1alpha1.ConditionFromReady)
 	}
-	// The cache has only those of the served Cluster.
-	list := &clusterv1.MachineDeploymentList{}
-	if err := r.clusters.Management.GetClient().List(ctx, list, client.InNamespace(r.clusters.Cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the MachineDeployments of Cluster %s: %w", r.clusters.Cluster, err)
+	found, err := r.clusters.Pattern(ctx, template)
+	if err != nil {
+		return err
 	}
-	found := pattern.Find(template, list.Items)
+	template.Status.From = nil
 	if found == nil {
 		conditions.SetFalse(v1alpha1.ConditionFromReady, v1alpha1.ReasonReferenceNotFound, r.notFound(from))
 		return nil
@@ -42,7 +38,9 @@ func (r *Reconciler) setFromReady(ctx context.Context, template *v1alpha1.Karpen
 			fmt.Sprintf("spec.template.from: MachineDeployment %s %s", client.ObjectKeyFromObject(found), problem))
 		return nil
 	}
-	template.Status.From = pattern.Observe(found)
+	taken := pattern.Observe(found)
+	template.Status.From = &taken.ObservedMachineTemplate
+	pattern.Resolve(template, taken)
 	conditions.SetTrue(v1alpha1.ConditionFromReady)
 	return nil
 }

@@ -4,6 +4,8 @@ package machinetemplate
 
 import (
 	"errors"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,6 +17,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
 // newPattern returns a MachineDeployment that the template of newFollower names.
@@ -56,8 +60,8 @@ func TestFrom(t *testing.T) {
 		if message := conditions.Get(v1alpha1.ConditionVersionReady).Message; template.Status.Version != version || !strings.Contains(message, "MachineDeployment pattern") {
 			t.Errorf("got version %s: %s", template.Status.Version, message)
 		}
-		if template.Status.From.Spec.Version != version || template.Status.From.Metadata.Labels["team"] != "platform" {
-			t.Errorf("got %+v", template.Status.From)
+		if diff := cmp.Diff(&pattern.Observe(deployment).ObservedMachineTemplate, template.Status.From); diff != "" {
+			t.Errorf("status.from (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(newFollower().Spec, template.Spec); diff != "" {
 			t.Errorf("the stored spec (-want +got):\n%s", diff)
@@ -69,7 +73,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// A MachineDeployment that cannot be used is named with what to do. What was taken before stays.
+// A MachineDeployment that cannot be used is named with what to do. Conditions that depend on it are Unknown, and what
+// was learned from Nodes stays.
 func TestFromCannotBeUsed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from   v1alpha1.MachineTemplateSource
@@ -86,10 +91,10 @@ func TestFromCannotBeUsed(t *testing.T) {
 			reason: v1alpha1.ReasonReferenceUnusable, words: []string{"MachineDeployment fleet/pattern was generated from KarpenterMachineTemplate other", "name one that"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, before := range []*v1alpha1.ObservedMachineTemplate{nil, {MachineDeployment: "pattern", Hash: "1", Spec: v1alpha1.MachineTemplateSpec{
-				Bootstrap: newPattern().Spec.Template.Spec.Bootstrap, InfrastructureRef: &newPattern().Spec.Template.Spec.InfrastructureRef,
-			}}} {
+			for _, before := range []*v1alpha1.ObservedMachineTemplate{nil, &pattern.Observe(newPattern()).ObservedMachineTemplate} {
 				template, deployment := newFollower(), newPattern()
+				learned := []v1alpha1.ObservedCapacity{{InstanceType: "m5", Revision: "of the pattern", Nodes: 2}}
+				template.Status.ObservedCapacity, template.Status.Version, template.Status.AcceptedHash = learned, "v1.36.2", "accepted"
 				template.Spec.Template.From, template.Status.From = &tc.from, before
 				if tc.change != nil {
 					tc.change(deployment)
@@ -111,8 +116,16 @@ func TestFromCannotBeUsed(t *testing.T) {
 				if ready := got.StatusConditions().Get(status.ConditionReady); !ready.IsFalse() || ready.Message != condition.Message {
 					t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
 				}
-				if diff := cmp.Diff(before, got.Status.From); diff != "" {
-					t.Errorf("what was taken (-want +got):\n%s", diff)
+				for _, dependent := range []string{v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady} {
+					if c := got.StatusConditions().Get(dependent); !c.IsUnknown() || c.Message != waitsForFrom {
+						t.Errorf("%s is %s: %s", dependent, c.Status, c.Message)
+					}
+				}
+				if got.Status.From != nil || got.Status.Version != "" {
+					t.Errorf("got %+v and version %q, want none", got.Status.From, got.Status.Version)
+				}
+				if diff := cmp.Diff(learned, got.Status.ObservedCapacity); diff != "" || got.Status.AcceptedHash != "accepted" {
+					t.Errorf("got %s accepted, and what was learned (-want +got):\n%s", got.Status.AcceptedHash, diff)
 				}
 				if got.Status.InstanceTypes != 1 {
 					t.Errorf("got %d instance types, want that the template keeps its own", got.Status.InstanceTypes)
@@ -141,6 +154,46 @@ func TestFromIsWrittenWithItsExamination(t *testing.T) {
 	}
 	if template, err = c.reconcile(t, "general"); err != nil || template.Status.From == nil || !template.StatusConditions().Root().IsTrue() {
 		t.Errorf("after that got %v, %+v and %s", err, template.Status.From, template.StatusConditions().Root().Message)
+	}
+	examined := template.Status
+	deployment := newPattern()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		t.Fatal(err)
+	}
+	deployment.Spec.Template.Spec.Version = "v1.36.3"
+	if err := c.Update(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	for kind, list := range map[string]client.ObjectList{"NodeClaims": &karpv1.NodeClaimList{}, "MachineDeployments": &clusterv1.MachineDeploymentList{}} {
+		c.fails = func(verb string, object any, _ string) error {
+			if _, is := object.(*clusterv1.MachineDeployment); reflect.TypeOf(object) == reflect.TypeOf(list) || is && kind == "MachineDeployments" {
+				return broken
+			}
+			return nil
+		}
+		template, err := c.reconcile(t, "general")
+		if !errors.Is(err, broken) {
+			t.Fatalf("got %v, want that the %s cannot be read", err, kind)
+		}
+		if diff := cmp.Diff(examined.From, template.Status.From); diff != "" {
+			t.Errorf("what was examined, while the %s cannot be read (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
+// However much the MachineDeployment has, the status has no more than its name and a hash.
+func TestFromIsBounded(t *testing.T) {
+	deployment := newPattern()
+	deployment.Spec.Template.Annotations = map[string]string{"large": strings.Repeat("x", 256<<10)}
+	template, err := newCell(newFollower(), deployment).reconcile(t, "general")
+	if err != nil || template.Status.From == nil {
+		t.Fatalf("got %v and %+v", err, template.Status)
+	}
+	if size := budget.Size(template.Status.From); size > 100 {
+		t.Errorf("status.from has %d bytes", size)
+	}
+	if !regexp.MustCompile("^[0-9a-f]{16}$").MatchString(template.Status.From.Hash) {
+		t.Errorf("got hash %q, want 16 hexadecimal digits", template.Status.From.Hash)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
+	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
@@ -16,7 +17,7 @@ import (
 // setVersionReady sets which Kubernetes version new Machines get, and whether Cluster API creates
 // Machines of that version. It also watches the kind of the Cluster's control plane.
 func (r *Reconciler) setVersionReady(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
-	controlPlane, err := version.Read(ctx, r.clusters)
+	controlPlane, followed, err := version.Read(ctx, r.clusters, template)
 	if err != nil {
 		return err
 	}
@@ -25,11 +26,16 @@ func (r *Reconciler) setVersionReady(ctx context.Context, template *v1alpha1.Kar
 			return err
 		}
 	}
+	if pattern.Pending(template) {
+		template.Status.Version = ""
+		template.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionVersionReady, v1alpha1.ReasonReferenceMissing, waitsForFrom)
+		return nil
+	}
 	bootstrap, err := r.bootstrapOf(ctx, template)
 	if err != nil {
 		return err
 	}
-	v := version.Of(template, bootstrap, controlPlane)
+	v := version.Of(template, bootstrap, controlPlane, followed)
 	template.Status.Version = v.Name
 	conditions := template.StatusConditions()
 	if v.Problem != "" {

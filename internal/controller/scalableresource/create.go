@@ -36,6 +36,8 @@ func (r *Reconciler) ensureResource(ctx context.Context, snap *snapshot.Snapshot
 		}
 		launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
 		switch {
+		case errors.As(err, &generate.PendingError{}):
+			// It waits: a condition of the template reports it, and an event of the MachineDeployment follows.
 		case err != nil:
 			errs = append(errs, r.giveUp(ctx, claim, err))
 		case launch.Resource == snap.Name && launch.Generated == nil:

@@ -18,7 +18,7 @@ import (
 // setInPlace sets on a generated resource what its template describes now and what replaces no Machine
 // (see generate.InPlace), so a user can change what the resource does even while it cannot create
 // Machines. It returns true if it has written: the event of that triggers the next reconcile. A
-// resource whose template no longer exists, was not resolved yet or sets what it may not set, or whose
+// resource whose template no longer exists, is Pending or sets what it may not set, or whose
 // Cluster is being deleted, stays as it is.
 func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	if snap.Template == nil || snap.ClusterDeleting || pattern.Pending(snap.Template) {

@@ -22,7 +22,7 @@ func (r *Reconciler) moveWaiting(ctx context.Context, snap *snapshot.Snapshot) e
 	}
 	// All claims of a resource have its offering.
 	launch, err := generate.LaunchOf(ctx, r.clusters, r.catalog, snap.Template, scalable.OfferingOf(snap.Resource))
-	if errors.As(err, &generate.UnlaunchableError{}) || catalog.IsUndiscovered(err) {
+	if errors.As(err, &generate.UnlaunchableError{}) || errors.As(err, &generate.PendingError{}) || catalog.IsUndiscovered(err) {
 		return nil // they wait until Cluster API creates Machines, or the template offers something
 	}
 	if err != nil || launch.Resource == snap.Name {

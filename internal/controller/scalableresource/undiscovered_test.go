@@ -23,6 +23,45 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
+// While the MachineDeployment that a template follows cannot be used, waiting claims keep their resource, whether that exists
+// or not, and nothing is written.
+func TestWhatFollowsNothingNowStays(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	claim, writes := launchedClaim("small"), []string{}
+	claim.Annotations[v1alpha1.ScalableResourceAnnotation] = "general"
+	clusters := clustersWith(fixture.Served, cluster, &writes, cluster, claim)
+	workload, follower := clusters.Workload.GetClient(), &v1alpha1.KarpenterMachineTemplate{}
+	if err := workload.Get(t.Context(), client.ObjectKey{Name: "general"}, follower); err != nil {
+		t.Fatal(err)
+	}
+	follower.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "gone"}
+	follower.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "gone", Hash: "1"}
+	if err := workload.Update(t.Context(), follower); err != nil {
+		t.Fatal(err)
+	}
+	template, err := clusters.Template(t.Context(), "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Template: template, Claims: []karpv1.NodeClaim{*claim}}
+	if again, err := r.ensureResource(t.Context(), snap); err != nil || again != 0 {
+		t.Errorf("a resource that does not exist: got %s and %v", again, err)
+	}
+	snap.Ending, snap.Resource = true, scalable.New(withReplicas(1))
+	snap.Resource.SetLabels(map[string]string{v1alpha1.TemplateLabel: "general", v1alpha1.InstanceTypeLabel: "small", v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
+	if err := r.moveWaiting(t.Context(), snap); err != nil {
+		t.Errorf("a resource that ends: got %v", err)
+	}
+	if changed, err := r.setInPlace(t.Context(), snap); err != nil || changed {
+		t.Errorf("a resource that is changed in place: got %t and %v", changed, err)
+	}
+	stored := &karpv1.NodeClaim{}
+	if err := workload.Get(t.Context(), client.ObjectKeyFromObject(claim), stored); err != nil || snapshot.IsRejected(stored) || len(writes) > 0 {
+		t.Errorf("got %v and writes %v, want that the claim stays as it is", err, writes)
+	}
+}
+
 // While MachineDeployments cannot be listed, it is unknown whether a template still offers one. No adoption ends, and waiting
 // claims keep their resource, without an error: the template's conditions report it.
 func TestWhatCannotBeDiscoveredStays(t *testing.T) {
