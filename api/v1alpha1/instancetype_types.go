@@ -23,7 +23,7 @@ type InstanceType struct {
 
 	// capacity is everything that such a machine has, as its Node reports it in
 	// status.capacity: at least cpu and memory, and all other resources, in Kubernetes
-	// quantities. pods is how many Pods the kubelet accepts. For a KubeadmConfigTemplate,
+	// quantities. pods is how many Pods the kubelet accepts, from 1 to 4096. For a KubeadmConfigTemplate,
 	// the operator passes it to the kubelet; for other bootstrap kinds, pass the variable
 	// maxPods with a patch. kubelet.maxPods takes precedence over pods. If neither is set,
 	// it is 110.

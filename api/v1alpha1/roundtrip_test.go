@@ -53,7 +53,7 @@ func TestRoundTrips(t *testing.T) {
 }
 
 // ofOthers are fields of types that other projects define, in which an empty value means the same as none.
-var ofOthers = []string{".matchLabels", ".matchExpressions", ".matchExpressions.0.values", ".metadata.labels", ".metadata.annotations"}
+var ofOthers = []string{".matchLabels", ".matchExpressions", ".matchExpressions.0.values", "status.from.metadata.labels", "status.from.metadata.annotations"}
 
 // changes returns the fields that differ between an object and what is left of it, by their paths. The default of
 // each boolean is false, and in a status, 0 means the same as no number, and {} the same as no status.

@@ -160,6 +160,38 @@ func annotations(count int) map[string]any {
 	return annotations
 }
 
+// The metadata of Machines is that of objects, so the API server refuses it before Cluster API does.
+func TestMetadataOfMachines(t *testing.T) {
+	many := map[string]any{}
+	for i := range 65 {
+		many[fmt.Sprint("x", i)] = "x"
+	}
+	const labels, annotations = "spec/template/metadata/labels", "spec/template/metadata/annotations"
+	for name, tc := range map[string]struct {
+		path  string
+		value any
+		want  string // empty if the API server accepts it
+	}{
+		"labels":                   {labels, map[string]any{"team": "platform", "example.com/a_B.c": "", "node-role.kubernetes.io/worker": ""}, ""},
+		"no labels":                {labels, map[string]any{}, "at least 1 properties"},
+		"too many labels":          {labels, many, "at most 64"},
+		"a label key with a space": {labels, map[string]any{"my team": "x"}, "each key must be a label key"},
+		"a long label key":         {labels, map[string]any{strings.Repeat("a", 64): "x"}, "each key must be a label key"},
+		"a long label value":       {labels, map[string]any{"team": strings.Repeat("a", 64)}, "at most 63 characters"},
+		"annotations":              {annotations, map[string]any{"example.com/note": "{a b}", "note": strings.Repeat("x", 4096)}, ""},
+		"an annotation key":        {annotations, map[string]any{"my note": "x"}, "each key must be an annotation key"},
+		"a long annotation":        {annotations, map[string]any{"note": strings.Repeat("x", 4097)}, "at most 4096 characters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := edit(t, tc.path, tc.value)
+			err := apiServer.Create(t.Context(), object, client.DryRunAll)
+			if tc.want == "" && err != nil || tc.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestAccepted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path  string

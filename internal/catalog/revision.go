@@ -4,7 +4,6 @@ package catalog
 
 import (
 	"github.com/samber/lo"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/hash"
@@ -19,7 +18,7 @@ const revisionLength = 16
 func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine := template.Spec.Template
 	machine.From = nil // what it stands for is in the other fields
-	machine.Metadata = clusterv1.ObjectMeta{}
+	machine.Metadata = v1alpha1.MachineMetadata{}
 	machine.Spec.MinReadySeconds, machine.Spec.ReadinessGates, machine.Spec.Deletion = nil, nil, nil
 	return hash.Of(machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind)[:revisionLength]
 }

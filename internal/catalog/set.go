@@ -106,6 +106,9 @@ func zonesIn(o *v1alpha1.Offering) []string {
 	return lo.Map(o.Zones, func(zone v1alpha1.Zone, _ int) string { return string(zone) })
 }
 
+// maxPods is the maximum of kubelet.maxPods, too.
+const maxPods = 4096
+
 // checkCapacity returns an error for a capacity that no machine can have.
 func checkCapacity(capacity corev1.ResourceList) error {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -117,6 +120,9 @@ func checkCapacity(capacity corev1.ResourceList) error {
 		if quantity := capacity[name]; quantity.Sign() < 0 {
 			return fmt.Errorf("capacity.%s must not be less than 0, found %s", name, quantity.String())
 		}
+	}
+	if pods, given := capacity[corev1.ResourcePods]; given && (pods.CmpInt64(1) < 0 || pods.CmpInt64(maxPods) > 0 || pods.MilliValue()%1000 != 0) {
+		return fmt.Errorf("capacity.pods must be a whole number from 1 to %d, found %s", maxPods, pods.String())
 	}
 	return nil
 }

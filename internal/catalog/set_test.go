@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
@@ -108,6 +110,15 @@ func TestCheckCountsTheOthers(t *testing.T) {
 	} {
 		if !strings.Contains(problems[i].Error(), want) {
 			t.Errorf("got %q, want %q", problems[i], want)
+		}
+	}
+}
+
+// capacity.pods is a setting of the kubelet, so it has the bounds of maxPods.
+func TestPodsOfACapacity(t *testing.T) {
+	for pods, ok := range map[string]bool{"1": true, "110": true, "4096": true, "4k": true, "0": false, "500m": false, "1500m": false, "4097": false, "1E": false} {
+		if err := checkCapacity(corev1.ResourceList(list("cpu", "2", "memory", "8Gi", "pods", pods))); (err == nil) != ok {
+			t.Errorf("%s pods: got %v, want it to be accepted: %t", pods, err, ok)
 		}
 	}
 }

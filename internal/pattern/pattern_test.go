@@ -45,7 +45,7 @@ func deployment() *clusterv1.MachineDeployment {
 func TestResolve(t *testing.T) {
 	infrastructure := ref("MachineTemplate", "prod-md-0-b")
 	taken := v1alpha1.MachineTemplate{
-		Metadata: clusterv1.ObjectMeta{
+		Metadata: v1alpha1.MachineMetadata{
 			Labels:      map[string]string{"team": "platform", "node.cluster.x-k8s.io/disk": "ssd"},
 			Annotations: map[string]string{"machine.cluster.x-k8s.io/exclude-node-draining": ""},
 		},
@@ -62,7 +62,7 @@ func TestResolve(t *testing.T) {
 	}{
 		"all of it": {change: func(*v1alpha1.MachineTemplate) {}},
 		"labels and annotations of its own": {
-			given: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{"team": "data"}, Annotations: map[string]string{"a": "b"}}},
+			given: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{"team": "data"}, Annotations: map[string]string{"a": "b"}}},
 			change: func(want *v1alpha1.MachineTemplate) {
 				want.Metadata.Labels["team"], want.Metadata.Annotations["a"] = "data", "b"
 			},

@@ -281,13 +281,13 @@ func TestMessageNamesNoOtherSecret(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	labels := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
-		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: "x"}}}}
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{key: "x"}}}}
 	}
 	annotations := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
-		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: "x"}}}}
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Annotations: map[string]string{key: "x"}}}}
 	}
 	// This is how Cluster API sets the label.
-	withoutValue := v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}}
+	withoutValue := v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}}
 	onResource := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
 		return v1alpha1.KarpenterMachineTemplateSpec{ScalableResource: v1alpha1.ScalableResource{Annotations: map[string]string{key: "x"}}}
 	}
@@ -343,7 +343,7 @@ func TestMetadata(t *testing.T) {
 // was forged in the workload cluster is not.
 func TestMetadataOfThePattern(t *testing.T) {
 	hook := clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/backup"
-	template := &v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{hook: "team-a"}}}}
+	template := &v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Annotations: map[string]string{hook: "team-a"}}}}
 	allowed := Allowed{Cluster: served, Own: NewOwn()}
 	check(t, allowed.Metadata(template), v1alpha1.ReasonFieldNotAllowed, "spec.template.metadata.annotations may not contain "+hook)
 	allowed.Pattern = clusterv1.ObjectMeta{Annotations: map[string]string{hook: "team-a"}}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -158,10 +157,10 @@ func TestLabelsOfNodes(t *testing.T) {
 // The message names what the platform team can do, which is nothing for the labels and annotations of controllers.
 func TestMessageOfReservedMetadata(t *testing.T) {
 	labels := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
-		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Labels: map[string]string{key: ""}}}}
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{key: ""}}}}
 	}
 	annotations := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
-		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: clusterv1.ObjectMeta{Annotations: map[string]string{key: ""}}}}
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Annotations: map[string]string{key: ""}}}}
 	}
 	onResource := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
 		return v1alpha1.KarpenterMachineTemplateSpec{ScalableResource: v1alpha1.ScalableResource{Annotations: map[string]string{key: ""}}}

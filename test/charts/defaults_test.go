@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -30,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := v1alpha1.KarpenterMachineTemplateSpec{MaxMachines: new(int32(100)), CatalogRefs: []v1alpha1.CatalogReference{{Name: "aws-us-east-1"}}}
 	want.Template.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
-	want.Template.Metadata = clusterv1.ObjectMeta{Labels: map[string]string{"team": "platform"}}
+	want.Template.Metadata = v1alpha1.MachineMetadata{Labels: map[string]string{"team": "platform"}}
 	if diff := cmp.Diff(want, template.Spec); diff != "" {
 		t.Errorf("the template (-want +got):\n%s", diff)
 	}
