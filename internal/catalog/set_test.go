@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
