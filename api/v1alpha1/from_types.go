@@ -35,7 +35,7 @@ type ObservedMachineTemplate struct {
 	// hash identifies the MachineDeployment and what the template takes from it, as the
 	// operator last examined it. Nothing is launched, and no Node is replaced, while the
 	// MachineDeployment has other content.
-	// Example: 5d5e06e867c8da84.
+	// Example: v1-5d5e06e867c8da8497b14e4649f65792.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

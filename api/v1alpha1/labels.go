@@ -26,7 +26,8 @@ const (
 
 	// TemplateHashLabel is the hash of everything that shapes a Machine of a scalable
 	// resource. A template change that alters the hash leads to a new scalable resource. On a
-	// copy of a base template, it is the hash of its content. Names end in the first digits.
+	// copy of a base template, it is the hash of its content. Names end in the first 12 digits.
+	// Example: v1-5c1e0f42a7d93b8860f1c2e4d5b6a798.
 	TemplateHashLabel = Group + "/template-hash"
 
 	// NodeClaimUIDLabel is, on a Machine, the UID of the NodeClaim that it serves.
@@ -49,13 +50,11 @@ const (
 
 	// MachineHashesAnnotation has, on a NodeClaim, the hashes of what its Machine was
 	// generated from: version, kubelet, infrastructure and bootstrap. If the template
-	// generates something else now, the NodeClaim drifts.
-	// Example: bootstrap=v1beta2/1f0c2a9e,infrastructure=v1beta2/77aa01bc,kubelet=5c1e0f42,version=v1.36.3.
+	// generates something else now, the NodeClaim drifts. Each hash begins with the version of its
+	// computation, and those of templates with an API version before that. The operator replaces
+	// hashes with another version. Here, digits are left out.
+	// Example: bootstrap=v1beta2/v1-1f0c2a9e,infrastructure=v1beta2/v1-77aa01bc,kubelet=v1-5c1e0f42,version=v1.36.3.
 	MachineHashesAnnotation = Group + "/machine-hashes"
-
-	// MachineHashVersionAnnotation is, on a NodeClaim, the version of the way in which
-	// its hashes were computed. The operator replaces hashes of another version.
-	MachineHashVersionAnnotation = Group + "/machine-hash-version"
 
 	// EmptySinceAnnotation is, on a scalable resource, the time (RFC 3339) since which it
 	// has had neither NodeClaims nor Machines.

@@ -33,7 +33,6 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ScalableResourceAnnotation, "karpenter.cluster.x-k8s.io/scalable-resource"},
 		{v1alpha1.TemplateHashAnnotation, "karpenter.cluster.x-k8s.io/template-hash"},
 		{v1alpha1.MachineHashesAnnotation, "karpenter.cluster.x-k8s.io/machine-hashes"},
-		{v1alpha1.MachineHashVersionAnnotation, "karpenter.cluster.x-k8s.io/machine-hash-version"},
 		{v1alpha1.EmptySinceAnnotation, "karpenter.cluster.x-k8s.io/empty-since"},
 		{v1alpha1.TemplateAnnotationsAnnotation, "karpenter.cluster.x-k8s.io/annotations-from-template"},
 		{v1alpha1.InPlaceHashAnnotation, "karpenter.cluster.x-k8s.io/in-place-hash"},

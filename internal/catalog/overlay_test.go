@@ -159,8 +159,28 @@ func TestObservedCapacityIsUsed(t *testing.T) {
 	memory("7Gi", "6Gi")
 	input.Status.ObservedCapacity[0].Nodes = 0
 	memory("8Gi", "8092Mi")
-	input.Status.ObservedCapacity[0].Revision, input.Status.ObservedCapacity[0].Nodes = "another", 2
+	input.Status.ObservedCapacity[0].Revision, input.Status.ObservedCapacity[0].Nodes = "v1-another", 2
 	memory("8Gi", "8092Mi")
+}
+
+// Clusters have revisions stored. See TestHashesOfAFixedTemplate in package generate for what to do if this test fails.
+func TestRevisionOfAFixedTemplate(t *testing.T) {
+	fixed := &v1alpha1.KarpenterMachineTemplate{}
+	fixed.Spec.Template.Spec.Version = "v1.36.3"
+	fixed.Spec.Template.Spec.Bootstrap.DataSecretName = new("bootstrap")
+	fixed.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))}
+	fixed.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure}}
+	if got, want := RevisionOf(fixed), "v1-7a59e52b10b239812881b8d03e3c3219"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestIsRevision(t *testing.T) {
+	for stored, want := range map[string]bool{"v1-a": true, "v1-b": false, "v0-b": true, "v2-b": true, "b": true, "": false} {
+		if got := IsRevision(stored, "v1-a"); got != want {
+			t.Errorf("%q: got %t, want %t", stored, got, want)
+		}
+	}
 }
 
 func TestRevision(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
-const revisionLength = 16
-
 // RevisionOf returns a hash of the part of a template's spec that shapes machines of any
 // instance type, without what is changed in place. Reports of Nodes of one revision do not apply to Nodes of another, which
 // can run other software with other settings.
@@ -20,7 +18,7 @@ func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	machine.From = nil // what it stands for is in the other fields
 	machine.Metadata = v1alpha1.MachineMetadata{}
 	machine.Spec.MinReadySeconds, machine.Spec.ReadinessGates, machine.Spec.Deletion = nil, nil, nil
-	return hash.Of(machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind)[:revisionLength]
+	return hash.Of(hash.Revision, machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind)
 }
 
 // observedNow returns the capacity that Nodes of the template's current revision report,
@@ -32,6 +30,12 @@ func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.Observe
 	}
 	revision, pending := RevisionOf(template), pattern.Pending(template)
 	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool {
-		return (o.Revision == revision || pending) && o.Nodes > 0
+		return (IsRevision(o.Revision, revision) || pending) && o.Nodes > 0
 	})
+}
+
+// IsRevision reports whether a stored revision is the present one. A revision of another version counts as the present
+// one until package machinehash or the next write of the status has renewed it.
+func IsRevision(stored, present string) bool {
+	return stored == present || stored != "" && !hash.SameVersion(stored, present)
 }

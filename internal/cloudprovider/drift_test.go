@@ -3,6 +3,7 @@
 package cloudprovider
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -183,7 +184,7 @@ func TestIsDrifted(t *testing.T) {
 			w.provider.catalog.SetAccepted(template, sets.New[catalog.Key]())
 		}}},
 		"another release has computed the hashes": {changes: []func(*testing.T, *driftWorld){base, func(_ *testing.T, w *driftWorld) {
-			w.claim.Annotations[v1alpha1.MachineHashVersionAnnotation] = "v0"
+			w.claim.Annotations[v1alpha1.MachineHashesAnnotation] = strings.ReplaceAll(w.claim.Annotations[v1alpha1.MachineHashesAnnotation], "v1-", "v0-")
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {

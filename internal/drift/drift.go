@@ -70,8 +70,8 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 	case err != nil:
 		return "", err
 	}
-	hashes, current := hashesOf(claim)
-	if !current || present.Generated == nil || present.Version.Problem != "" || !t.catalog.Accepted(t.template, key) {
+	hashes := generate.ParseHashes(claim.Annotations[v1alpha1.MachineHashesAnnotation])
+	if present.Generated == nil || present.Version.Problem != "" || !t.catalog.Accepted(t.template, key) {
 		return "", nil
 	}
 	if present.Version.Name == "" && hashes.Version != "" {

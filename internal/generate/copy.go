@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
@@ -103,12 +104,12 @@ func (g *Generator) originOf(base *unstructured.Unstructured) string {
 func (g *Generator) copyOf(base *unstructured.Unstructured, spec map[string]any) *unstructured.Unstructured {
 	kind := base.GroupVersionKind()
 	// Each Cluster has its own copies, even of a base that several Clusters share.
-	hash := HashOf(g.cluster.Name, g.template.Name, kind.GroupKind().String(), spec)
+	content := hash.Of(hash.Copy, g.cluster.Name, g.template.Name, kind.GroupKind().String(), spec)
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(g.cluster.Namespace)
-	object.SetName(nameOf(hash, g.template.Name, g.originOf(base)))
-	object.SetLabels(lo.Assign(scalable.GeneratedLabels(g.cluster, g.template.Name), map[string]string{v1alpha1.TemplateHashLabel: hash}))
+	object.SetName(nameOf(content, g.template.Name, g.originOf(base)))
+	object.SetLabels(lo.Assign(scalable.GeneratedLabels(g.cluster, g.template.Name), map[string]string{v1alpha1.TemplateHashLabel: content}))
 	object.SetAnnotations(CopiedAnnotations(map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      base.GetName(),
 		clusterv1.TemplateClonedFromGroupKindAnnotation: kind.GroupKind().String(),

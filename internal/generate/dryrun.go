@@ -25,6 +25,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -183,9 +184,9 @@ func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMach
 		return Result{}, err
 	}
 	problems := lo.Assign(asked.problems, known.taken)
-	hash := HashOf(slices.Sorted(maps.Keys(asked.ask)))
-	if len(problems) == 0 && hash == template.Status.AcceptedHash {
-		return Result{accepted: accepted, Hash: hash}, nil
+	accepts := hash.Of(hash.Accepted, slices.Sorted(maps.Keys(asked.ask)))
+	if len(problems) == 0 && accepts == template.Status.AcceptedHash {
+		return Result{accepted: accepted, Hash: accepts}, nil
 	}
 	known.answers, err = e.ask(ctx, asked.ask, known.answers)
 	if err != nil {
@@ -201,7 +202,7 @@ func (e *Examiner) examine(ctx context.Context, template *v1alpha1.KarpenterMach
 			}
 		}
 	}
-	return summarize(asked.offerings, problems, accepted.Difference(sets.KeySet(problems)), hash), nil
+	return summarize(asked.offerings, problems, accepted.Difference(sets.KeySet(problems)), accepts), nil
 }
 
 // rejectedError is the error of an object that the API server rejects, and unansweredError that of

@@ -14,14 +14,12 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 )
 
-// HashVersion is the version of the way in which Hashes are computed. Change it together with that:
-// claims with hashes of another version get present ones, and do not drift.
-const HashVersion = "v3"
-
 // Hashes are of what shapes the Machines of one offering, separately for each cause of drift. Prices,
-// names, labels, annotations, deletion timeouts and readiness gates are not part of them.
+// names, labels, annotations, deletion timeouts and readiness gates are not part of them. Claims with a hash
+// of another version (see package hash) get the present one, and do not drift.
 type Hashes struct {
 	// Version is the Kubernetes version itself; empty if Machines get none.
 	Version string
@@ -36,17 +34,17 @@ type Hashes struct {
 
 // hashesOf returns the hashes for an offering. The bootstrap template is empty if Machines use a Secret.
 func (g *Generator) hashesOf(offering *catalog.Offering, kubelet *v1alpha1.KubeletConfiguration, infrastructure *unstructured.Unstructured, bootstrap patched) (Hashes, error) {
-	content := func(object *unstructured.Unstructured, spec any, more ...any) string {
+	content := func(of hash.Subject, object *unstructured.Unstructured, spec any, more ...any) string {
 		kind := object.GroupVersionKind()
-		return kind.Version + "/" + HashOf(append(more, kind.GroupKind().String(), spec)...)
+		return kind.Version + "/" + hash.Of(of, append(more, kind.GroupKind().String(), spec)...)
 	}
 	hashes := Hashes{
 		Version:        g.version.Name,
-		Infrastructure: content(infrastructure, infrastructure.Object["spec"], g.kind.Name(), offering.FailureDomain),
-		Bootstrap:      HashOf(lo.FromPtr(g.template.Spec.Template.Spec.Bootstrap.DataSecretName)),
+		Infrastructure: content(hash.Infrastructure, infrastructure, infrastructure.Object["spec"], g.kind.Name(), offering.FailureDomain),
+		Bootstrap:      hash.Of(hash.Bootstrap, lo.FromPtr(g.template.Spec.Template.Spec.Bootstrap.DataSecretName)),
 	}
 	if bootstrap.object != nil {
-		hashes.Bootstrap = content(bootstrap.object, bootstrap.spec)
+		hashes.Bootstrap = content(hash.Bootstrap, bootstrap.object, bootstrap.spec)
 	}
 	var err error
 	hashes.Kubelet, err = g.kubeletHash(kubelet, bootstrap)
@@ -70,7 +68,7 @@ func (g *Generator) kubeletHash(kubelet *v1alpha1.KubeletConfiguration, bootstra
 	}
 	asked := lo.FromPtr(g.template.Spec.Kubelet)
 	asked.MaxPods = nil
-	return HashOf(maxPods, asked), nil
+	return hash.Of(hash.Kubelet, maxPods, asked), nil
 }
 
 // String returns the hashes in the form of an annotation, which ParseHashes reads.

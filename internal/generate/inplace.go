@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -28,10 +29,10 @@ var ownLabels = []string{
 // The settings of Machines are set only if the template has others than when they were last set. A
 // webhook that adds defaults or labels would otherwise be answered with another write each time.
 func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTemplate) {
-	settings, hash := template.Spec.Template, inPlaceHash(template)
+	settings, wanted := template.Spec.Template, inPlaceHash(template)
 	resource.SetAnnotations(WithTemplateAnnotations(resource.GetAnnotations(), template.Spec.ScalableResource.Annotations))
 	applied, known := resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation]
-	if applied == hash {
+	if applied == wanted {
 		return
 	}
 	machines := resource.MachineTemplate()
@@ -40,7 +41,7 @@ func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTem
 	machines.Annotations = lo.Assign(settings.Metadata.Annotations)
 	setInPlace(&machines.Spec, settings.Spec)
 	if known || !equality.Semantic.DeepEqual(before, machines) {
-		resource.SetAnnotations(lo.Assign(resource.GetAnnotations(), map[string]string{v1alpha1.InPlaceHashAnnotation: hash}))
+		resource.SetAnnotations(lo.Assign(resource.GetAnnotations(), map[string]string{v1alpha1.InPlaceHashAnnotation: wanted}))
 	}
 }
 
@@ -48,7 +49,7 @@ func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTem
 func inPlaceHash(template *v1alpha1.KarpenterMachineTemplate) string {
 	var machine clusterv1.MachineSpec
 	setInPlace(&machine, template.Spec.Template.Spec)
-	return HashOf(template.Spec.Template.Metadata, machine)
+	return hash.Of(hash.InPlace, template.Spec.Template.Metadata, machine)
 }
 
 // setInPlace sets the fields of a Machine that Cluster API changes in place.

@@ -38,7 +38,7 @@ type Launch struct {
 // launchAnnotations are all annotations that a claim can get with a launch.
 var launchAnnotations = []string{
 	v1alpha1.ScalableResourceAnnotation, v1alpha1.TemplateHashAnnotation, v1alpha1.TemplateRevisionAnnotation, v1alpha1.PriceAnnotation,
-	v1alpha1.MachineHashesAnnotation, v1alpha1.MachineHashVersionAnnotation,
+	v1alpha1.MachineHashesAnnotation,
 }
 
 // UnlaunchableError is the error for an offering with which no claim can be launched: the
@@ -102,7 +102,6 @@ func (l *Launcher) Of(ctx context.Context, key catalog.Key) (*Launch, error) {
 		launch.Resource, launch.Version = launch.Generated.Resource.GetName(), generator.version
 		launch.annotations[v1alpha1.TemplateHashAnnotation] = launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel]
 		launch.annotations[v1alpha1.MachineHashesAnnotation] = launch.Generated.Hashes.String()
-		launch.annotations[v1alpha1.MachineHashVersionAnnotation] = HashVersion
 	}
 	launch.annotations[v1alpha1.ScalableResourceAnnotation] = launch.Resource
 	return launch, nil

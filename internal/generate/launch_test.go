@@ -24,7 +24,7 @@ func TestLaunchAnnotates(t *testing.T) {
 	before := map[string]string{
 		"user": "own", v1alpha1.ScalableResourceAnnotation: "old", v1alpha1.TemplateHashAnnotation: "old",
 		v1alpha1.TemplateRevisionAnnotation: "old", v1alpha1.PriceAnnotation: "0.1",
-		v1alpha1.MachineHashesAnnotation: "version=old", v1alpha1.MachineHashVersionAnnotation: "old",
+		v1alpha1.MachineHashesAnnotation: "version=old",
 	}
 	// An adopted resource has no template hash.
 	launch := &Launch{annotations: map[string]string{
@@ -105,7 +105,7 @@ func TestLaunchesThatFail(t *testing.T) {
 			want := map[string]string{
 				v1alpha1.ScalableResourceAnnotation: launch.Generated.Resource.GetName(), v1alpha1.TemplateHashAnnotation: launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
 				v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(template), v1alpha1.PriceAnnotation: "0.035",
-				v1alpha1.MachineHashesAnnotation: launch.Generated.Hashes.String(), v1alpha1.MachineHashVersionAnnotation: HashVersion,
+				v1alpha1.MachineHashesAnnotation: launch.Generated.Hashes.String(),
 			}
 			if diff := cmp.Diff(want, launch.Annotate(nil)); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)

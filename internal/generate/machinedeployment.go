@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -31,13 +32,13 @@ func (g *Generator) setMachineDeployment(generated *Generated, key catalog.Key, 
 			asTheyAre = append(asTheyAre, object.Object["spec"])
 		}
 	}
-	hash := HashOf(g.template.Name, key, rolled(machine), generated.Hashes.Kubelet, asTheyAre)
-	generated.Resource = scalable.New(g.newMachineDeployment(g.nameOf(hash, key, generated.ending), hash, key, machine))
+	content := hash.Of(hash.Resource, g.template.Name, key, rolled(machine), generated.Hashes.Kubelet, asTheyAre)
+	generated.Resource = scalable.New(g.newMachineDeployment(g.nameOf(content, key, generated.ending), content, key, machine))
 }
 
-func (g *Generator) newMachineDeployment(name, hash string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
+func (g *Generator) newMachineDeployment(name, content string, key catalog.Key, machine clusterv1.MachineSpec) *clusterv1.MachineDeployment {
 	cluster, template := g.cluster, g.template
-	labels := g.labelsOf(hash, key)
+	labels := g.labelsOf(content, key)
 	// Cluster API's webhook would add these labels (core/webhooks/admission/
 	// machinedeployment.go). Set here, they are the same before and after the creation.
 	selector := map[string]string{

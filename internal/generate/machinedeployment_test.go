@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -59,8 +60,8 @@ func TestMachineDeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash := got.Labels[v1alpha1.TemplateHashLabel]
-	if want := "general-m5-large-us-east-1a-spot-" + hash[:nameHashLength]; got.Name != want || got.Namespace != "clusters" {
+	content := got.Labels[v1alpha1.TemplateHashLabel]
+	if want := "general-m5-large-us-east-1a-spot-" + hash.InName(content); got.Name != want || got.Namespace != "clusters" {
 		t.Errorf("got %s/%s, want clusters/%s", got.Namespace, got.Name, want)
 	}
 	if got.Spec.Replicas != nil {
@@ -79,7 +80,7 @@ func TestMachineDeployment(t *testing.T) {
 		v1alpha1.InstanceTypeLabel:         "m5.large",
 		v1alpha1.ZoneLabel:                 "us-east-1a",
 		v1alpha1.CapacityTypeLabel:         "spot",
-		v1alpha1.TemplateHashLabel:         hash,
+		v1alpha1.TemplateHashLabel:         content,
 	}
 	if diff := cmp.Diff(wantLabels, got.Spec.Template.Labels); diff != "" {
 		t.Errorf("labels of Machines (-want +got):\n%s", diff)

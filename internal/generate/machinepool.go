@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -24,8 +25,8 @@ func (g *Generator) setMachinePool(generated *Generated, key catalog.Key, offeri
 	specs := lo.Map(bases, func(base *unstructured.Unstructured, _ int) any {
 		return []any{base.GetAPIVersion(), base.GetKind(), base.Object["spec"]}
 	})
-	hash := HashOf(g.template.Name, "MachinePool", key, rolled(machine), offering.FailureDomain, generated.Hashes.Kubelet, specs)
-	name, labels := g.nameOf(hash, key, generated.ending), g.labelsOf(hash, key)
+	content := hash.Of(hash.Resource, g.template.Name, "MachinePool", key, rolled(machine), offering.FailureDomain, generated.Hashes.Kubelet, specs)
+	name, labels := g.nameOf(content, key, generated.ending), g.labelsOf(content, key)
 	refs := []*clusterv1.ContractVersionedObjectReference{&machine.InfrastructureRef, &machine.Bootstrap.ConfigRef}
 	for i, base := range bases {
 		object, err := g.objectOf(base, name, labels)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -85,9 +86,9 @@ func TestMachinePool(t *testing.T) {
 			generated := generateFrom(t, template, Bases{Infrastructure: base, Bootstrap: fixture.Bootstrap()}, fixture.Spot)
 			pool := generated.Resource.API().(*clusterv1.MachinePool)
 
-			hash := pool.Labels[v1alpha1.TemplateHashLabel]
+			content := pool.Labels[v1alpha1.TemplateHashLabel]
 			labels := map[string]string{
-				clusterv1.ClusterNameLabel: "prod", v1alpha1.TemplateLabel: "general", v1alpha1.TemplateHashLabel: hash,
+				clusterv1.ClusterNameLabel: "prod", v1alpha1.TemplateLabel: "general", v1alpha1.TemplateHashLabel: content,
 				v1alpha1.InstanceTypeLabel: "m5.large", v1alpha1.ZoneLabel: "us-east-1a", v1alpha1.CapacityTypeLabel: "spot",
 			}
 			object := func(apiVersion, kind, from string, more map[string]string, spec spec) map[string]any {
@@ -115,7 +116,7 @@ func TestMachinePool(t *testing.T) {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 			wantPool := &clusterv1.MachinePool{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general-m5-large-us-east-1a-spot-" + hash[:nameHashLength], Labels: labels,
+				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general-m5-large-us-east-1a-spot-" + hash.InName(content), Labels: labels,
 					Annotations: map[string]string{v1alpha1.InPlaceHashAnnotation: inPlaceHash(template)}},
 				Spec: clusterv1.MachinePoolSpec{
 					ClusterName: "prod", FailureDomains: []string{"us-east-1a"},

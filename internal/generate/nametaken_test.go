@@ -12,6 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -70,9 +71,9 @@ func TestHashLengths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range []metav1.Object{generated.Resource, generated.Objects[0]} {
-		hash := object.GetLabels()[v1alpha1.TemplateHashLabel]
-		if len(hash) != hashLength || !strings.HasSuffix(object.GetName(), "-"+hash[:nameHashLength]) {
-			t.Errorf("got name %s and hash %s", object.GetName(), hash)
+		content := object.GetLabels()[v1alpha1.TemplateHashLabel]
+		if len(content) != len("v1-")+32 || !strings.HasSuffix(object.GetName(), "-"+hash.InName(content)) {
+			t.Errorf("got name %s and hash %s", object.GetName(), content)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hash computes the hashes of API objects that are part of names, labels and status. Its callers
-// are packages generate, catalog and pattern, and each of them shortens the hashes to the length that it
-// needs. The hashes are stored, so a change of Of is a change of the API.
+// Package hash computes the hashes of API objects that are stored: in names, labels, annotations and status. Of is the
+// only function that computes one. docs/design/hashes.md lists where each hash is stored, and what follows from another
+// version of it.
 package hash

@@ -15,8 +15,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 )
 
-const hashLength = 16
-
 // notTaken are the domains of the labels and annotations of Machines that are not taken. The topology
 // controller and MachineHealthChecks select Machines by those of Cluster API. The others are set by
 // Karpenter and this operator.
@@ -104,7 +102,7 @@ func Observe(deployment *clusterv1.MachineDeployment) *Taken {
 		observed.Spec.Deletion = &machine.Spec.Deletion
 	}
 	observed.MachineDeployment = deployment.Name
-	observed.Hash = hash.Of(observed.MachineDeployment, observed.Entry, observed.Metadata, observed.Spec)[:hashLength]
+	observed.Hash = hash.Of(hash.From, observed.MachineDeployment, observed.Entry, observed.Metadata, observed.Spec)
 	return observed
 }
 

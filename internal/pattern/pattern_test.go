@@ -231,3 +231,14 @@ func TestFind(t *testing.T) {
 		})
 	}
 }
+
+// Clusters have this hash stored. See TestHashesOfAFixedTemplate in package generate for what to do if this test fails.
+func TestHashOfAFixedPattern(t *testing.T) {
+	fixed := &clusterv1.MachineDeployment{}
+	fixed.Spec.Template.Labels = map[string]string{"team": "platform"}
+	fixed.Spec.Template.Spec.Version = "v1.36.3"
+	fixed.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
+	if got, want := Observe(fixed).Hash, "v1-62791de4f9a42e6aca1a0a11bae1f136"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/hash"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
@@ -74,7 +74,7 @@ func survivorsOf(ctx context.Context, g Gomega, s *stack.Stack) survivors {
 	infrastructures, err := kinds.Infrastructures(ctx, s.Management)
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, infrastructure := range infrastructures {
-		found.generated["infrastructure "+infrastructure.Name] = generate.HashOf(infrastructure.Spec)
+		found.generated["infrastructure "+infrastructure.Name] = hash.Of("spec", infrastructure.Spec)
 	}
 	return found
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinehash renews the hashes of NodeClaims that cannot be compared with present ones: an
-// earlier release of the operator has computed them in another way or not at all, or the templates
+// Package machinehash renews the hashes of NodeClaims that cannot be compared with present ones: another
+// release of the operator has computed them in another way or not at all, or the templates
 // have another API version now. Such claims get present hashes instead of drifting.
 package machinehash
 
@@ -74,7 +74,7 @@ func claimChanged() predicate.Predicate {
 			after, isStill := e.ObjectNew.(*karpv1.NodeClaim)
 			return isClaim && isStill && (registered(before) != registered(after) ||
 				before.Annotations[v1alpha1.MachineHashesAnnotation] != after.Annotations[v1alpha1.MachineHashesAnnotation] ||
-				before.Annotations[v1alpha1.MachineHashVersionAnnotation] != after.Annotations[v1alpha1.MachineHashVersionAnnotation])
+				before.Annotations[v1alpha1.TemplateRevisionAnnotation] != after.Annotations[v1alpha1.TemplateRevisionAnnotation])
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
@@ -127,15 +127,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !drift.CanDrift(claim) {
 		return reconcile.Result{}, nil
 	}
-	present, err := r.presentOf(ctx, claim)
-	if err != nil || present == nil {
-		return reconcile.Result{}, err
-	}
-	version, err := r.versionOf(ctx, claim)
+	renewed, err := r.renewed(ctx, claim)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	renewed := drift.Renew(claim.Annotations, present.Hashes, version)
 	if maps.Equal(renewed, claim.Annotations) {
 		return reconcile.Result{}, nil
 	}
@@ -149,13 +144,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// presentOf returns what the template of a claim generates now for its offering; nil if nothing can be
-// generated or decided, or the offering is that of an adopted resource.
-func (r *Reconciler) presentOf(ctx context.Context, claim *karpv1.NodeClaim) (*generate.Generated, error) {
+// renewed returns the annotations of a claim with present hashes in place of those that cannot be compared. They
+// stay as they are if nothing can be decided now.
+func (r *Reconciler) renewed(ctx context.Context, claim *karpv1.NodeClaim) (map[string]string, error) {
 	template, err := r.clusters.Template(ctx, claim.Spec.NodeClassRef.Name)
 	if err != nil || template == nil {
-		return nil, err
+		return claim.Annotations, err
 	}
+	launch, err := r.launchOf(ctx, template, claim)
+	if err != nil || launch == nil {
+		return claim.Annotations, err
+	}
+	renewed, outdated := claim.Annotations, false
+	if launch.Generated != nil { // the Machines of an adopted resource have no hashes
+		version, err := r.versionOf(ctx, claim)
+		if err != nil {
+			return nil, err
+		}
+		renewed = drift.Renew(renewed, launch.Generated.Hashes, version)
+		outdated = drift.Compare(generate.ParseHashes(renewed[v1alpha1.MachineHashesAnnotation]), launch.Generated.Hashes) != ""
+	}
+	return drift.RenewRevision(renewed, catalog.RevisionOf(template), outdated), nil
+}
+
+// launchOf returns what a template launches now for the offering of a claim; nil if that cannot be decided, or nothing
+// can be launched.
+func (r *Reconciler) launchOf(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) (*generate.Launch, error) {
 	answers, decided, err := r.drifts.Of(ctx, template)
 	if err != nil || !decided {
 		return nil, err
@@ -164,10 +178,7 @@ func (r *Reconciler) presentOf(ctx context.Context, claim *karpv1.NodeClaim) (*g
 	if errors.As(err, &generate.UnlaunchableError{}) || catalog.IsUndiscovered(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return launch.Generated, nil
+	return launch, err
 }
 
 // versionOf returns the Kubernetes version that the scalable resource of a claim gives to Machines;

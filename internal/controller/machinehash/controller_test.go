@@ -5,6 +5,7 @@ package machinehash
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,21 @@ func unstructuredObject(apiVersion, kind, namespace, name string, labels map[str
 	return object
 }
 
+// adoptable returns a MachineDeployment that a template can discover.
+func adoptable() *clusterv1.MachineDeployment {
+	adoptable := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "adopted", Annotations: map[string]string{
+		v1alpha1.AdoptableAnnotation: "true", "capacity.cluster-autoscaler.kubernetes.io/cpu": "2", "capacity.cluster-autoscaler.kubernetes.io/memory": "16Gi",
+	}}}
+	adoptable.Spec.ClusterName, adoptable.Spec.Template.Spec.ClusterName = fixture.Served.Name, fixture.Served.Name
+	adoptable.Spec.Template.Spec.InfrastructureRef = *newTemplate().Spec.Template.Spec.InfrastructureRef
+	return adoptable
+}
+
+// outdated returns hashes of a version that are not the present ones, for a Kubernetes version.
+func outdated(version, of string) string {
+	return generate.Hashes{Version: of, Kubelet: version + "-a", Infrastructure: "v1beta2/" + version + "-a", Bootstrap: version + "-a"}.String()
+}
+
 func TestReconcile(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "claim", errors.New("changed"))
 	for name, tc := range map[string]struct {
@@ -81,16 +97,34 @@ func TestReconcile(t *testing.T) {
 		fails  error
 		// version is the one in the new hashes; empty if the hashes stay.
 		version string
-		again   time.Duration
+		// revision is the one afterwards.
+		revision string
+		again    time.Duration
 	}{
 		"no hashes": {version: "v1.36.2"},
 		"hashes of another release": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
-			claim.Annotations[v1alpha1.MachineHashVersionAnnotation], claim.Annotations[v1alpha1.MachineHashesAnnotation] = "v0", "kubelet=other,version=v1.35.0"
-		}, version: "v1.36.2"},
+			claim.Annotations[v1alpha1.MachineHashesAnnotation] = outdated("v0", "v1.35.0")
+		}, version: "v1.35.0"},
 		"outdated hashes of this release": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
-			claim.Annotations[v1alpha1.MachineHashVersionAnnotation] = generate.HashVersion
-			claim.Annotations[v1alpha1.MachineHashesAnnotation] = generate.Hashes{Version: "v1.35.0", Kubelet: "other", Infrastructure: "v1beta2/other", Bootstrap: "other"}.String()
+			claim.Annotations[v1alpha1.MachineHashesAnnotation] = outdated("v1", "v1.35.0")
 		}},
+		"a revision of another release": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
+			claim.Annotations[v1alpha1.MachineHashesAnnotation] = outdated("v0", "v1.36.3")
+			claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = "v0-a"
+		}, version: "v1.36.3", revision: catalog.RevisionOf(newTemplate())},
+		"a revision of another release, and outdated hashes": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
+			claim.Annotations[v1alpha1.MachineHashesAnnotation] = outdated("v0", "v1.35.0")
+			claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = "v0-a"
+		}, version: "v1.35.0"},
+		"another revision of this release": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
+			claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = "v1-a"
+		}, version: "v1.36.2", revision: "v1-a"},
+		"a revision of another release, of an adopted resource": {change: func(template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
+			template.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			claim.Labels = map[string]string{corev1.LabelInstanceTypeStable: "adopted", karpv1.CapacityTypeLabelKey: karpv1.CapacityTypeOnDemand}
+			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = "adopted"
+			claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = "v0-a"
+		}, revision: catalog.RevisionOf(newTemplate())},
 		"a resource that does not exist": {change: func(_ *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) {
 			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = "none"
 		}, version: "v1.36.3"},
@@ -122,7 +156,7 @@ func TestReconcile(t *testing.T) {
 			old.Spec.Template.Spec.Version = "v1.36.2"
 			writes := 0
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).
-				WithObjects(template, claim, old,
+				WithObjects(template, claim, old, adoptable(),
 					unstructuredObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
 					unstructuredObject("infrastructure.cluster.x-k8s.io/v1beta2", "TestMachineTemplate", fixture.Served.Namespace, "workers", nil)).
 				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
@@ -150,8 +184,11 @@ func TestReconcile(t *testing.T) {
 			switch {
 			case tc.version == "" && claim.Annotations[v1alpha1.MachineHashesAnnotation] != before:
 				t.Errorf("got hashes %s, before %q", hashes, before)
-			case tc.version != "" && (hashes.Version != tc.version || hashes.Infrastructure == "" || claim.Annotations[v1alpha1.MachineHashVersionAnnotation] != generate.HashVersion || writes != 1):
-				t.Errorf("got hashes %s of version %s after %d writes, want those of %s after one", hashes, claim.Annotations[v1alpha1.MachineHashVersionAnnotation], writes, tc.version)
+			case tc.version != "" && (hashes.Version != tc.version || !strings.HasPrefix(hashes.Infrastructure, "v1beta2/v1-") || !strings.HasPrefix(hashes.Kubelet, "v1-") || writes != 1):
+				t.Errorf("got hashes %s after %d writes, want those of %s after one", hashes, writes, tc.version)
+			}
+			if got := claim.Annotations[v1alpha1.TemplateRevisionAnnotation]; got != tc.revision {
+				t.Errorf("got revision %q, want %q", got, tc.revision)
 			}
 		})
 	}
@@ -204,7 +241,7 @@ func TestClaimChanged(t *testing.T) {
 		"nothing":                {func(*karpv1.NodeClaim) {}, false},
 		"another annotation":     {func(c *karpv1.NodeClaim) { c.Annotations["x"] = "y" }, false},
 		"its hashes":             {func(c *karpv1.NodeClaim) { c.Annotations[v1alpha1.MachineHashesAnnotation] = "y" }, true},
-		"their version":          {func(c *karpv1.NodeClaim) { c.Annotations[v1alpha1.MachineHashVersionAnnotation] = "y" }, true},
+		"its revision":           {func(c *karpv1.NodeClaim) { c.Annotations[v1alpha1.TemplateRevisionAnnotation] = "y" }, true},
 		"its Node is registered": {func(c *karpv1.NodeClaim) { c.Status.Conditions = nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

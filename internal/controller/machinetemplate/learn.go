@@ -13,6 +13,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 const (
@@ -40,7 +41,7 @@ type report struct {
 func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(string) *cloudprovider.InstanceType, revision string) []v1alpha1.ObservedCapacity {
 	known := map[string]v1alpha1.ObservedCapacity{}
 	for _, o := range stored {
-		if o.Revision == revision {
+		if catalog.IsRevision(o.Revision, revision) {
 			known[o.InstanceType] = o
 		}
 	}

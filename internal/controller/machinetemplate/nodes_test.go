@@ -96,7 +96,13 @@ func TestCapacityIsReportedBy(t *testing.T) {
 		"an initialized Node":   {func(*karpv1.NodeClaim) {}, 1},
 		"one that is not ready": {func(c *karpv1.NodeClaim) { c.StatusConditions().SetUnknown(karpv1.ConditionTypeInitialized) }, 0},
 		"one of another revision": {func(c *karpv1.NodeClaim) {
-			c.Annotations[v1alpha1.TemplateRevisionAnnotation] = "other"
+			c.Annotations[v1alpha1.TemplateRevisionAnnotation] = "v1-other"
+		}, 0},
+		"one whose revision was computed in another way": {func(c *karpv1.NodeClaim) {
+			c.Annotations[v1alpha1.TemplateRevisionAnnotation] = "v0-other"
+		}, 1},
+		"one without a revision": {func(c *karpv1.NodeClaim) {
+			delete(c.Annotations, v1alpha1.TemplateRevisionAnnotation)
 		}, 0},
 		"one that no longer exists": {func(c *karpv1.NodeClaim) { c.Status.NodeName = "gone" }, 0},
 		"one whose type no longer exists": {func(c *karpv1.NodeClaim) {

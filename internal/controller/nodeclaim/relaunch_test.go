@@ -95,8 +95,8 @@ func TestRelaunchedClaimHasTheAnnotationsOfItsLaunch(t *testing.T) {
 			claim := w.claim(t, "alone")
 			want := map[string]string{
 				"user": "own", v1alpha1.ScalableResourceAnnotation: launch.Resource, v1alpha1.PriceAnnotation: tc.price,
-				v1alpha1.TemplateHashAnnotation:  launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
-				v1alpha1.MachineHashesAnnotation: launch.Generated.Hashes.String(), v1alpha1.MachineHashVersionAnnotation: generate.HashVersion,
+				v1alpha1.TemplateHashAnnotation:     launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
+				v1alpha1.MachineHashesAnnotation:    launch.Generated.Hashes.String(),
 				v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(newTemplate()),
 			}
 			if diff := cmp.Diff(want, claim.Annotations); diff != "" {

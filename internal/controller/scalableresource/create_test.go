@@ -80,8 +80,8 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 	}
 	want := map[string]string{
 		"user": "own", v1alpha1.ScalableResourceAnnotation: launch.Resource, v1alpha1.PriceAnnotation: "0.2",
-		v1alpha1.TemplateHashAnnotation:  launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
-		v1alpha1.MachineHashesAnnotation: launch.Generated.Hashes.String(), v1alpha1.MachineHashVersionAnnotation: generate.HashVersion,
+		v1alpha1.TemplateHashAnnotation:     launch.Generated.Resource.GetLabels()[v1alpha1.TemplateHashLabel],
+		v1alpha1.MachineHashesAnnotation:    launch.Generated.Hashes.String(),
 		v1alpha1.TemplateRevisionAnnotation: catalog.RevisionOf(template),
 	}
 	if diff := cmp.Diff(want, claim.Annotations); diff != "" {
