@@ -61,9 +61,9 @@ type KarpenterMachineTemplateSpec struct {
 	// template is Cluster API's own machine template: the metadata and spec that every
 	// generated Machine gets. After a change of version, bootstrap or infrastructureRef,
 	// or of the content of the templates that these name, new NodeClaims get Machines of
-	// new scalable resources, and drift decides what happens to existing Nodes. The other
-	// fields are changed in place within seconds, also for existing Machines, and replace
-	// none. Cluster API gives Machines of MachinePools only the labels and annotations.
+	// new scalable resources, and existing Nodes drift. The other fields are changed in
+	// place within seconds, also for existing Machines, and replace none. Cluster API gives
+	// Machines of MachinePools only the labels and annotations.
 	// +required
 	Template MachineTemplate `json:"template,omitzero"`
 
@@ -110,16 +110,6 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	SpareTTLSeconds *int32 `json:"spareTTLSeconds,omitempty"`
-
-	// drift is what happens to Nodes that no longer are what this template generates:
-	// with Karpenter, Karpenter replaces them within the disruption budgets of their
-	// NodePools; with Disabled, they stay until their NodeClaims are deleted, and a
-	// change applies to new Nodes only. Condition NodesCurrent counts such Nodes. A
-	// changed price, another instance type and everything that is changed in place (see
-	// template) make no Node outdated. Default: Karpenter. Example: Disabled.
-	// +optional
-	// +kubebuilder:default=Karpenter
-	Drift Drift `json:"drift,omitempty"`
 
 	// maxMachines is how many Machines the NodeClaims of this template can have in total.
 	// At the limit, nothing is launched. Default: no limit. Example: 500.
@@ -191,18 +181,6 @@ type CatalogReference struct {
 func (t *KarpenterMachineTemplate) RefersTo(catalog string) bool {
 	return slices.ContainsFunc(t.Spec.CatalogRefs, func(ref CatalogReference) bool { return ref.Name == catalog })
 }
-
-// Drift is what happens to Nodes that no longer are what their template generates.
-// +kubebuilder:validation:Enum=Karpenter;Disabled
-type Drift string
-
-const (
-	// DriftKarpenter lets Karpenter replace outdated Nodes within the budgets of their
-	// NodePools.
-	DriftKarpenter Drift = "Karpenter"
-	// DriftDisabled keeps outdated Nodes.
-	DriftDisabled Drift = "Disabled"
-)
 
 // ScalableResourceKind is the kind of the objects that the operator generates.
 // +kubebuilder:validation:Enum=MachineDeployment;MachinePool

@@ -145,8 +145,6 @@ func TestNames(t *testing.T) {
 
 		{v1alpha1.Group, "karpenter.cluster.x-k8s.io"},
 		{v1alpha1.CatalogKind, "InstanceTypeCatalog"},
-		{string(v1alpha1.DriftKarpenter), "Karpenter"},
-		{string(v1alpha1.DriftDisabled), "Disabled"},
 		{string(v1alpha1.ScalableResourceKindMachineDeployment), "MachineDeployment"},
 		{string(v1alpha1.ScalableResourceKindMachinePool), "MachinePool"},
 		{string(v1alpha1.KubeReservedAKS), "AKS"},

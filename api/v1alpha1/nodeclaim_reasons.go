@@ -116,8 +116,8 @@ const (
 	ReasonTaintMissing = "TaintMissing"
 	// ReasonNodesOutdated: Nodes are not what the template generates now.
 	//   - In: NodesCurrent=False
-	//   - To do: nothing, because Karpenter replaces them within the disruption budgets of their NodePools. If
-	//     spec.drift is Disabled, delete their NodeClaims.
+	//   - To do: nothing, because Karpenter replaces them within the disruption budgets of their NodePools.
+	//   - See: docs/guides/upgrades.md#keep-outdated-nodes
 	ReasonNodesOutdated = "NodesOutdated"
 )
 

@@ -176,7 +176,6 @@ func TestRevisionIsExact(t *testing.T) {
 		"the way of following": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "a"}
 		}, true},
-		"the drift of Nodes": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Drift = v1alpha1.DriftDisabled }, true},
 		"the bootstrap":      {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Template.Spec.Bootstrap.ConfigRef.Name = "x" }, false},
 		"a Secret":           {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Template.Spec.Bootstrap.DataSecretName = new("x") }, false},
 		"the infrastructure": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Template.Spec.InfrastructureRef.Name = "x" }, false},

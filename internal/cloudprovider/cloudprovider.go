@@ -235,7 +235,7 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 }
 
 // IsDrifted returns why a claim is not what its template generates now (see package drift); empty if
-// it is, if that cannot be decided now, or if the template disables drift.
+// it is, or if that cannot be decided now.
 func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
 	if err := c.clusters.Guard(ctx); err != nil {
 		return "", err
@@ -244,7 +244,7 @@ func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) 
 	if cloudprovider.IsNodeClassNotReadyError(err) {
 		return "", nil // the template does not exist
 	}
-	if err != nil || template.Spec.Drift == v1alpha1.DriftDisabled {
+	if err != nil {
 		return "", err
 	}
 	answers, decided, err := c.drifts.Of(ctx, template)

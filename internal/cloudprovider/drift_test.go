@@ -131,7 +131,6 @@ func TestIsDrifted(t *testing.T) {
 			t.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: new("other")}
 		})}, want: v1alpha1.DriftBootstrap},
 		"an edit of the base":                   {changes: []func(*testing.T, *driftWorld){base}, want: v1alpha1.DriftInfrastructure},
-		"the same with drift disabled":          {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) { t.Spec.Drift = v1alpha1.DriftDisabled })}},
 		"the control plane is upgraded":         {changes: []func(*testing.T, *driftWorld){version("v1.37.0", "v1.37.0")}, want: v1alpha1.DriftVersion},
 		"the control plane is being upgraded":   {changes: []func(*testing.T, *driftWorld){version("v1.37.0", "v1.36.3")}},
 		"an edit of the base during an upgrade": {changes: []func(*testing.T, *driftWorld){base, version("v1.37.0", "v1.36.3")}},

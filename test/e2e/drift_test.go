@@ -19,6 +19,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
@@ -43,7 +44,7 @@ func TestDrift(t *testing.T) {
 	}{
 		{"a price and labels", run.changeInPlace},
 		{"a patch for one instance type", run.patchOneType},
-		{"drift is disabled", run.disable},
+		{"a disruption budget keeps outdated Nodes", run.hold},
 		{"another release has computed the hashes", run.raiseHashVersion},
 		{"an edit makes the template invalid", run.spoil},
 		{"the control plane is upgraded", run.upgrade},
@@ -108,22 +109,32 @@ func slower(duration, enabledIf string) v1alpha1.Patch {
 	}}}
 }
 
-// disable disables drift before an edit of all Nodes, and enables it after that edit is undone.
-func (r *drift) disable(ctx context.Context, g *WithT) {
-	before, drifted := r.claimsOf(ctx, g, ""), r.w.everDrifted()
-	var patches []v1alpha1.Patch
-	r.edit(ctx, g, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-		patches = slices.Clone(spec.Patches)
-		spec.Drift = v1alpha1.DriftDisabled
-		spec.Patches = append(spec.Patches, slower("1200ms", ""))
+// hold changes one instance type while a disruption budget allows no drift: its Nodes stay until that budget is removed.
+func (r *drift) hold(ctx context.Context, g *WithT) {
+	before, small, large, drifted := r.claimsOf(ctx, g, ""), r.claimsOf(ctx, g, "small"), r.claimsOf(ctx, g, "large"), r.w.everDrifted()
+	var budgets []karpv1.Budget
+	r.editDisruption(ctx, g, func(disruption *karpv1.Disruption) {
+		budgets = disruption.Budgets
+		disruption.Budgets = append(slices.Clone(budgets), karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}})
 	})
-	r.expectCondition(ctx, g, v1alpha1.ConditionNodesCurrent, false, "7 of 7 Nodes", v1alpha1.DriftInfrastructure+" 7", "spec.drift is Disabled")
 	r.edit(ctx, g, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-		spec.Drift, spec.Patches = v1alpha1.DriftKarpenter, patches
+		spec.Patches = append(spec.Patches, slower("1200ms", `{{ eq .instanceType "large" }}`))
 	})
-	r.expectCurrent(ctx, g)
+	r.expectCondition(ctx, g, v1alpha1.ConditionNodesCurrent, false, "3 of 7 Nodes", v1alpha1.DriftInfrastructure+" 3")
+	g.Eventually(ctx, func(g Gomega) {
+		published := &corev1.EventList{}
+		g.Expect(r.s.Workload.List(ctx, published, client.MatchingFields{"reason": events.DisruptionBlocked})).To(Succeed())
+		g.Expect(published.Items).To(ContainElement(And(
+			HaveField("InvolvedObject.Kind", "NodePool"), HaveField("Message", ContainSubstring("reason Drifted")))), "Karpenter considered outdated Nodes")
+	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 	g.Expect(r.claimsOf(ctx, g, "")).To(Equal(before))
-	g.Expect(r.w.everDrifted()).To(Equal(drifted))
+	r.expectCondition(ctx, g, v1alpha1.ConditionNodesCurrent, false, "3 of 7 Nodes")
+
+	r.editDisruption(ctx, g, func(disruption *karpv1.Disruption) { disruption.Budgets = budgets })
+	r.expectReplaced(ctx, g, "large", large)
+	r.expectCurrent(ctx, g)
+	g.Expect(r.claimsOf(ctx, g, "small")).To(Equal(small))
+	g.Expect(lo.Keys(lo.OmitByKeys(r.w.everDrifted(), lo.Keys(drifted)))).To(ConsistOf(lo.ToAnySlice(large)...))
 }
 
 // raiseHashVersion gives all NodeClaims the hashes of another release, which are renewed.
@@ -212,6 +223,15 @@ func (r *drift) edit(ctx context.Context, g *WithT, change func(*v1alpha1.Karpen
 	changed := template.DeepCopy()
 	change(&changed.Spec)
 	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(template))).To(Succeed())
+}
+
+// editDisruption changes how Karpenter disrupts Nodes of the NodePool.
+func (r *drift) editDisruption(ctx context.Context, g *WithT, change func(*karpv1.Disruption)) {
+	pool := &karpv1.NodePool{}
+	g.Expect(r.s.Workload.Get(ctx, client.ObjectKey{Name: "drift"}, pool)).To(Succeed())
+	changed := pool.DeepCopy()
+	change(&changed.Spec.Disruption)
+	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(pool))).To(Succeed())
 }
 
 // claimsOf returns the names of the NodeClaims of an instance type, or of all, that are not being deleted.

@@ -46,11 +46,7 @@ func (r *Reconciler) setNodesCurrent(ctx context.Context, template *v1alpha1.Kar
 	counts := lo.Map(slices.Sorted(maps.Keys(outdated)), func(reason string, _ int) string {
 		return fmt.Sprintf("%s %d", reason, outdated[reason])
 	})
-	next := "Karpenter replaces them within the disruption budgets of their NodePools"
-	if template.Spec.Drift == v1alpha1.DriftDisabled {
-		next = "spec.drift is Disabled, so they stay until their NodeClaims are deleted"
-	}
 	conditions.SetFalse(v1alpha1.ConditionNodesCurrent, v1alpha1.ReasonNodesOutdated,
-		fmt.Sprintf("%d of %d Nodes are not what the template generates now (%s): %s", total, len(claims), strings.Join(counts, ", "), next))
+		fmt.Sprintf("%d of %d Nodes are not what the template generates now (%s): Karpenter replaces them within the disruption budgets of their NodePools", total, len(claims), strings.Join(counts, ", ")))
 	return nil
 }

@@ -57,8 +57,7 @@ func TestNodesCurrent(t *testing.T) {
 			s.Template.Spec.Bootstrap.DataSecretName = new("other")
 		},
 			"2 of 2 Nodes are not what the template generates now (BootstrapDrift 2): Karpenter replaces them"},
-		{"the same, disabled", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Drift = v1alpha1.DriftDisabled }, "(BootstrapDrift 2): spec.drift is Disabled"},
-		{"no instance type", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, "(BootstrapDrift 2): spec.drift is Disabled"},
+		{"no instance type", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, "(BootstrapDrift 2): Karpenter replaces them"},
 		{"an existing MachineDeployment has the offering", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			*s = newTemplate().Spec
 			s.InstanceTypes, s.Discovery = nil, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
