@@ -192,8 +192,8 @@ func TestFromIsBounded(t *testing.T) {
 	if size := budget.Size(template.Status.From); size > 100 {
 		t.Errorf("status.from has %d bytes", size)
 	}
-	if !regexp.MustCompile("^[0-9a-f]{16}$").MatchString(template.Status.From.Hash) {
-		t.Errorf("got hash %q, want 16 hexadecimal digits", template.Status.From.Hash)
+	if !regexp.MustCompile("^v[0-9]+-[0-9a-f]{32}$").MatchString(template.Status.From.Hash) {
+		t.Errorf("got hash %q, want a version and 32 hexadecimal digits", template.Status.From.Hash)
 	}
 }
 
