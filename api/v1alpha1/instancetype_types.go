@@ -23,10 +23,10 @@ type InstanceType struct {
 
 	// capacity is everything that such a machine has, as its Node reports it in
 	// status.capacity: at least cpu and memory, and all other resources, in Kubernetes
-	// quantities. pods is how many Pods the kubelet accepts, from 1 to 4096. For a KubeadmConfigTemplate,
-	// the operator passes it to the kubelet; for other bootstrap kinds, pass the variable
-	// maxPods with a patch. kubelet.maxPods takes precedence over pods. If neither is set,
-	// it is 110.
+	// quantities. pods, from 1 to 4096, is how many Pods the kubelet accepts. For a
+	// KubeadmConfigTemplate, the operator passes it to the kubelet; for other bootstrap
+	// kinds, pass the variable maxPods with a patch. kubelet.maxPods takes precedence.
+	// If neither is set, it is 110.
 	// Example: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi, nvidia.com/gpu: "1"}.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
