@@ -64,14 +64,14 @@ type InstanceType struct {
 
 	// price of one machine of this type for one hour, for offerings that set no price
 	// themselves: a decimal number that is not negative, in the currency of all offerings
-	// of the cluster. pricing.factors of its list apply to it.
+	// of the cluster. pricing.factors of its catalog apply to it.
 	// Default: the price that follows from pricing. Example: "0.096".
 	// +optional
 	Price Decimal `json:"price,omitempty"`
 
 	// offerings are the ways to buy this type, at most 64, and at most one for each pair
 	// of zone and capacity type.
-	// Default: the offerings of the list that this type is in.
+	// Default: the offerings of the catalog that this type is in.
 	// Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot, price: "0.035"}].
 	// +optional
 	// +listType=atomic

@@ -8,8 +8,8 @@ import (
 )
 
 // InstanceTypeCatalog is a list of instance types with their prices. KarpenterMachineTemplates
-// refer to it in spec.catalogRefs. It can be changed without a change of the templates, for
-// example when prices change. kubectl karpenter-capi catalog import makes one from what the
+// refer to it in spec.catalogRefs, and several can refer to the same one. It can be changed
+// without a change of the templates, for example when prices change. kubectl karpenter-capi catalog import makes one from what the
 // command lines of clouds print.
 //
 // +kubebuilder:object:root=true
@@ -59,7 +59,29 @@ type InstanceTypeCatalogSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	Currency string `json:"currency,omitempty"`
 
-	InstanceTypeSet `json:",inline"`
+	// pricing computes the prices that instance types and offerings do not set.
+	// Default: none; then each instance type or each of its offerings must have a price.
+	// Example: {factors: [{capacityType: spot, factor: "0.35"}]}.
+	// +optional
+	Pricing *Pricing `json:"pricing,omitempty"`
+
+	// offerings are the ways to buy the instance types that set no offerings themselves,
+	// at most 64, and at most one for each pair of zone and capacity type.
+	// Default: none. Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot}].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Offerings []Offering `json:"offerings,omitempty"`
+
+	// instanceTypes are the shapes of machine that the catalog lists, at most 1000, each
+	// with another name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
 }
 
 // InstanceTypeCatalogStatus is what the operator observes.

@@ -117,9 +117,11 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxMachines *int32 `json:"maxMachines,omitempty"`
 
-	// discovery finds further instance types in the management cluster. The operator
-	// merges them with instanceTypes by name. Values in instanceTypes take precedence.
-	// Default: none.
+	// discovery finds instance types in the management cluster, in addition to those of
+	// catalogRefs. A found object with the name of a catalog's instance type adds offerings
+	// to it; if it contradicts the catalog, it is left out, and condition OfferingsValid
+	// names it. Default: none.
+	// Example: {machineDeployments: {selector: {matchLabels: {karpenter: "true"}}}}.
 	// +optional
 	Discovery *Discovery `json:"discovery,omitempty"`
 
@@ -137,8 +139,9 @@ type KarpenterMachineTemplateSpec struct {
 	FailureDomains []ZoneFailureDomain `json:"failureDomains,omitempty"`
 
 	// catalogRefs name the InstanceTypeCatalogs whose instance types this template offers,
-	// in addition to instanceTypes and what discovery finds. The operator merges them by
-	// name. Values in instanceTypes take precedence.
+	// in addition to what discovery finds. An instance type that two of them describe
+	// differently is not offered, nor is an offering that two of them have. A template
+	// without any instance type offers nothing and is not Ready.
 	// Default: none. Example: [{name: aws-us-east-1}].
 	// +optional
 	// +listType=map
@@ -146,9 +149,6 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	CatalogRefs []CatalogReference `json:"catalogRefs,omitempty"`
-
-	// A template without any instance type offers nothing and is not Ready.
-	InstanceTypeSet `json:",inline"`
 }
 
 // ZoneFailureDomain names the failure domain of a zone.
@@ -259,7 +259,7 @@ type MachineTemplate struct {
 
 	// metadata holds labels and annotations for every generated Machine, its
 	// infrastructure machine and its bootstrap config. Node labels do not come from here
-	// but from the NodePool and from instanceTypes[].labels, except for the labels that
+	// but from the NodePool and from the labels of instance types, except for those that
 	// Cluster API itself copies from Machine to Node (the domains
 	// node-role.kubernetes.io, node-restriction.kubernetes.io and node.cluster.x-k8s.io).
 	// Example: {labels: {team: platform}}.

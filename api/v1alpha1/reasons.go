@@ -140,7 +140,7 @@ const (
 	//   - In: OfferingsValid=False, InstanceTypesReady=False, InstanceTypesValid=False
 	//   - To do: correct the instance type, object or selector that the message names.
 	ReasonInstanceTypesInvalid = "InstanceTypesInvalid"
-	// ReasonTooManyOfferings: a list of instance types, or a template with all its lists, has more offerings than the
+	// ReasonTooManyOfferings: a catalog, or a template with all its catalogs, has more offerings than the
 	// 50,000 that the operator can hold. A list that does not fit is not used.
 	//   - In: OfferingsValid=False, InstanceTypesReady=False, InstanceTypesValid=False
 	//   - To do: import fewer types or zones, or refer to fewer catalogs in each of several templates.

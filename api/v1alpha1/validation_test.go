@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,14 @@ spec:
       bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: KubeadmConfigTemplate, name: workers}}
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSMachineTemplate, name: workers}
   kubelet: {maxPods: 110, systemReserved: {cpu: 100m, memory: 200Mi}, evictionHard: {memory.available: 5%}}
+  catalogRefs: [{name: general}]
+`
+
+const validCatalog = `
+apiVersion: karpenter.cluster.x-k8s.io/v1alpha1
+kind: InstanceTypeCatalog
+metadata: {name: general}
+spec:
   instanceTypes:
   - name: m5.large
     capacity: {cpu: "2", memory: 8Gi, ephemeral-storage: 80Gi}
@@ -80,12 +89,20 @@ spec:
     - {zones: [us-east-1a], capacityType: spot, price: "0.035"}
 `
 
-// edit returns the valid template with the JSON-merge-like change applied: path
-// segments are map keys or list indices; a nil value removes the field.
+// ofCatalog matches the paths of fields that catalogs have.
+var ofCatalog = regexp.MustCompile(`^spec/(instanceTypes|offerings|pricing)`)
+
+// edit returns the valid template or, for a field of catalogs, the valid catalog with the
+// JSON-merge-like change applied: path segments are map keys or list indices; a nil value
+// removes the field.
 func edit(t *testing.T, path string, value any) *unstructured.Unstructured {
 	t.Helper()
 	object := map[string]any{}
-	if err := yaml.Unmarshal([]byte(validTemplate), &object); err != nil {
+	valid := validTemplate
+	if ofCatalog.MatchString(path) {
+		valid = validCatalog
+	}
+	if err := yaml.Unmarshal([]byte(valid), &object); err != nil {
 		t.Fatal(err)
 	}
 	if path != "" {
@@ -200,7 +217,8 @@ func TestAccepted(t *testing.T) {
 		"the example":                         {},
 		"no scalable resource":                {"spec/scalableResource", nil},
 		"no kubelet":                          {"spec/kubelet", nil},
-		"no instance types yet":               {"spec/instanceTypes", nil},
+		"no instance types yet":               {"spec/catalogRefs", nil},
+		"an offering of all instance types":   {"spec/offerings", []any{offering("a", "spot", "1")}},
 		"no default infrastructure":           {"spec/template/spec/infrastructureRef", nil},
 		"bootstrap by secret":                 {"spec/template/spec/bootstrap", map[string]any{"dataSecretName": "workers"}},
 		"a MachineDeployment to follow":       {"spec/template", map[string]any{"from": map[string]any{"machineDeployment": "workers"}}},
@@ -277,6 +295,7 @@ func TestRefused(t *testing.T) {
 		"a MachineDeployment as a base":     {"spec/template/spec/infrastructureRef", map[string]any{"apiGroup": "cluster.x-k8s.io", "kind": "MachineDeployment", "name": "workers"}, []string{"spec.template.spec.infrastructureRef.apiGroup", "apiGroup must be infrastructure.cluster.x-k8s.io"}},
 		"a bootstrap of another group":      {"spec/template/spec/bootstrap/configRef/apiGroup", "cluster.x-k8s.io", []string{"spec.template.spec.bootstrap.configRef.apiGroup", "apiGroup must be bootstrap.cluster.x-k8s.io"}},
 		"a type of another group":           {"spec/instanceTypes/0/infrastructureRef", map[string]any{"apiGroup": "my.infrastructure.cluster.x-k8s.io", "kind": "AWSMachineTemplate", "name": "large"}, []string{"spec.instanceTypes[0].infrastructureRef.apiGroup", "apiGroup must be infrastructure.cluster.x-k8s.io"}},
+		"a discovery of nothing":            {"spec/discovery", map[string]any{"pricing": map[string]any{"cpu": "1"}}, []string{"spec.discovery", "infrastructureTemplates or machineDeployments must be set"}},
 		"a discovery of another group":      {"spec/discovery", map[string]any{"infrastructureTemplates": map[string]any{"apiGroup": "cluster.x-k8s.io", "kind": "MachineDeployment", "selector": map[string]any{}}}, []string{"spec.discovery.infrastructureTemplates.apiGroup", "supported values"}},
 		"a version without v":               {"spec/template/spec/version", "1.36.3", []string{"spec.template.spec.version"}},
 		"our labels on Machines":            {"spec/template/metadata/labels", map[string]any{"karpenter.cluster.x-k8s.io/template": "x"}, []string{"spec.template.metadata", "Karpenter and the operator set them"}},

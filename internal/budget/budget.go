@@ -3,10 +3,8 @@
 // Package budget limits the size of the status of a KarpenterMachineTemplate, so that it
 // can always be written.
 //
-// etcd rejects objects above 1.5 MiB. A template of 800 instance types with 6 offerings
-// each, which a user writes by server-side apply, needs 1.3 MB of that for its spec and
-// the managed fields of its spec. Therefore the status has a fixed number of bytes, and
-// each of its lists has a share. The lists are atomic, because the managed fields of
+// etcd rejects objects above 1.5 MiB, and each write of a status goes to every watch.
+// Therefore the status has a fixed number of bytes, and each of its lists has a share. The lists are atomic, because the managed fields of
 // other lists are as large as the lists. An item that does not fit into a list still has
 // its effect: the reconcilers do not depend on the list, or the Catalog has the item in
 // memory.

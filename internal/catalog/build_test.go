@@ -11,8 +11,10 @@ import (
 	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -31,12 +33,20 @@ func list(pairs ...string) quantities {
 	return result
 }
 
-func template(instanceTypes ...v1alpha1.InstanceType) *v1alpha1.KarpenterMachineTemplate {
+// template returns a template that refers to catalogs.
+func template(catalogs ...string) *v1alpha1.KarpenterMachineTemplate {
 	t := &v1alpha1.KarpenterMachineTemplate{}
 	t.Name = "general"
+	t.Spec.CatalogRefs = lo.Map(catalogs, func(name string, _ int) v1alpha1.CatalogReference { return v1alpha1.CatalogReference{Name: name} })
 	t.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
-	t.Spec.InstanceTypes = instanceTypes
 	return t
+}
+
+// listed returns the catalog types, with instance types.
+func listed(instanceTypes ...v1alpha1.InstanceType) *v1alpha1.InstanceTypeCatalog {
+	c := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "types", UID: "types", Generation: 1}}
+	c.Spec.InstanceTypes = instanceTypes
+	return c
 }
 
 func m5large() v1alpha1.InstanceType {
@@ -51,10 +61,10 @@ func m5large() v1alpha1.InstanceType {
 	}
 }
 
-// build returns the instance types of a template without discovery, and the messages of
-// its problems.
-func build(template *v1alpha1.KarpenterMachineTemplate) ([]*cloudprovider.InstanceType, error) {
-	types, problems := Merge(template, nil)
+// build returns the instance types of a template with one catalog, and the messages of its
+// problems.
+func build(template *v1alpha1.KarpenterMachineTemplate, given ...v1alpha1.InstanceType) ([]*cloudprovider.InstanceType, error) {
+	types, problems := TypesOf(template, nil, listed(given...))
 	built, more := Build(template, types)
 	var errs []error
 	for _, problem := range append(problems, more...) {
@@ -135,9 +145,9 @@ func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			instanceType := m5large()
 			instanceType.Capacity = tc.capacity
-			input := template(instanceType)
+			input := template()
 			input.Spec.Kubelet = tc.kubelet
-			built, err := build(input)
+			built, err := build(input, instanceType)
 			if err != nil || len(built) != 1 {
 				t.Fatalf("got %d instance types and %v", len(built), err)
 			}
@@ -156,66 +166,67 @@ func TestAllocatableIsWhatAKubeletReports(t *testing.T) {
 
 func TestWhatCannotBeOffered(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*v1alpha1.KarpenterMachineTemplate)
+		change func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType)
 		want   string
 	}{
 		"negative capacity": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes[0].Capacity["cpu"] = resource.MustParse("-1")
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
+				bad.Capacity["cpu"] = resource.MustParse("-1")
 			},
-			"spec.instanceTypes[0] (bad): capacity.cpu must be more than 0, found -1",
+			"InstanceTypeCatalog types (bad): capacity.cpu must be more than 0, found -1",
 		},
 		"no memory": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes[0].Capacity["memory"] = resource.MustParse("0")
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
+				bad.Capacity["memory"] = resource.MustParse("0")
 			},
-			"spec.instanceTypes[0] (bad): capacity.memory must be more than 0, found 0",
+			"InstanceTypeCatalog types (bad): capacity.memory must be more than 0, found 0",
 		},
 		"reservations beyond the capacity": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes[0].Capacity["memory"] = resource.MustParse("64Mi")
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
+				bad.Capacity["memory"] = resource.MustParse("64Mi")
 			},
-			"spec.instanceTypes[0] (bad): kubelet reserves more memory than the capacity of 64Mi",
+			"InstanceTypeCatalog types (bad): kubelet reserves more memory than the capacity of 64Mi",
 		},
 		"a formula that reserves more than the capacity": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
 				t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedEKS}
-				t.Spec.InstanceTypes[0].Capacity["memory"] = resource.MustParse("1Gi")
+				bad.Capacity["memory"] = resource.MustParse("1Gi")
 			},
-			"spec.instanceTypes[0] (bad): kubelet reserves more memory than the capacity of 1Gi",
+			"InstanceTypeCatalog types (bad): kubelet reserves more memory than the capacity of 1Gi",
 		},
 		"a threshold below nothing": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
 				t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"nodefs.available": "-1%"}}
-				delete(t.Spec.InstanceTypes[1].Capacity, "ephemeral-storage")
 			},
-			`spec.instanceTypes[0] (bad): kubelet.evictionHard[nodefs.available]: "-1%" is not a percentage between 0% and 100%`,
+			`InstanceTypeCatalog types (bad): kubelet.evictionHard[nodefs.available]: "-1%" is not a percentage between 0% and 100%`,
 		},
 		"a threshold above everything": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
 				t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{EvictionHard: map[string]v1alpha1.EvictionThreshold{"nodefs.available": "101%"}}
-				delete(t.Spec.InstanceTypes[1].Capacity, "ephemeral-storage")
 			},
 			`kubelet.evictionHard[nodefs.available]: "101%" is not a percentage between 0% and 100%`,
 		},
 		"a price that no number can hold": {
-			func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes[0].Offerings[0].Price = v1alpha1.Decimal(strings.Repeat("9", 400))
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
+				bad.Offerings[0].Price = v1alpha1.Decimal(strings.Repeat("9", 400))
 			},
 			"is not a decimal number of at least 0",
 		},
 		"no infrastructure": {
-			func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef = nil },
-			"spec.instanceTypes[0] (bad): infrastructureRef: set it here or in spec.template.spec",
+			func(t *v1alpha1.KarpenterMachineTemplate, bad *v1alpha1.InstanceType) {
+				t.Spec.Template.Spec.InfrastructureRef = nil
+			},
+			"InstanceTypeCatalog types (bad): infrastructureRef: set it here or in spec.template.spec",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad, good := m5large(), m5large()
 			bad.Name = "bad"
 			good.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "x.y", Kind: "Own", Name: "own"}
-			input := template(bad, good)
-			tc.change(input)
-			built, err := build(input)
+			delete(good.Capacity, "ephemeral-storage")
+			input := template()
+			tc.change(input, &bad)
+			built, err := build(input, bad, good)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got error %v, want %q", err, tc.want)
 			}
@@ -277,7 +288,7 @@ func TestRequirements(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&instanceType)
 			}
-			built, err := build(template(instanceType))
+			built, err := build(template(), instanceType)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +311,7 @@ func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
 		random := rand.New(rand.NewSource(seed))
 		instanceType := m5large()
 		instanceType.Capacity = list("cpu", fmt.Sprint(random.Intn(64)+1), "memory", fmt.Sprintf("%dMi", random.Intn(1<<20)), "ephemeral-storage", fmt.Sprintf("%dGi", random.Intn(1000)))
-		input := template(instanceType)
+		input := template()
 		input.Spec.Kubelet = &v1alpha1.KubeletConfiguration{
 			SystemReserved: list("memory", fmt.Sprintf("%dMi", random.Intn(2048)), "cpu", fmt.Sprintf("%dm", random.Intn(2000))),
 			EvictionHard: map[string]v1alpha1.EvictionThreshold{
@@ -308,7 +319,7 @@ func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
 				"nodefs.available": v1alpha1.EvictionThreshold(fmt.Sprintf("%dMi", random.Intn(4096))),
 			},
 		}
-		built, err := build(input)
+		built, err := build(input, instanceType)
 		if err != nil {
 			return len(built) == 0 // rejected with an error
 		}

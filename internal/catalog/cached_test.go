@@ -17,8 +17,8 @@ import (
 
 // What the Catalog keeps for a resourceVersion of a template changes with time, although nothing is written.
 func TestOfferingsOpenInTime(t *testing.T) {
-	c, _ := newWorld(t)
-	input := known(template(m5large()), 1)
+	c, _ := newWorld(t, listed(m5large()))
+	input := known(template("types"), 1)
 	for _, zone := range []string{"a", "b"} {
 		until := map[string]time.Duration{"a": time.Minute, "b": 5 * time.Minute}[zone]
 		input.Status.UnavailableOfferings = append(input.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
@@ -44,15 +44,15 @@ func TestOfferingsOpenInTime(t *testing.T) {
 
 // Each new state of the status takes effect, with the instance types of NodePools that set labels of others, too.
 func TestStatusTakesEffect(t *testing.T) {
-	c, _ := newWorld(t)
-	labelled := m5large()
-	labelled.Labels = map[string]v1alpha1.LabelValue{"example.com/cached": "yes"}
-	other := known(template(labelled), 1)
+	labelled := listed(m5large())
+	labelled.Name, labelled.Spec.InstanceTypes[0].Labels = "labelled", map[string]v1alpha1.LabelValue{"example.com/cached": "yes"}
+	c, _ := newWorld(t, listed(m5large()), labelled)
+	other := known(template("labelled"), 1)
 	other.Name, other.UID = "other", "2"
 	if _, err := c.InstanceTypes(t.Context(), other, began); err != nil {
 		t.Fatal(err)
 	}
-	input := known(template(m5large()), 1)
+	input := known(template("types"), 1)
 	available := func() (plain, variant int) {
 		t.Helper()
 		for at, labels := range [][]string{nil, {"example.com/cached"}} {
@@ -89,14 +89,14 @@ func TestStatusTakesEffect(t *testing.T) {
 
 // A label that another template gives to Nodes later does not exist on the Nodes of this one.
 func TestLabelsTakeEffect(t *testing.T) {
-	c, _ := newWorld(t)
-	input := known(template(m5large()), 1)
+	labelled := listed(m5large())
+	labelled.Name, labelled.Spec.InstanceTypes[0].Labels = "labelled", map[string]v1alpha1.LabelValue{"example.com/later": "yes"}
+	c, _ := newWorld(t, listed(m5large()), labelled)
+	input := known(template("types"), 1)
 	if _, err := c.InstanceTypes(t.Context(), input, began); err != nil {
 		t.Fatal(err)
 	}
-	labelled := m5large()
-	labelled.Labels = map[string]v1alpha1.LabelValue{"example.com/later": "yes"}
-	other := known(template(labelled), 1)
+	other := known(template("labelled"), 1)
 	other.Name, other.UID = "other", "2"
 	if _, err := c.InstanceTypes(t.Context(), other, began); err != nil {
 		t.Fatal(err)
@@ -112,8 +112,8 @@ func TestLabelsTakeEffect(t *testing.T) {
 
 // A Refresh that has read an older generation does not replace what is known of a newer one.
 func TestRefreshOfAnOlderGeneration(t *testing.T) {
-	c, _ := newWorld(t)
-	older, newer := known(template(m5large()), 1), known(template(), 2)
+	c, _ := newWorld(t, listed(m5large()))
+	older, newer := known(template("types"), 1), known(template(), 2)
 	find := func(template *v1alpha1.KarpenterMachineTemplate, want int) {
 		t.Helper()
 		types, _, err := c.Types(t.Context(), template)
@@ -128,7 +128,7 @@ func TestRefreshOfAnOlderGeneration(t *testing.T) {
 	if got := c.entries["general"].generation; got != 2 {
 		t.Errorf("the entry is of generation %d, want 2", got)
 	}
-	recreated := known(template(m5large()), 1)
+	recreated := known(template("types"), 1)
 	recreated.UID = "2"
 	if _, err := c.Refresh(t.Context(), recreated); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestLabelsOfNodes(t *testing.T) {
 
 // The revision changes exactly with what shapes Machines of any instance type.
 func TestRevisionIsExact(t *testing.T) {
-	before := template(m5large())
+	before := template("types")
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.KarpenterMachineTemplateSpec)
 		same   bool

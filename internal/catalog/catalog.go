@@ -111,9 +111,13 @@ func (e *entry) lacking(demand Demand) []Key {
 // ones. It returns false if the template has no such type, or if that is not known yet: it
 // does not wait for objects that discovery needs.
 func (c *Catalog) NodeLabels(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, instanceType string) (map[string]string, sets.Set[string], bool, error) {
+	versions, err := c.versions(ctx, template)
+	if err != nil {
+		return nil, nil, false, err
+	}
 	e := c.lock(template)
 	defer e.mu.Unlock()
-	if e.isOf(template) {
+	if e.isOf(template, versions) {
 		at, known := e.index[instanceType]
 		if !known {
 			return nil, nil, false, nil
@@ -145,8 +149,8 @@ func (c *Catalog) Types(ctx context.Context, template *v1alpha1.KarpenterMachine
 }
 
 // Find returns one offering of a template. The error is NotOffered if the template does
-// not have the offering, Undiscovered if discovery is incomplete and may find the offering
-// later, and another one if the caches could not be read.
+// not have the offering, Undiscovered if a catalog is missing or discovery is incomplete, so that
+// the template may have the offering later, and another one if the caches could not be read.
 func (c *Catalog) Find(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, key Key) (*Type, *Offering, error) {
 	e, err := c.entry(ctx, template)
 	if err != nil {
@@ -182,7 +186,7 @@ func IsNotOffered(err error) bool {
 }
 
 // Undiscovered is the error for an offering of which it is unknown whether a template has it,
-// because objects that its discovery needs cannot be read.
+// because one of its catalogs does not exist, or objects that its discovery needs cannot be read.
 type Undiscovered struct {
 	Template string
 	Key      Key
@@ -190,7 +194,7 @@ type Undiscovered struct {
 
 // Error names the template and the offering.
 func (e Undiscovered) Error() string {
-	return fmt.Sprintf("the discovery of KarpenterMachineTemplate %s is incomplete, so that it is unknown whether it has offering %s: see its condition %s", e.Template, e.Key, v1alpha1.ConditionOfferingsValid)
+	return fmt.Sprintf("a catalog of KarpenterMachineTemplate %s does not exist or its discovery is incomplete, so that it is unknown whether it has offering %s: see its condition %s", e.Template, e.Key, v1alpha1.ConditionOfferingsValid)
 }
 
 // IsUndiscovered reports whether an error is Undiscovered.
@@ -237,7 +241,7 @@ func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachi
 	in.Used = e.inputs.Used
 	switch {
 	case overtaken:
-	case !e.isOf(template) || !equality.Semantic.DeepEqual(e.inputs, in.inputs):
+	case !e.isOf(template, in.Catalogs) || !equality.Semantic.DeepEqual(e.inputs, in.inputs):
 		in.Used = used
 		e.rebuild(template, in)
 	default:
@@ -258,22 +262,32 @@ func (c *Catalog) Forget(name string) {
 // a change. It reads once for all callers that need the same entry, and the entry is not
 // locked meanwhile. What could not be read then is left to Refresh.
 func (c *Catalog) entry(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*entry, error) {
+	versions, err := c.versions(ctx, template)
+	if err != nil {
+		return nil, err
+	}
 	e := c.lock(template)
-	if e.isOf(template) {
+	if e.isOf(template, versions) {
 		return e, nil
 	}
 	e.mu.Unlock()
-	revision := fmt.Sprintf("%s/%d/%s", template.UID, template.Generation, template.FromHash())
+	revision := fmt.Sprintf("%s/%d/%s/%v", template.UID, template.Generation, template.FromHash(), versions)
 	in, err, _ := c.reads.Do(template.Name+"/"+revision, func() (any, error) {
 		return read(context.WithoutCancel(ctx), c.clusters, template)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if e = c.lock(template); !e.isOf(template) {
+	if e = c.lock(template); !e.isOf(template, versions) {
 		e.rebuild(template, in.(*reader))
 	}
 	return e, nil
+}
+
+// versions returns which content the catalogs of a template have now.
+func (c *Catalog) versions(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]catalogVersion, error) {
+	catalogs, err := ReadCatalogs(ctx, c.clusters, template)
+	return versionsOf(catalogs), err
 }
 
 // lock returns the entry of a template, locked: templates do not wait for each other.
@@ -327,9 +341,10 @@ type entry struct {
 }
 
 // isOf reports whether the entry is of the template in its current generation, with what it takes
-// from the MachineDeployment that it follows.
-func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate) bool {
-	return e.built && e.uid == template.UID && e.generation == template.Generation && e.from == template.FromHash()
+// from the MachineDeployment that it follows, and of the current content of its catalogs.
+func (e *entry) isOf(template *v1alpha1.KarpenterMachineTemplate, catalogs []catalogVersion) bool {
+	return e.built && e.uid == template.UID && e.generation == template.Generation && e.from == template.FromHash() &&
+		slices.Equal(e.inputs.Catalogs, catalogs)
 }
 
 // rebuild computes the whole entry again.
@@ -346,15 +361,22 @@ func (e *entry) rebuild(template *v1alpha1.KarpenterMachineTemplate, in *reader)
 
 // typesOf returns the instance types that a template offers, and why it cannot offer others.
 func typesOf(template *v1alpha1.KarpenterMachineTemplate, in *reader) ([]Type, []Problem) {
-	catalogs, tooMany := fittingCatalogs(template, in)
-	sources, problems := slices.Clone(in.Discovered), append(slices.Clone(in.Problems), tooMany...)
+	types, problems := TypesOf(template, in.Discovered, in.catalogs...)
+	types, unknown := inFailureDomains(types, in.FailureDomains)
+	return types, slices.Concat(in.Problems, problems, unknown)
+}
+
+// TypesOf returns the instance types that a template offers with what discovery has found and its catalogs, and
+// what of that it cannot offer. It does not know the failure domains of the Cluster.
+func TypesOf(template *v1alpha1.KarpenterMachineTemplate, discovered []Source, catalogs ...*v1alpha1.InstanceTypeCatalog) ([]Type, []Problem) {
+	catalogs, problems := fittingCatalogs(discovered, catalogs)
+	sources := slices.Clone(discovered)
 	for _, catalog := range catalogs {
 		listed, wrong := ofCatalog(template, catalog)
 		sources, problems = append(sources, listed...), append(problems, wrong...)
 	}
 	merged, conflicts := Merge(template, sources)
-	merged, unknown := inFailureDomains(merged, in.FailureDomains)
-	return merged, append(append(problems, conflicts...), unknown...)
+	return merged, append(problems, conflicts...)
 }
 
 // setUsed sets the offerings in use. The types stay the same values, so that nothing examines

@@ -67,12 +67,16 @@ func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *testCluster) {
 				return c.Get(ctx, key, o, opts...)
 			},
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				if err := count(); err != nil {
-					return err
-				}
-				if catalogs, is := list.(*v1alpha1.InstanceTypeCatalogList); is && w.shared != nil {
+				catalogs, is := list.(*v1alpha1.InstanceTypeCatalogList)
+				if is && w.shared != nil && w.err == nil {
 					catalogs.Items = w.shared
 					return nil
+				}
+				if is && w.err == nil { // each use of an entry compares the versions of its catalogs
+					return c.List(ctx, list, opts...)
+				}
+				if err := count(); err != nil {
+					return err
 				}
 				return c.List(ctx, list, opts...)
 			},
@@ -116,8 +120,8 @@ func byName(instanceTypes []*cloudprovider.InstanceType) map[string]*cloudprovid
 
 func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	c, w := newWorld(t)
-	input := template(m5large())
+	c, w := newWorld(t, listed(m5large()))
+	input := template("types")
 	input.UID, input.Generation, input.ResourceVersion = "1", 1, "1"
 	first, err := c.InstanceTypes(ctx, input, now)
 	if err != nil || w.reads.Load() == 0 {
@@ -138,11 +142,11 @@ func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 		t.Error("built again although Refresh has found no change")
 	}
 	input.Generation, input.ResourceVersion = 2, "2"
-	input.Spec.InstanceTypes = nil
+	input.Spec.CatalogRefs = nil
 	if changed, _ := c.InstanceTypes(ctx, input, now); len(changed) != 0 {
 		t.Error("not built again although the spec has changed")
 	}
-	recreated := template(m5large())
+	recreated := template("types")
 	recreated.UID, recreated.Generation, recreated.ResourceVersion = "2", 2, "2"
 	if got, _ := c.InstanceTypes(ctx, recreated, now); len(got) != 1 {
 		t.Error("not built again for another template of the same name")
@@ -158,8 +162,8 @@ func TestTheCatalogReadsOnlyWhatItDoesNotKnow(t *testing.T) {
 
 func TestAnErrorOfACacheLosesNothing(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	c, w := newWorld(t)
-	input := template(m5large())
+	c, w := newWorld(t, listed(m5large()))
+	input := template("types")
 	input.UID, input.Generation = "1", 1
 	w.err = apierrors.NewInternalError(errors.New("the cache is not filled"))
 	if _, err := c.InstanceTypes(ctx, input, now); err == nil {
@@ -173,8 +177,13 @@ func TestAnErrorOfACacheLosesNothing(t *testing.T) {
 	if _, err := c.Refresh(ctx, input); err == nil {
 		t.Error("the error is lost")
 	}
-	if got, err := c.InstanceTypes(ctx, input, now); err != nil || len(got) != 1 {
-		t.Errorf("got %d instance types and %v after an error", len(got), err)
+	if _, err := c.InstanceTypes(ctx, input, now); err == nil {
+		t.Error("no error although it is unknown whether its catalogs have changed")
+	}
+	w.err = nil
+	w.reads.Store(0)
+	if got, err := c.InstanceTypes(ctx, input, now); err != nil || len(got) != 1 || w.reads.Load() > 0 {
+		t.Errorf("got %d instance types and %v after an error, with %d reads", len(got), err, w.reads.Load())
 	}
 }
 
@@ -182,8 +191,8 @@ func TestTypesInUseStayListed(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	gone, lost, there := Key{"m6g.xlarge", "b", "spot"}, Key{"m5.large", "z", "on-demand"}, Key{"m5.large", "a", "spot"}
 	goneToo, lostToo := Key{"m6g.xlarge", "c", "spot"}, Key{"m5.large", "b", "spot"} // b has only on-demand
-	c, w := newWorld(t, nodeClaim("a", gone), nodeClaim("b", lost), nodeClaim("c", there), nodeClaim("d", goneToo), nodeClaim("e", lostToo))
-	input := template(m5large())
+	c, w := newWorld(t, listed(m5large()), nodeClaim("a", gone), nodeClaim("b", lost), nodeClaim("c", there), nodeClaim("d", goneToo), nodeClaim("e", lostToo))
+	input := template("types")
 	input.UID, input.Generation = "1", 1
 	instanceTypes, err := c.InstanceTypes(ctx, input, now)
 	if err != nil {
@@ -242,8 +251,8 @@ func TestCatalogDiscovers(t *testing.T) {
 	deleted.SetDeletionTimestamp(new(metav1.Now()))
 	bad := infrastructureTemplate("bad", map[string]string{cpuAnnotation: "many"})
 	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
-	c, w := newWorld(t, definition, large, generated, copied, theirs, ours, deleted, bad, existing)
-	input := template(m5large())
+	c, w := newWorld(t, listed(m5large()), definition, large, generated, copied, theirs, ours, deleted, bad, existing)
+	input := template("types")
 	input.UID, input.Generation = "1", 1
 	input.Spec.Discovery = &v1alpha1.Discovery{
 		InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate"},
@@ -286,14 +295,19 @@ func TestCatalogDiscovers(t *testing.T) {
 
 // Templates are added, changed and forgotten while other goroutines read. With -race this finds data races.
 func TestTheCatalogIsForManyAtOnce(t *testing.T) {
-	c, _ := newWorld(t, nodeClaim("a", Key{"gone", "a", "spot"}))
+	objects := []client.Object{nodeClaim("a", Key{"gone", "a", "spot"})}
+	for generation := range 20 {
+		labelled := listed(m5large())
+		labelled.Name = fmt.Sprint("types-", generation)
+		labelled.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{fmt.Sprintf("example.com/many-%d", generation): "x"}
+		objects = append(objects, labelled)
+	}
+	c, _ := newWorld(t, objects...)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for generation := range int64(20) {
-				labelled := m5large()
-				labelled.Labels = map[string]v1alpha1.LabelValue{fmt.Sprintf("example.com/many-%d", generation): "x"}
-				input := template(labelled)
+				input := template(fmt.Sprint("types-", generation))
 				if i%2 == 0 {
 					input.Name = fmt.Sprintf("template-%d", i)
 				}

@@ -27,13 +27,10 @@ func catalogOf(name string, price v1alpha1.Decimal, instanceTypes ...string) *v1
 	return c
 }
 
-// referring returns a template that refers to catalogs and has no other instance types.
+// referring returns a template with a name that refers to catalogs.
 func referring(name string, catalogs ...string) *v1alpha1.KarpenterMachineTemplate {
-	t := template()
+	t := template(catalogs...)
 	t.Name, t.UID, t.Generation, t.ResourceVersion = name, types.UID(name), 1, "1"
-	for _, catalog := range catalogs {
-		t.Spec.CatalogRefs = append(t.Spec.CatalogRefs, v1alpha1.CatalogReference{Name: catalog})
-	}
 	return t
 }
 
@@ -87,6 +84,9 @@ func TestTemplatesShareACatalog(t *testing.T) {
 	if err := w.Update(t.Context(), listed); err != nil {
 		t.Fatal(err)
 	}
+	if again, _ := c.InstanceTypes(t.Context(), one, began); len(again) != 2 || again[0].Name != "m5" || again[1].Name != "r5" {
+		t.Error("a changed catalog takes effect only after a Refresh")
+	}
 	if got, _ := offered(t, c, one); !slices.Equal(got, []string{"m5/a/on-demand", "r5/a/on-demand"}) {
 		t.Errorf("after a change: got %v", got)
 	}
@@ -95,6 +95,9 @@ func TestTemplatesShareACatalog(t *testing.T) {
 	}
 	if got, problems := offered(t, c, one); len(got) > 0 || !strings.Contains(problems, "InstanceTypeCatalog cloud does not exist") {
 		t.Errorf("after its deletion: got %v and %q", got, problems)
+	}
+	if _, _, err := c.Find(t.Context(), one, Key{"m5", "a", "on-demand"}); !IsUndiscovered(err) || IsNotOffered(err) {
+		t.Errorf("after its deletion: got %v, want that it is unknown whether it is offered", err)
 	}
 }
 
@@ -112,26 +115,27 @@ func TestTypesInUseOutliveTheirCatalog(t *testing.T) {
 }
 
 func TestCatalogsThatContradict(t *testing.T) {
-	inline := referring("inline", "one")
-	inline.Spec.InstanceTypes = catalogOf("", "3", "m5").Spec.InstanceTypes
-	inline.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "b")}
-	same := inline.DeepCopy()
-	same.Name, same.Spec.Offerings = "same", []v1alpha1.Offering{zonal("on-demand", "", "a")}
+	elsewhere, both, larger := catalogOf("elsewhere", "3", "m5"), catalogOf("both", "3", "m5"), catalogOf("larger", "3", "m5", "c5")
+	elsewhere.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "b")}
+	both.Spec.Offerings = []v1alpha1.Offering{zonal("on-demand", "", "a", "b")}
+	larger.Spec.InstanceTypes[0].Capacity = list("cpu", "4", "memory", "8Gi")
 	withoutBase := referring("base", "one")
 	withoutBase.Spec.Template.Spec.InfrastructureRef = nil
 	greedy := referring("greedy", "one")
 	greedy.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReserved: list("memory", "9Gi")}
-	c, _ := newWorld(t, catalogOf("one", "1", "m5"), catalogOf("two", "2", "m5"))
+	c, _ := newWorld(t, catalogOf("one", "1", "m5"), catalogOf("two", "2", "m5"), elsewhere, both, larger)
 	for name, tc := range map[string]struct {
 		template *v1alpha1.KarpenterMachineTemplate
 		want     []string
 		problem  string
 	}{
 		"two catalogs with one offering": {referring("two", "one", "two"), nil,
-			"SourcesConflict instance type m5: InstanceTypeCatalog two contradicts InstanceTypeCatalog one: both have offering m5/a/on-demand; neither is offered"},
-		"an entry with another offering": {inline, []string{"m5/b/on-demand", "m5/a/on-demand"}, ""},
-		"an entry with the same offering": {same, []string{"m5/a/on-demand"},
-			"SourcesConflict instance type m5: InstanceTypeCatalog one contradicts spec.instanceTypes[0]: both have offering m5/a/on-demand; spec.instanceTypes[0] takes precedence"},
+			"SourcesConflict instance type m5: InstanceTypeCatalog two contradicts InstanceTypeCatalog one: both have offering m5/a/on-demand; this offering is left out"},
+		"two with other offerings": {referring("other", "one", "elsewhere"), []string{"m5/b/on-demand", "m5/a/on-demand"}, ""},
+		"one offering of two in common": {referring("common", "one", "both"), []string{"m5/b/on-demand"},
+			"SourcesConflict instance type m5: InstanceTypeCatalog one contradicts InstanceTypeCatalog both: both have offering m5/a/on-demand; this offering is left out"},
+		"another capacity": {referring("capacity", "one", "larger"), []string{"c5/a/on-demand"},
+			"SourcesConflict instance type m5: InstanceTypeCatalog one contradicts InstanceTypeCatalog larger: capacity.cpu: 2 instead of 4; none is offered"},
 		"no base":                      {withoutBase, nil, "InstanceTypesInvalid InstanceTypeCatalog one (m5): infrastructureRef: set it here or in spec.template.spec"},
 		"less memory than is reserved": {greedy, nil, "InstanceTypesInvalid InstanceTypeCatalog one (m5): kubelet reserves more memory than the capacity of 8Gi"},
 	} {
@@ -196,7 +200,7 @@ func TestOfferingsOfNoFailureDomain(t *testing.T) {
 }
 
 // The limit of a catalog counts the NodeClaims of all templates that offer it, and no NodeClaims of other operators.
-// A limit of a template's own counts only its own.
+// A template with a catalog of its own has a limit of its own.
 func TestLimitOfACatalog(t *testing.T) {
 	listed := catalogOf("metal", "1", "m5")
 	listed.Spec.Offerings[0].MaxMachines = new(int32(2))
@@ -204,12 +208,12 @@ func TestLimitOfACatalog(t *testing.T) {
 	first, second, foreign := nodeClaim("first", key), nodeClaim("second", key), nodeClaim("foreign", key)
 	first.Spec.NodeClassRef.Name, second.Spec.NodeClassRef.Name, foreign.Spec.NodeClassRef.Name = "one", "two", "two"
 	foreign.Spec.NodeClassRef.Kind = "EC2NodeClass"
-	one, two, alone := referring("one", "metal"), referring("two", "metal"), referring("alone")
-	alone.Spec.InstanceTypes = listed.DeepCopy().Spec.InstanceTypes
-	alone.Spec.Offerings = listed.DeepCopy().Spec.Offerings
+	one, two, alone := referring("one", "metal"), referring("two", "metal"), referring("alone", "own")
+	copied := listed.DeepCopy()
+	copied.Name, copied.UID = "own", "own"
 	own := nodeClaim("own", key)
 	own.Spec.NodeClassRef.Name = "alone"
-	c, w := newWorld(t, listed, one, two, alone, first, foreign, own)
+	c, w := newWorld(t, listed, copied, one, two, alone, first, foreign, own)
 	uses := func(template *v1alpha1.KarpenterMachineTemplate) ([]string, Usage) {
 		t.Helper()
 		limits, err := c.Limits(t.Context(), template)
@@ -235,8 +239,8 @@ func TestLimitOfACatalog(t *testing.T) {
 			t.Errorf("template %s is not at the limit of the catalog: %v", template.Name, names)
 		}
 	}
-	if names, usage := uses(alone); !slices.Equal(names, []string{"own"}) || usage.Full(key) {
-		t.Errorf("template alone has a limit of its own, and counts %v", names)
+	if names, usage := uses(alone); usage.Full(key) || usage.offerings[key] != 1 {
+		t.Errorf("template alone has a catalog of its own, and counts %d of %v", usage.offerings[key], names)
 	}
 	w.err = errors.New("the cache is not filled")
 	if _, err := c.Limits(t.Context(), one); err == nil {

@@ -13,9 +13,9 @@ import (
 // What is known for the content that a template has taken from a MachineDeployment does not hold for
 // other content of the same generation.
 func TestAcceptedOfAnotherFrom(t *testing.T) {
-	c, _ := newWorld(t)
+	c, _ := newWorld(t, listed(m5large()))
 	with := func(hash string) *v1alpha1.KarpenterMachineTemplate {
-		template := known(template(m5large()), 1)
+		template := known(template("types"), 1)
 		template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "workers"}
 		template.Status.From = &v1alpha1.ObservedMachineTemplate{MachineDeployment: "workers", Hash: hash}
 		return template
@@ -59,10 +59,10 @@ func TestFollowedMachineDeploymentIsNotOffered(t *testing.T) {
 // A template that follows a MachineDeployment needs no infrastructure of its own: its types have that of the
 // MachineDeployment.
 func TestTypesOfAFollowingTemplate(t *testing.T) {
-	input := template(m5large())
+	input := template("types")
 	input.Spec.Template.Spec.InfrastructureRef = nil
 	input.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeployment: "workers"}
-	if types, problems := Merge(input, nil); len(types) != 1 || len(problems) > 0 {
+	if types, problems := TypesOf(input, nil, listed(m5large())); len(types) != 1 || len(problems) > 0 {
 		t.Errorf("got %d types and %v", len(types), problems)
 	}
 }

@@ -79,16 +79,16 @@ func TestDiscoveryThatCannotBeRead(t *testing.T) {
 	definition := awsMachineTemplates()
 	existing := machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"})
 	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "large"}
-	c, w := newWorld(t, definition, infrastructureTemplate("large", nil), existing, nodeClaim("a", described), nodeClaim("b", discovered), nodeClaim("c", adopted))
+	c, w := newWorld(t, listed(m5large()), definition, infrastructureTemplate("large", nil), existing, nodeClaim("a", described), nodeClaim("b", discovered), nodeClaim("c", adopted))
 	management := &blocked{Client: w}
 	c.clusters.Management = clusterOf{client: management}
-	input := template(m5large())
+	input := template("types")
 	input.UID, input.Generation = "1", 1
 	input.Spec.Discovery = &v1alpha1.Discovery{
 		InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate"},
 		MachineDeployments:      &v1alpha1.MachineDeploymentDiscovery{},
 	}
-	other := template(m5large())
+	other := template("types")
 	other.Name, other.UID, other.Generation = "other", "2", 1
 	synctest.Test(t, func(t *testing.T) {
 		ctx, began := t.Context(), time.Now()

@@ -38,13 +38,13 @@ type inputs struct {
 	// others cannot be used.
 	Discovered []Source
 	Problems   []Problem
-	// Incomplete reports whether objects that discovery needs could not be read.
+	// Incomplete reports whether a catalog does not exist, or objects that discovery needs could not be read.
 	Incomplete bool
 	// Used are the offerings that NodeClaims of the template have.
 	Used []used
 }
 
-// catalogVersion identifies the content of an InstanceTypeCatalog.
+// catalogVersion identifies the content of an InstanceTypeCatalog; it is empty for one that does not exist.
 type catalogVersion struct {
 	UID        types.UID
 	Generation int64
@@ -87,7 +87,9 @@ func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 	if discovery == nil {
 		return r, nil
 	}
-	r.prices = pricesOfDiscovered(template.Spec.Pricing)
+	if r.prices, err = pricesOfDiscovered(discovery.Pricing); err != nil {
+		r.problem(v1alpha1.ReasonInstanceTypesInvalid, "spec.discovery", err)
+	}
 	r.infrastructureTemplates(ctx, discovery.InfrastructureTemplates)
 	r.machineDeployments(ctx, discovery.MachineDeployments, cluster)
 	return r, nil
@@ -107,14 +109,25 @@ func (r *reader) readCatalogs(ctx context.Context) error {
 	}
 	for i, found := range catalogs {
 		if found == nil {
+			r.Incomplete = true
 			r.problem(v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("spec.catalogRefs[%d]", i),
 				fmt.Errorf("%s %s does not exist: create it, or remove the reference", v1alpha1.CatalogKind, r.template.Spec.CatalogRefs[i].Name))
 			continue
 		}
 		r.catalogs = append(r.catalogs, found)
-		r.Catalogs = append(r.Catalogs, catalogVersion{found.UID, found.Generation})
 	}
+	r.Catalogs = versionsOf(catalogs)
 	return nil
+}
+
+// versionsOf returns which content catalogs have, in the same order.
+func versionsOf(catalogs []*v1alpha1.InstanceTypeCatalog) []catalogVersion {
+	return lo.Map(catalogs, func(found *v1alpha1.InstanceTypeCatalog, _ int) catalogVersion {
+		if found == nil {
+			return catalogVersion{}
+		}
+		return catalogVersion{found.UID, found.Generation}
+	})
 }
 
 // ReadCatalogs returns the catalogs of spec.catalogRefs, in the same order; nil in place of one that does not

@@ -41,7 +41,7 @@ func TestDerivedLabels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			instanceType := m5large()
 			instanceType.Capacity, instanceType.Labels = tc.capacity, tc.labels
-			built, err := build(template(instanceType))
+			built, err := build(template(), instanceType)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestDerivedLabels(t *testing.T) {
 func TestReservedOfferings(t *testing.T) {
 	instanceType := m5large()
 	instanceType.Offerings = append(instanceType.Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"a"}, CapacityType: "reserved", Price: "0.01", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 3}})
-	built, err := build(template(instanceType))
+	built, err := build(template(), instanceType)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestReservedOfferings(t *testing.T) {
 func TestLabelsOfATemplate(t *testing.T) {
 	ssd, plain := m5large(), m5large()
 	ssd.Name, ssd.Labels = "ssd", map[string]v1alpha1.LabelValue{"example.com/disk": "ssd"}
-	built, err := build(template(ssd, plain))
+	built, err := build(template(), ssd, plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestLabelsOfATemplate(t *testing.T) {
 		pod  scheduling.Requirements
 		want []string
 	}{
-		"nothing":          {scheduling.NewRequirements(), []string{"ssd", "m5.large"}},
+		"nothing":          {scheduling.NewRequirements(), []string{"m5.large", "ssd"}},
 		"the label":        {scheduling.NewLabelRequirements(map[string]string{"example.com/disk": "ssd"}), []string{"ssd"}},
 		"another value":    {scheduling.NewLabelRequirements(map[string]string{"example.com/disk": "hdd"}), nil},
 		"that it exists":   {scheduling.NewRequirements(scheduling.NewRequirement("example.com/disk", corev1.NodeSelectorOpExists)), []string{"ssd"}},
@@ -140,15 +140,15 @@ func TestLabelsOfATemplate(t *testing.T) {
 // one, unless the NodePool sets it.
 func TestLabelsOfAnotherTemplate(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	c, _ := newWorld(t)
-	one := template(m5large())
+	labelled := listed(m5large())
+	labelled.Name, labelled.Spec.InstanceTypes[0].Labels = "labelled", map[string]v1alpha1.LabelValue{"example.com/rack": "r1", v1alpha1.InstanceFamilyLabel: "m5"}
+	c, _ := newWorld(t, listed(m5large()), labelled)
+	one := template("types")
 	one.UID, one.Generation = "1", 1
 	if _, err := c.InstanceTypes(ctx, one, now); err != nil {
 		t.Fatal(err)
 	}
-	labelled := m5large()
-	labelled.Labels = map[string]v1alpha1.LabelValue{"example.com/rack": "r1", v1alpha1.InstanceFamilyLabel: "m5"}
-	other := template(labelled)
+	other := template("labelled")
 	other.Name, other.UID = "other", "2"
 	if _, err := c.InstanceTypes(ctx, other, now); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestMinValues(t *testing.T) {
 		instanceType.Labels = map[string]v1alpha1.LabelValue{v1alpha1.InstanceFamilyLabel: v1alpha1.LabelValue(family)}
 		given = append(given, instanceType)
 	}
-	built, err := build(template(given...))
+	built, err := build(template(), given...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,11 +221,11 @@ func TestMetricsKnowTheLabels(t *testing.T) {
 			t.Errorf("no metric has label %s", name)
 		}
 	}
-	if _, err := build(template(func() v1alpha1.InstanceType {
+	if _, err := build(template(), func() v1alpha1.InstanceType {
 		it := m5large()
 		it.Labels = map[string]v1alpha1.LabelValue{"example.com/late": "yes"}
 		return it
-	}())); err != nil {
+	}()); err != nil {
 		t.Fatal(err)
 	}
 	metricsnode.Allocatable.Set(1, labels) // panics if the labels differ

@@ -77,7 +77,7 @@ func (l Limits) isOwn(claim *karpv1.NodeClaim) bool { return claim.Spec.NodeClas
 // count toward maxMachines.
 func (l Limits) sharedWith(name string, key Key) bool {
 	limiter, other := l.offerings[key].limiter, l.others[name]
-	return limiter != nil && other != nil && limiter.offersTo(other) && !lists(other, key)
+	return limiter != nil && other != nil && limiter.offersTo(other)
 }
 
 // offersTo reports whether a template has the offerings of a limiter.
@@ -91,16 +91,6 @@ func (l *Limiter) offersTo(template *v1alpha1.KarpenterMachineTemplate) bool {
 	discovery := template.Spec.Discovery.InfrastructureTemplates
 	selector, err := metav1.LabelSelectorAsSelector(&discovery.Selector)
 	return err == nil && discovery.APIGroup == l.APIGroup && discovery.Kind == l.Kind && selector.Matches(labels.Set(l.Labels))
-}
-
-// lists reports whether a template has an offering in spec.instanceTypes, which takes precedence.
-func lists(template *v1alpha1.KarpenterMachineTemplate, key Key) bool {
-	set := &template.Spec.InstanceTypeSet
-	return slices.ContainsFunc(set.InstanceTypes, func(it v1alpha1.InstanceType) bool {
-		return it.Name == key.InstanceType && slices.ContainsFunc(offeringsOf(set, &it), func(o v1alpha1.Offering) bool {
-			return capacityTypeOf(&o) == key.CapacityType && slices.Contains(zonesIn(&o), key.Zone)
-		})
-	})
 }
 
 // Usage is how much of the limits is used.

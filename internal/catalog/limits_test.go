@@ -283,29 +283,17 @@ func TestLimitsThatTemplatesShare(t *testing.T) {
 			s.Discovery = &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: group, Kind: kind, Selector: metav1.LabelSelector{MatchLabels: selected}}}
 		}
 	}
-	lists := func(instanceType string, offerings, defaults []v1alpha1.Offering) func(*v1alpha1.KarpenterMachineTemplateSpec) {
-		return func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			refers("metal")(s)
-			s.InstanceTypes, s.Offerings = []v1alpha1.InstanceType{{Name: instanceType, Offerings: offerings}}, defaults
-		}
-	}
-	inA, inB, spot := []v1alpha1.Offering{zonal("", "1", "b", "a")}, []v1alpha1.Offering{zonal("", "1", "b")}, []v1alpha1.Offering{zonal("spot", "1", "a")}
 	for name, tc := range map[string]struct {
 		limiter *Limiter
 		other   func(*v1alpha1.KarpenterMachineTemplateSpec)
 		want    bool
 	}{
-		"the same catalog":                          {ofCatalog, refers("aws", "metal"), true},
-		"another catalog":                           {ofCatalog, refers("aws"), false},
-		"the same catalog, and another type itself": {ofCatalog, lists("m6", inA, nil), true},
-		"the offering itself":                       {ofCatalog, lists("m5", inA, nil), false},
-		"the offering itself, as its default":       {ofCatalog, lists("m5", nil, inA), false},
-		"another zone itself":                       {ofCatalog, lists("m5", inB, inA), true},
-		"another capacity type itself":              {ofCatalog, lists("m5", spot, nil), true},
-		"the same infrastructure template":          {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "1"}), true},
-		"all infrastructure templates":              {discovered, discovers("MetalMachineTemplate", nil), true},
-		"other infrastructure templates":            {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "2"}), false},
-		"infrastructure templates of another kind":  {discovered, discovers("AWSMachineTemplate", nil), false},
+		"the same catalog":                         {ofCatalog, refers("aws", "metal"), true},
+		"another catalog":                          {ofCatalog, refers("aws"), false},
+		"the same infrastructure template":         {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "1"}), true},
+		"all infrastructure templates":             {discovered, discovers("MetalMachineTemplate", nil), true},
+		"other infrastructure templates":           {discovered, discovers("MetalMachineTemplate", map[string]string{"rack": "2"}), false},
+		"infrastructure templates of another kind": {discovered, discovers("AWSMachineTemplate", nil), false},
 		"the same kind of another group": {discovered, func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			discovers("MetalMachineTemplate", nil)(s)
 			s.Discovery.InfrastructureTemplates.APIGroup = "other.example.com"

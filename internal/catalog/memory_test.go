@@ -40,8 +40,8 @@ func known(template *v1alpha1.KarpenterMachineTemplate, generation int64) *v1alp
 // The valid offerings of a template are known after it was examined in its current
 // generation, or if all of them were accepted before. Other offerings are closed.
 func TestAccepted(t *testing.T) {
-	c, _ := newWorld(t)
-	input := known(template(m5large()), 1)
+	c, _ := newWorld(t, listed(m5large()))
+	input := known(template("types"), 1)
 	if c.Examined(input) {
 		t.Error("it counts as examined, but is not")
 	}
@@ -63,18 +63,21 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("closed after another one has become invalid (-want +got):\n%s", diff)
 	}
 
-	// An instance type that discovery finds later was not examined.
-	discovered := known(template(m5large(), v1alpha1.InstanceType{
+	// An instance type that a catalog lists later was not examined.
+	extended := known(template("types"), 1)
+	other, w := newWorld(t, listed(m5large()))
+	other.SetAccepted(extended, sets.New(Key{"m5.large", "a", "spot"}))
+	longer := listed(m5large(), v1alpha1.InstanceType{
 		Name: "m5.new", Capacity: list("cpu", "2", "memory", "8Gi"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "1"}},
-	}), 1)
-	other, _ := newWorld(t)
-	other.SetAccepted(discovered, sets.New(Key{"m5.large", "a", "spot"}))
-	instanceTypes, err := other.InstanceTypes(t.Context(), discovered, began)
+	})
+	longer.Generation = 2
+	w.shared = []v1alpha1.InstanceTypeCatalog{*longer}
+	instanceTypes, err := other.InstanceTypes(t.Context(), extended, began)
 	if err != nil || instanceTypes[1].Offerings[0].Available {
 		t.Errorf("got %v and %+v, want that it is closed", err, instanceTypes[1].Offerings[0])
 	}
 
-	next := known(template(m5large()), 2)
+	next := known(template("types"), 2)
 	if c.Examined(next) {
 		t.Error("it counts as examined in the next generation")
 	}
@@ -82,17 +85,17 @@ func TestAccepted(t *testing.T) {
 	if !c.Examined(next) {
 		t.Error("it does not count as examined if the same offerings are valid in the next generation")
 	}
-	none, _ := newWorld(t)
+	none, _ := newWorld(t, listed(m5large()))
 	none.SetAccepted(input, sets.New[Key]())
 	if !none.Examined(input) || len(closed(t, none, input, began)) != 3 {
 		t.Error("it does not count as examined, or has offerings, if no offering is valid")
 	}
-	recreated := known(template(m5large()), 2)
+	recreated := known(template("types"), 2)
 	recreated.UID = "2"
 	if c.Examined(recreated) {
 		t.Error("another template of its name counts as examined")
 	}
-	restarted, _ := newWorld(t)
+	restarted, _ := newWorld(t, listed(m5large()))
 	input.Status.AcceptedHash = "x"
 	if !restarted.Examined(input) {
 		t.Error("it does not count as examined after a restart, although all offerings were accepted")
@@ -101,8 +104,8 @@ func TestAccepted(t *testing.T) {
 
 // A mark that could not be written has the same effect as one in the status, until it is written.
 func TestMarkInMemory(t *testing.T) {
-	c, _ := newWorld(t)
-	input := known(template(m5large()), 1)
+	c, _ := newWorld(t, listed(m5large()))
+	input := known(template("types"), 1)
 	closed(t, c, input, began)
 	failed := v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Reason: "LaunchTimeout", Message: "none left"}
 	c.Mark(input, failed, began)
@@ -160,8 +163,8 @@ func TestMarkInMemory(t *testing.T) {
 
 // A mark that could not be written takes the place of an earlier one in the status.
 func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
-	c, _ := newWorld(t)
-	input := known(template(m5large()), 1)
+	c, _ := newWorld(t, listed(m5large()))
+	input := known(template("types"), 1)
 	failed := v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Reason: "LaunchTimeout"}
 	earlier, other := failed, failed
 	earlier.Failures, earlier.Until = 1, metav1.NewTime(began.Add(-time.Minute))
@@ -182,7 +185,7 @@ func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.SetAccepted(input, sets.New(Key{"m5.large", "a", "on-demand"}))
-	if c.Accepted(input, Key{"m5.large", "a", "spot"}) || !c.Accepted(input, Key{"m5.large", "a", "on-demand"}) || !c.Accepted(known(template(m5large()), 2), Key{"m5.large", "a", "spot"}) {
+	if c.Accepted(input, Key{"m5.large", "a", "spot"}) || !c.Accepted(input, Key{"m5.large", "a", "on-demand"}) || !c.Accepted(known(template("types"), 2), Key{"m5.large", "a", "spot"}) {
 		t.Error("offerings are accepted that are invalid, or the other way round")
 	}
 }

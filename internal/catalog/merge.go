@@ -19,39 +19,24 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
-// Merge returns the instance types of a template: those of spec.instanceTypes in their
-// order, then those that only other sources have, by name: catalogs and discovered objects.
-// Sources with the same name are one type with the offerings of all.
+// Merge returns the instance types of a template, by name. Sources with the same name are one type
+// with the offerings of all.
 //
-// If another source contradicts an entry of spec.instanceTypes, the entry takes precedence
-// and the other source is not offered. If sources without such an entry contradict each
-// other, none of them is offered. The result does not depend on the order in which the
-// sources were found.
-func Merge(template *v1alpha1.KarpenterMachineTemplate, others []Source) ([]Type, []Problem) {
-	given, problems := inline(template)
-	claimed := sets.New[string]()
-	if checkSize(&template.Spec.InstanceTypeSet) == nil { // otherwise none of its entries takes precedence
-		claimed.Insert(lo.Map(template.Spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) string { return it.Name })...)
-	}
-	others = slices.Clone(others)
-	slices.SortFunc(others, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
-	byName := lo.GroupBy(others, func(s Source) string { return s.Type.Name })
-	types := make([]Type, 0, len(given)+len(byName))
-	for _, source := range given {
-		joined, conflicts := join(source, byName[source.Type.Name])
-		types, problems = append(types, joined), append(problems, conflicts...)
-	}
+// Catalogs take precedence over discovered objects: one that contradicts a catalog, or that has an
+// offering of it, is left out. If catalogs describe a type differently, or discovered objects do, none
+// of them is offered. An offering that two of them have is left out; their other offerings are not. The
+// result does not depend on the order in which the sources were found.
+func Merge(template *v1alpha1.KarpenterMachineTemplate, sources []Source) ([]Type, []Problem) {
+	sources = slices.Clone(sources)
+	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
+	byName := lo.GroupBy(sources, func(s Source) string { return s.Type.Name })
+	types := make([]Type, 0, len(byName))
+	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if claimed.Has(name) {
-			continue
-		}
-		alone, conflicts := agreed(byName[name])
+		joined, conflicts := join(byName[name])
 		problems = append(problems, conflicts...)
-		if len(alone) > 0 {
-			// All of them describe the same type, so the first one is used.
-			first := alone[0].Type
-			first.Offerings = lo.FlatMap(alone, func(s Source, _ int) []Offering { return s.Offerings })
-			types = append(types, first)
+		if len(joined.Offerings) > 0 {
+			types = append(types, joined)
 		}
 	}
 	setFailureDomains(types, template.Spec.FailureDomains)
@@ -100,34 +85,37 @@ func inFailureDomains(types []Type, domains []string) ([]Type, []Problem) {
 // maxZonesNamed is the number of zones and failure domains that a message names.
 const maxZonesNamed = 8
 
-// join adds the offerings of other sources to a type that spec.instanceTypes describes.
-func join(given Source, others []Source) (Type, []Problem) {
-	joined := given.Type
-	var problems []Problem
-	var fitting []Source
-	for _, source := range others {
-		differences := differences(source.Type, given.Type, false)
+// join returns the type that sources with the same name describe. It has no offerings if none of them can be
+// offered.
+func join(sources []Source) (Type, []Problem) {
+	listed, found := lo.FilterReject(sources, func(s Source, _ int) bool { return s.Listed })
+	if len(listed) == 0 {
+		return agreed(found)
+	}
+	joined, problems := agreed(listed)
+	if len(joined.Offerings) == 0 {
+		return joined, problems
+	}
+	name := listed[0].Name
+	found = lo.Filter(found, func(source Source, _ int) bool {
+		differences := differences(source.Type, joined, false)
 		for i := range source.Offerings {
-			if o := &source.Offerings[i]; given.Find(o.Zone, o.CapacityType) != nil {
+			if o := &source.Offerings[i]; joined.Find(o.Zone, o.CapacityType) != nil {
 				differences = append(differences, fmt.Sprintf("both have offering %s", source.KeyOf(o)))
 			}
 		}
 		if len(differences) > 0 {
-			problems = append(problems, conflict(source.Type.Name, source.Name, given.Name, differences, given.Name+" takes precedence"))
-			continue
+			problems = append(problems, conflict(joined.Name, source.Name, name, differences, name+" takes precedence"))
 		}
-		fitting = append(fitting, source)
-	}
-	fitting, overlaps := distinct(fitting)
-	for _, source := range fitting {
-		joined.Offerings = append(joined.Offerings, source.Offerings...)
-	}
+		return len(differences) == 0
+	})
+	more, overlaps := distinct(found)
+	joined.Offerings = slices.Concat(joined.Offerings, more)
 	return joined, append(problems, overlaps...)
 }
 
-// agreed returns the sources of one type if all of them describe it in the same
-// way.
-func agreed(sources []Source) ([]Source, []Problem) {
+// agreed returns the type that all sources describe in the same way.
+func agreed(sources []Source) (Type, []Problem) {
 	var problems []Problem
 	for _, source := range sources[1:] {
 		if differences := differences(source.Type, sources[0].Type, true); len(differences) > 0 {
@@ -135,14 +123,19 @@ func agreed(sources []Source) ([]Source, []Problem) {
 		}
 	}
 	if len(problems) > 0 {
-		return nil, problems
+		return Type{}, problems
 	}
-	return distinct(sources)
+	joined := sources[0].Type
+	joined.Offerings, problems = distinct(sources)
+	return joined, problems
 }
 
-// distinct returns the sources that share no offering with another source.
-func distinct(sources []Source) ([]Source, []Problem) {
-	first, shared := map[Key]int{}, map[int]bool{}
+// distinct returns the offerings that only one of the sources has.
+func distinct(sources []Source) ([]Offering, []Problem) {
+	if len(sources) == 1 {
+		return sources[0].Offerings, nil
+	}
+	first, shared := map[Key]int{}, sets.New[Key]()
 	var problems []Problem
 	for i := range sources {
 		for j := range sources[i].Offerings {
@@ -152,12 +145,16 @@ func distinct(sources []Source) ([]Source, []Problem) {
 				first[key] = i
 				continue
 			}
-			shared[i], shared[other] = true, true
+			shared.Insert(key)
 			problems = append(problems, conflict(key.InstanceType, sources[i].Name, sources[other].Name,
-				[]string{fmt.Sprintf("both have offering %s", key)}, "neither is offered"))
+				[]string{fmt.Sprintf("both have offering %s", key)}, "this offering is left out"))
 		}
 	}
-	return lo.Filter(sources, func(_ Source, i int) bool { return !shared[i] }), problems
+	var offerings []Offering
+	for i := range sources {
+		offerings = append(offerings, lo.Reject(sources[i].Offerings, func(o Offering, _ int) bool { return shared.Has(sources[i].KeyOf(&o)) })...)
+	}
+	return offerings, problems
 }
 
 func conflict(name, one, other string, differences []string, outcome string) Problem {

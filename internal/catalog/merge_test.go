@@ -30,39 +30,39 @@ func TestMerge(t *testing.T) {
 		return s
 	}
 	for name, tc := range map[string]struct {
-		inline     []v1alpha1.InstanceType
+		listed     []v1alpha1.InstanceType
 		discovered []Source
 		want       map[string][]string // offerings by type
 		problems   []string
 	}{
-		"inline alone":     {inline: []v1alpha1.InstanceType{m5large()}, want: map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}}},
+		"a catalog alone":  {listed: []v1alpha1.InstanceType{m5large()}, want: map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}}},
 		"discovered alone": {discovered: []Source{discovered("x", "n1", "a"), discovered("y", "n1", "b")}, want: map[string][]string{"n1": {"a/on-demand", "b/on-demand"}}},
-		"offerings join":   {inline: []v1alpha1.InstanceType{m5large()}, discovered: []Source{discovered("x", "m5.large", "z")}, want: map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "z/on-demand"}}},
+		"offerings join":   {listed: []v1alpha1.InstanceType{m5large()}, discovered: []Source{discovered("x", "m5.large", "z")}, want: map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "z/on-demand"}}},
 		"nothing at all":   {want: map[string][]string{}},
 		"the default labels": {
 			discovered: []Source{discovered("x", "n1", "a"), with(discovered("y", "n1", "b"), func(s *Source) { s.Labels["kubernetes.io/arch"] = "amd64" })},
 			want:       map[string][]string{"n1": {"a/on-demand", "b/on-demand"}},
 		},
-		"inline takes precedence over another capacity": {
-			inline:     []v1alpha1.InstanceType{m5large()},
+		"a catalog takes precedence over another capacity": {
+			listed:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{with(discovered("x", "m5.large", "z"), func(s *Source) { s.Capacity = corev1.ResourceList(list("cpu", "2", "memory", "4Gi")) })},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
-			problems:   []string{"instance type m5.large: x contradicts spec.instanceTypes[0]: capacity.memory: 4Gi instead of 8Gi; spec.instanceTypes[0] takes precedence"},
+			problems:   []string{"instance type m5.large: x contradicts InstanceTypeCatalog types: capacity.memory: 4Gi instead of 8Gi; InstanceTypeCatalog types takes precedence"},
 		},
-		"inline takes precedence over other labels": {
-			inline:     []v1alpha1.InstanceType{m5large()},
+		"a catalog takes precedence over other labels": {
+			listed:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{with(discovered("x", "m5.large", "z"), func(s *Source) { s.Labels["kubernetes.io/arch"] = "arm64" })},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
 			problems:   []string{"label kubernetes.io/arch: arm64 instead of amd64"},
 		},
-		"inline keeps its offerings": {
-			inline:     []v1alpha1.InstanceType{m5large()},
+		"a catalog keeps its offerings": {
+			listed:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{discovered("x", "m5.large", "a")},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot"}},
-			problems:   []string{"both have offering m5.large/a/on-demand; spec.instanceTypes[0] takes precedence"},
+			problems:   []string{"both have offering m5.large/a/on-demand; InstanceTypeCatalog types takes precedence"},
 		},
-		"inline with another architecture than the default": {
-			inline: []v1alpha1.InstanceType{func() v1alpha1.InstanceType {
+		"a catalog with another architecture than the default": {
+			listed: []v1alpha1.InstanceType{func() v1alpha1.InstanceType {
 				it := m5large()
 				it.Labels = map[string]v1alpha1.LabelValue{"kubernetes.io/arch": "arm64"}
 				return it
@@ -70,11 +70,11 @@ func TestMerge(t *testing.T) {
 			discovered: []Source{discovered("x", "m5.large", "z")},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "z/on-demand"}},
 		},
-		"an offering of others that inline does not have": {
-			inline:     []v1alpha1.InstanceType{m5large()},
+		"an offering of others that the catalog does not have": {
+			listed:     []v1alpha1.InstanceType{m5large()},
 			discovered: []Source{discovered("y", "m5.large", "z"), discovered("x", "m5.large", "z"), discovered("w", "m5.large", "y")},
 			want:       map[string][]string{"m5.large": {"a/on-demand", "b/on-demand", "a/spot", "y/on-demand"}},
-			problems:   []string{"instance type m5.large: y contradicts x: both have offering m5.large/z/on-demand; neither is offered"},
+			problems:   []string{"instance type m5.large: y contradicts x: both have offering m5.large/z/on-demand; this offering is left out"},
 		},
 		"what one has and the other does not": {
 			discovered: []Source{discovered("y", "n1", "b"), with(discovered("z", "n1", "c"), func(s *Source) {
@@ -102,17 +102,17 @@ func TestMerge(t *testing.T) {
 		"one offering twice": {
 			discovered: []Source{discovered("x", "n1", "a"), discovered("y", "n1", "a"), discovered("z", "n1", "b")},
 			want:       map[string][]string{"n1": {"b/on-demand"}},
-			problems:   []string{"y contradicts x: both have offering n1/a/on-demand; neither is offered"},
+			problems:   []string{"y contradicts x: both have offering n1/a/on-demand; this offering is left out"},
 		},
-		"an invalid inline type is not replaced by a discovered one": {
-			inline:     []v1alpha1.InstanceType{func() v1alpha1.InstanceType { it := m5large(); it.Offerings[0].Price = "x"; return it }()},
+		"an invalid type of a catalog beside a discovered one": {
+			listed:     []v1alpha1.InstanceType{func() v1alpha1.InstanceType { it := m5large(); it.Offerings[0].Price = "x"; return it }()},
 			discovered: []Source{discovered("x", "m5.large", "z")},
-			want:       map[string][]string{},
-			problems:   []string{`spec.instanceTypes[0] (m5.large): offering a/on-demand: price "x" is not a decimal number`},
+			want:       map[string][]string{"m5.large": {"z/on-demand"}},
+			problems:   []string{`InstanceTypeCatalog types (m5.large): offering a/on-demand: price "x" is not a decimal number`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			types, problems := Merge(template(tc.inline...), tc.discovered)
+			types, problems := TypesOf(template(), tc.discovered, listed(tc.listed...))
 			got := map[string][]string{}
 			for _, merged := range types {
 				for _, o := range merged.Offerings {
@@ -148,10 +148,10 @@ func TestMergeDoesNotDependOnTheOrder(t *testing.T) {
 			}
 			found = append(found, s)
 		}
-		types, problems := Merge(template(m5large()), found)
+		types, problems := TypesOf(template(), found, listed(m5large()))
 		random.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 		before := slices.Clone(found)
-		again, problemsAgain := Merge(template(m5large()), found)
+		again, problemsAgain := TypesOf(template(), found, listed(m5large()))
 		if diff := cmp.Diff(before, found); diff != "" {
 			t.Logf("it has changed what it was given: %s", diff)
 			return false

@@ -36,12 +36,12 @@ func TestAllocatableIsWhatNodesReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			instanceType := m5large()
 			instanceType.Capacity = declared
-			input := template(instanceType)
+			input := template()
 			input.Status.ObservedCapacity = []v1alpha1.ObservedCapacity{{
 				InstanceType: "m5.large", Revision: RevisionOf(input), Nodes: 1,
 				Capacity: corev1.ResourceList(tc.capacity), Allocatable: corev1.ResourceList(tc.allocatable),
 			}}
-			types, _ := Merge(input, nil)
+			types, _ := TypesOf(input, nil, listed(instanceType))
 			built, problems := Build(input, types)
 			if len(problems) > 0 {
 				t.Fatal(problems)

@@ -16,8 +16,8 @@ import (
 )
 
 func TestOverlay(t *testing.T) {
-	reserved := func(t *v1alpha1.KarpenterMachineTemplate, count, used int32) {
-		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{
+	reserved := func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType, count, used int32) {
+		it.Offerings = append(it.Offerings, v1alpha1.Offering{
 			Zones: []v1alpha1.Zone{"b"}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count},
 		})
 		if used > 0 {
@@ -25,8 +25,8 @@ func TestOverlay(t *testing.T) {
 		}
 	}
 	// inTwoZones reserves 2 machines in the zones b and c, of which a number is in use.
-	inTwoZones := func(t *v1alpha1.KarpenterMachineTemplate, used int32) {
-		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{
+	inTwoZones := func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType, used int32) {
+		it.Offerings = append(it.Offerings, v1alpha1.Offering{
 			Zones: []v1alpha1.Zone{"b", "c"}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 2},
 		})
 		for _, zone := range []string{"b", "c"} {
@@ -34,47 +34,47 @@ func TestOverlay(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		change         func(*v1alpha1.KarpenterMachineTemplate)
+		change         func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceType)
 		wantClosed     []string
 		wantCapacity   int
 		wantUnlaunched int // available, but not launchable
 	}{
-		"nothing": {change: func(*v1alpha1.KarpenterMachineTemplate) {}},
-		"at its limit": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(2))
+		"nothing": {change: func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceType) {}},
+		"at its limit": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
+			it.Offerings[0].MaxMachines = new(int32(2))
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
 		}, wantClosed: []string{"a/on-demand"}},
-		"a limit that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(3))
+		"a limit that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
+			it.Offerings[0].MaxMachines = new(int32(3))
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
 		}},
-		"a limit that was removed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+		"a limit that was removed": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
 			t.Status.LimitedOfferings = []v1alpha1.LimitedOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "on-demand", NodeClaims: 2, Limit: 2}}
 		}},
-		"the template is full": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+		"the template is full": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
 			t.Spec.MaxMachines, t.Status.NodeClaims = new(int32(5)), 5
 		}, wantClosed: []string{"a/on-demand", "a/spot", "b/on-demand"}},
-		"the template has room": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+		"the template has room": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
 			t.Spec.MaxMachines, t.Status.NodeClaims = new(int32(5)), 4
 		}},
-		"failed": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+		"failed": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
 			t.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Until: metav1.NewTime(began.Add(1))}}
 		}, wantClosed: []string{"a/spot"}},
-		"a reservation that is not used":             {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 0) }, wantCapacity: 3},
-		"a reservation in use":                       {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 1) }, wantCapacity: 2},
-		"a reservation that is used up":              {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 3) }, wantUnlaunched: 1},
-		"a reservation of two zones in use":          {change: func(t *v1alpha1.KarpenterMachineTemplate) { inTwoZones(t, 1) }, wantCapacity: 2},
-		"a reservation of two zones that is used up": {change: func(t *v1alpha1.KarpenterMachineTemplate) { inTwoZones(t, 2) }, wantUnlaunched: 2},
-		"a reservation that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			reserved(t, 5, 2)
+		"a reservation that is not used":             {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) { reserved(t, it, 3, 0) }, wantCapacity: 3},
+		"a reservation in use":                       {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) { reserved(t, it, 3, 1) }, wantCapacity: 2},
+		"a reservation that is used up":              {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) { reserved(t, it, 3, 3) }, wantUnlaunched: 1},
+		"a reservation of two zones in use":          {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) { inTwoZones(t, it, 1) }, wantCapacity: 2},
+		"a reservation of two zones that is used up": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) { inTwoZones(t, it, 2) }, wantUnlaunched: 2},
+		"a reservation that was raised": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
+			reserved(t, it, 5, 2)
 			t.Status.LimitedOfferings[0].Limit = 2
 		}, wantCapacity: 3},
-		"a reservation that is overused": {change: func(t *v1alpha1.KarpenterMachineTemplate) { reserved(t, 3, 4) }, wantUnlaunched: 1},
+		"a reservation that is overused": {change: func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) { reserved(t, it, 3, 4) }, wantUnlaunched: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := newWorld(t)
-			input := template(m5large())
-			tc.change(input)
+			input, instanceType := template("types"), m5large()
+			tc.change(input, &instanceType)
+			c, _ := newWorld(t, listed(instanceType))
 			got, err := c.InstanceTypes(t.Context(), input, began)
 			if err != nil {
 				t.Fatal(err)
@@ -135,8 +135,8 @@ func TestOverlayOfAnotherZone(t *testing.T) {
 }
 
 func TestObservedCapacityIsUsed(t *testing.T) {
-	c, _ := newWorld(t)
-	input := template(m5large())
+	c, _ := newWorld(t, listed(m5large()))
+	input := template("types")
 	memory := func(want, wantAllocatable string) {
 		t.Helper()
 		got, err := c.InstanceTypes(t.Context(), input, began)
@@ -184,7 +184,7 @@ func TestIsRevision(t *testing.T) {
 }
 
 func TestRevision(t *testing.T) {
-	before := template(m5large())
+	before := template("types")
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.KarpenterMachineTemplateSpec)
 		same   bool
@@ -194,8 +194,7 @@ func TestRevision(t *testing.T) {
 		"kubelet": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(9))}
 		}, false},
-		"a price":  {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "9" }, true},
-		"no types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, true},
+		"no types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.CatalogRefs = nil }, true},
 		"a time":   {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.SpareTTLSeconds = new(int32(0)) }, true},
 		"an annotation of MachineDeployments": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.ScalableResource.Annotations = map[string]string{"a": "b"}
@@ -221,9 +220,10 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 			}
 			return new(int32(random.Intn(4)))
 		}
-		input, count := template(m5large()), int32(random.Intn(4))
+		input, count := template("types"), int32(random.Intn(4))
 		input.Spec.MaxMachines = limit()
-		offerings := &input.Spec.InstanceTypes[0].Offerings
+		instanceType := m5large()
+		offerings := &instanceType.Offerings
 		for _, zone := range []v1alpha1.Zone{"a", "b"} {
 			*offerings = append(*offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{zone}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: count}})
 		}
@@ -239,10 +239,11 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 		for range random.Intn(6) {
 			taken = append(taken, keys[random.Intn(len(keys))])
 		}
-		types, _ := Merge(input, nil)
+		catalog := listed(instanceType)
+		types, _ := TypesOf(input, nil, catalog)
 		usage := LimitsOf(input, types).Use(claims(taken...))
 		input.Status.NodeClaims, input.Status.LimitedOfferings = usage.Total(), usage.Status()
-		c, _ := newWorld(t)
+		c, _ := newWorld(t, catalog)
 		instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// prices computes the prices that a list of instance types does not set.
+// prices computes the prices that a catalog does not set.
 type prices struct {
 	perCPU, perGiB, perGPU float64
 	// computed reports whether types without a price get one from their capacity.
@@ -22,19 +22,18 @@ type prices struct {
 	factors  map[string]float64
 }
 
-// estimated are the prices of discovered objects without one, unless spec.pricing sets others.
+// estimated are the prices of discovered objects without one, unless spec.discovery.pricing sets others.
 // With them the smaller machine is the cheaper one, which is sufficient for Karpenter to choose
 // among machines without prices.
 var estimated = prices{perCPU: 0.03, perGiB: 0.004, perGPU: 0.5, computed: true}
 
-// pricesOfDiscovered returns the prices of discovered objects without one. What is wrong with them is a problem
-// of spec.instanceTypes.
-func pricesOfDiscovered(pricing *v1alpha1.Pricing) prices {
-	p, _ := pricesOf(pricing)
+// pricesOfDiscovered returns the prices of discovered objects without one.
+func pricesOfDiscovered(pricing *v1alpha1.Pricing) (prices, error) {
+	p, err := pricesOf(pricing)
 	if !p.computed {
 		p.perCPU, p.perGiB, p.perGPU, p.computed = estimated.perCPU, estimated.perGiB, estimated.perGPU, true
 	}
-	return p
+	return p, err
 }
 
 func pricesOf(pricing *v1alpha1.Pricing) (prices, error) {
@@ -71,7 +70,7 @@ func (p prices) of(instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offer
 	case p.computed:
 		return p.estimate(corev1.ResourceList(instanceType.Capacity)) * p.factor(capacityType), nil
 	default:
-		return 0, errors.New("it has no price: set price here or for the instance type, or pricing for all instance types of the list")
+		return 0, errors.New("it has no price: set price here or for the instance type, or pricing for all instance types of the catalog")
 	}
 }
 

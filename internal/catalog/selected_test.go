@@ -120,8 +120,8 @@ func TestWrongDiscovery(t *testing.T) {
 		}, []string{"spec.discovery.infrastructureTemplates.selector: ", "spec.discovery.machineDeployments.selector: "}},
 		"prices": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			none := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-			s.Discovery, s.Pricing = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: none}}, &v1alpha1.Pricing{CPU: "cheap"}
-		}, []string{"spec: pricing.cpu: "}},
+			s.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: none}, Pricing: &v1alpha1.Pricing{CPU: "cheap"}}
+		}, []string{"spec.discovery: pricing.cpu: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := newWorld(t, awsMachineTemplates(), infrastructureTemplate("large", nil), machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "4Gi"}))
@@ -177,7 +177,7 @@ func TestKindsThatDiscoveryNeeds(t *testing.T) {
 	}
 }
 
-// Discovered objects have the prices of spec.pricing, and others if it only has factors or is not set.
+// Discovered objects have the prices of spec.discovery.pricing, and others if it only has factors or is not set.
 func TestPricesOfDiscovered(t *testing.T) {
 	half := []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}
 	for name, tc := range map[string]struct {
@@ -192,7 +192,7 @@ func TestPricesOfDiscovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := newWorld(t, machineDeployment("md", map[string]string{cpuAnnotation: "2", memoryAnnotation: "8Gi", v1alpha1.DiscoveredCapacityTypeAnnotation: "spot"}))
 			input := known(template(), 1)
-			input.Spec.Pricing, input.Spec.Discovery = tc.pricing, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}, Pricing: tc.pricing}
 			_, offering, err := c.Find(t.Context(), input, Key{"md", "", "spot"})
 			if err != nil {
 				t.Fatal(err)

@@ -15,27 +15,27 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 )
 
-// listOf returns a list of instance types that share as many offerings, each with as many zones.
-func listOf(types, offerings, zones int) v1alpha1.InstanceTypeSet {
-	set := v1alpha1.InstanceTypeSet{}
+// listOf returns a catalog with instance types that share as many offerings, each with as many zones.
+func listOf(types, offerings, zones int) v1alpha1.InstanceTypeCatalogSpec {
+	spec := v1alpha1.InstanceTypeCatalogSpec{}
 	for i := range offerings {
 		shared := v1alpha1.Offering{CapacityType: "on-demand", Price: "1"}
 		for zone := range zones {
 			shared.Zones = append(shared.Zones, v1alpha1.Zone(fmt.Sprintf("zone-%d-%d", i, zone)))
 		}
-		set.Offerings = append(set.Offerings, shared)
+		spec.Offerings = append(spec.Offerings, shared)
 	}
 	for i := range types {
-		set.InstanceTypes = append(set.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprintf("type-%d", i), Capacity: list("cpu", "2", "memory", "8Gi")})
+		spec.InstanceTypes = append(spec.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprintf("type-%d", i), Capacity: list("cpu", "2", "memory", "8Gi")})
 	}
-	return set
+	return spec
 }
 
 func TestOfferingsIn(t *testing.T) {
 	own := listOf(2, 3, 4)
 	own.InstanceTypes[1].Offerings = []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a", "b"}}, {}}
 	for name, tc := range map[string]struct {
-		set  v1alpha1.InstanceTypeSet
+		spec v1alpha1.InstanceTypeCatalogSpec
 		want int
 	}{
 		"nothing":                 {},
@@ -47,23 +47,23 @@ func TestOfferingsIn(t *testing.T) {
 		"all that the CRD allows": {listOf(1000, 64, 32), 2_048_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := offeringsIn(&tc.set); got != tc.want {
+			if got := offeringsIn(&tc.spec); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
 	}
 }
 
-// A list that is too large is refused before anything is built from it.
+// A catalog that is too large is refused before anything is built from it.
 func TestTooManyOfferings(t *testing.T) {
 	huge := listOf(1000, 64, 32)
 	before := allocated()
 	types, problems := Expand(&huge)
-	_, wrong := ofCatalog(template(), &v1alpha1.InstanceTypeCatalog{Spec: v1alpha1.InstanceTypeCatalogSpec{InstanceTypeSet: huge}})
+	_, wrong := ofCatalog(template(), &v1alpha1.InstanceTypeCatalog{Spec: huge})
 	if used := allocated() - before; used > 1<<20 {
 		t.Errorf("%d KiB are used for what is refused", used>>10)
 	}
-	const want = "it has 2048000 offerings, and a list can have 50000: name fewer instance types or zones"
+	const want = "it has 2048000 offerings, and a catalog can have 50000: name fewer instance types or zones"
 	if len(types) != 0 || len(problems) != 1 || !errors.As(problems[0], &TooManyError{}) || problems[0].Error() != want {
 		t.Errorf("got %d types and the problems %v, want %q", len(types), problems, want)
 	}
@@ -72,39 +72,36 @@ func TestTooManyOfferings(t *testing.T) {
 	}
 	largest := listOf(1000, 2, 25)
 	if types, problems := Expand(&largest); len(types) != 1000 || len(problems) != 0 {
-		t.Errorf("with as many as a list can have: got %d types and the problems %v", len(types), problems)
+		t.Errorf("with as many as a catalog can have: got %d types and the problems %v", len(types), problems)
 	}
 }
 
-// A template has room for its own list first, then for its catalogs in their order. One that does not fit hides no other.
+// A template has room for what it discovers first, then for its catalogs in their order. One that does not fit hides no
+// other.
 func TestTooManyOfferingsOfCatalogs(t *testing.T) {
 	catalog := func(name string, types, zones int) *v1alpha1.InstanceTypeCatalog {
 		c := &v1alpha1.InstanceTypeCatalog{}
-		c.Name, c.Spec.InstanceTypeSet = name, listOf(types, 1, zones)
+		c.Name, c.Spec = name, listOf(types, 1, zones)
 		for i := range c.Spec.InstanceTypes {
-			if name != "same" { // as those of the template
-				c.Spec.InstanceTypes[i].Name = fmt.Sprintf("%s-%d", name, i)
-			}
+			c.Spec.InstanceTypes[i].Name = fmt.Sprintf("%s-%d", name, i)
 		}
 		return c
 	}
 	for name, tc := range map[string]struct {
-		own      int // instance types of the template, with 25 offerings each
-		catalogs []*v1alpha1.InstanceTypeCatalog
-		want     int // offerings
-		problems []string
+		discovered int // objects, with one offering each
+		catalogs   []*v1alpha1.InstanceTypeCatalog
+		want       int // offerings
+		problems   []string
 	}{
-		"all fit":                         {own: 1000, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 25)}, want: 50_000},
-		"the second does not":             {catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 25), catalog("b", 1000, 26), catalog("c", 1000, 20)}, want: 45_000, problems: []string{"InstanceTypeCatalog b: with its 26000 offerings the template would have 51000, and it can have 50000: refer to fewer catalogs, or use several templates"}},
-		"one does not fit in any":         {own: 1, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 51), catalog("b", 1, 3)}, want: 28, problems: []string{"InstanceTypeCatalog a: it has 51000 offerings, and a list can have 50000"}},
-		"its own list leaves no room":     {own: 1999, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1, 26), catalog("b", 1, 25)}, want: 50_000, problems: []string{"InstanceTypeCatalog a: with its 26 offerings"}},
-		"its own list is too large":       {own: 2001, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 2, 25)}, want: 50, problems: []string{"spec: it has 50025 offerings"}},
-		"and hides no other of its names": {own: 2001, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("same", 2, 25)}, want: 50, problems: []string{"spec: it has 50025 offerings"}},
+		"all fit":                             {discovered: 25_000, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 25)}, want: 50_000},
+		"the second does not":                 {catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 25), catalog("b", 1000, 26), catalog("c", 1000, 20)}, want: 45_000, problems: []string{"InstanceTypeCatalog b: with its 26000 offerings the template would have 51000, and it can have 50000: refer to fewer catalogs, or use several templates"}},
+		"one does not fit in any":             {discovered: 25, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1000, 51), catalog("b", 1, 3)}, want: 28, problems: []string{"InstanceTypeCatalog a: it has 51000 offerings, and a catalog can have 50000"}},
+		"what is discovered leaves no room":   {discovered: 49_975, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1, 26), catalog("b", 1, 25)}, want: 50_000, problems: []string{"InstanceTypeCatalog a: with its 26 offerings"}},
+		"what is discovered is never refused": {discovered: 50_001, catalogs: []*v1alpha1.InstanceTypeCatalog{catalog("a", 1, 25)}, want: 50_001, problems: []string{"InstanceTypeCatalog a: with its 25 offerings"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			owner := template()
-			owner.Spec.InstanceTypeSet = listOf(tc.own, 1, 25)
-			types, problems := typesOf(owner, &reader{catalogs: tc.catalogs})
+			found := lo.Times(tc.discovered, func(i int) Source { return discovered("x", fmt.Sprint("found-", i), "a") })
+			types, problems := TypesOf(template(), found, tc.catalogs...)
 			if got := lo.SumBy(types, func(t Type) int { return len(t.Offerings) }); got != tc.want {
 				t.Errorf("got %d offerings, want %d", got, tc.want)
 			}
@@ -122,10 +119,11 @@ func TestTooManyOfferingsOfCatalogs(t *testing.T) {
 
 // The largest template that is allowed has a price, which is known.
 func TestMemoryOfMostOfferings(t *testing.T) {
-	owner := template()
-	owner.Spec.InstanceTypeSet = listOf(1000, 2, 25)
+	owner, largest := template("types"), listed()
+	largest.Spec = listOf(1000, 2, 25)
+	c, w := newWorld(t)
+	w.shared = []v1alpha1.InstanceTypeCatalog{*largest}
 	before := heap()
-	c, _ := newWorld(t)
 	ask(t, c, owner)
 	after := heap()
 	used := max(after, before) - before

@@ -26,9 +26,10 @@ const (
 // memoryLimit is the documented memory limit for manyTemplates.
 const memoryLimit = 200 << 20
 
-// templateOf returns a template with a number of instance types, each with 6 offerings.
-func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
-	large := template()
+// templateOf returns a template, and a catalog for it with a number of instance types, each with 6 offerings.
+func templateOf(name string, size int) (*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
+	large, catalog := template(name), listed()
+	catalog.Name, catalog.UID = name, types.UID(name)
 	large.Name, large.UID, large.Generation, large.ResourceVersion = name, types.UID(name), 1, "1"
 	for i := range size {
 		instanceType := v1alpha1.InstanceType{
@@ -46,11 +47,11 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 				})
 			}
 		}
-		large.Spec.InstanceTypes = append(large.Spec.InstanceTypes, instanceType)
+		catalog.Spec.InstanceTypes = append(catalog.Spec.InstanceTypes, instanceType)
 	}
 	// The largest status that a template can have.
 	for i := range 1000 {
-		o := large.Spec.InstanceTypes[i%size]
+		o := catalog.Spec.InstanceTypes[i%size]
 		large.Status.UnavailableOfferings = append(large.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
 			InstanceType: o.Name, Zone: string(o.Offerings[i%6].Zones[0]), CapacityType: string(o.Offerings[i%6].CapacityType), Until: metav1.NewTime(began.Add(time.Hour)),
 		})
@@ -58,7 +59,7 @@ func templateOf(name string, size int) *v1alpha1.KarpenterMachineTemplate {
 			InstanceType: o.Name, Zone: string(o.Offerings[i%6].Zones[0]), CapacityType: string(o.Offerings[i%6].CapacityType), NodeClaims: 7, Limit: 50,
 		})
 	}
-	return large
+	return large, catalog
 }
 
 // listedTypes is the number of instance types of a large InstanceTypeCatalog, each with listedOfferings.
@@ -67,13 +68,10 @@ const (
 	listedOfferings = 9
 )
 
-// listedOf returns an InstanceTypeCatalog of the largest size that is supported, and a template that refers
+// largestOf returns an InstanceTypeCatalog of the largest size that is supported, and a template that refers
 // to it.
-func listedOf(name string) (*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
-	large := templateOf(name, listedTypes)
-	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "cloud", UID: "cloud", Generation: 1}}
-	listed.Spec.InstanceTypes, large.Spec.InstanceTypes = large.Spec.InstanceTypes, nil
-	large.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
+func largestOf(name string) (*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
+	large, listed := templateOf(name, listedTypes)
 	for i := range listed.Spec.InstanceTypes {
 		given := &listed.Spec.InstanceTypes[i]
 		given.Price = v1alpha1.Decimal(fmt.Sprintf("%d.5", i))
@@ -87,11 +85,12 @@ func listedOf(name string) (*v1alpha1.KarpenterMachineTemplate, *v1alpha1.Instan
 }
 
 func BenchmarkCatalog(b *testing.B) {
-	b.Run("inline", func(b *testing.B) {
-		benchmark(b, templateOf("general", manyTypes), manyTypes*2*manyZones)
+	b.Run("large", func(b *testing.B) {
+		large, listed := templateOf("general", manyTypes)
+		benchmark(b, large, manyTypes*2*manyZones, *listed)
 	})
-	b.Run("catalog", func(b *testing.B) {
-		large, listed := listedOf("general")
+	b.Run("largest", func(b *testing.B) {
+		large, listed := largestOf("general")
 		benchmark(b, large, listedTypes*listedOfferings, *listed)
 	})
 	b.Run("memory", func(b *testing.B) {
@@ -149,8 +148,9 @@ func benchmark(b *testing.B, large *v1alpha1.KarpenterMachineTemplate, offerings
 func TestTheCatalogIsFast(t *testing.T) {
 	type allocations struct{ unchanged, status, spec float64 }
 	count := func(size int) (a allocations) {
-		template := templateOf("general", size)
+		template, listed := templateOf("general", size)
 		c, w := newWorld(t)
+		w.shared = []v1alpha1.InstanceTypeCatalog{*listed}
 		ask(t, c, template)
 		w.reads.Store(0)
 		a.unchanged = testing.AllocsPerRun(10, func() { ask(t, c, template) })
@@ -164,7 +164,7 @@ func TestTheCatalogIsFast(t *testing.T) {
 	}
 	small, large := count(manyTypes/4), count(manyTypes)
 	t.Logf("allocations: %+v of a small template, %+v of a large one", small, large)
-	if small.unchanged+large.unchanged > 0 {
+	if small.unchanged != large.unchanged || large.unchanged > 8 { // to compare the versions of its catalogs
 		t.Errorf("a known template is computed again: %+v, and %+v", small, large)
 	}
 	if large.status > 4.4*small.status || large.spec > 4.4*small.spec {
@@ -178,40 +178,23 @@ func TestTheCatalogIsFast(t *testing.T) {
 	}
 }
 
-// An offering of a large InstanceTypeCatalog costs no more than one of spec.instanceTypes.
-func TestALargeCatalogIsFast(t *testing.T) {
-	perOffering := func(template *v1alpha1.KarpenterMachineTemplate, offerings int, listed ...v1alpha1.InstanceTypeCatalog) (unchanged, spec float64) {
-		c, w := newWorld(t)
-		w.shared = listed
-		ask(t, c, template)
-		unchanged = testing.AllocsPerRun(10, func() { ask(t, c, template) })
-		spec = testing.AllocsPerRun(3, func() { template.Generation++; template.ResourceVersion += "x"; ask(t, c, template) })
-		return unchanged, spec / float64(offerings)
-	}
-	_, inline := perOffering(templateOf("inline", manyTypes), manyTypes*2*manyZones)
-	large, listed := listedOf("catalog")
-	unchanged, spec := perOffering(large, listedTypes*listedOfferings, *listed)
-	if unchanged > 0 || spec > inline {
-		t.Errorf("an offering of a catalog takes %.2f allocations after a change and %v without one, and one of spec.instanceTypes %.2f and 0", spec, unchanged, inline)
-	}
-}
-
 func ask(t testing.TB, c *Catalog, template *v1alpha1.KarpenterMachineTemplate) {
 	t.Helper()
-	if got, err := c.InstanceTypes(t.Context(), template, began); err != nil || len(got) < len(template.Spec.InstanceTypes) || len(got) == 0 {
+	if got, err := c.InstanceTypes(t.Context(), template, began); err != nil || len(got) == 0 {
 		t.Fatalf("got %d instance types and %v", len(got), err)
 	}
 }
 
 // memoryOf returns the memory that the Catalog of some large templates uses, with what
-// Karpenter computes from the instance types, but without the templates.
+// Karpenter computes from the instance types, but without the templates and their catalogs.
 func memoryOf(t testing.TB, count int) uint64 {
 	t.Helper()
 	var templates []*v1alpha1.KarpenterMachineTemplate
+	c, w := newWorld(t)
 	for i := range count {
-		templates = append(templates, templateOf(fmt.Sprintf("template-%d", i), manyTypes))
+		template, listed := templateOf(fmt.Sprintf("template-%d", i), manyTypes)
+		templates, w.shared = append(templates, template), append(w.shared, *listed)
 	}
-	c, _ := newWorld(t)
 	before := heap()
 	for _, template := range templates {
 		ask(t, c, template)
@@ -223,6 +206,7 @@ func memoryOf(t testing.TB, count int) uint64 {
 	after := heap()
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(templates)
+	runtime.KeepAlive(w)
 	return max(after, before) - before
 }
 
@@ -237,8 +221,9 @@ func heap() uint64 {
 // The first use of an offering changes neither the types, so that they are not examined again, nor the instance
 // types that are built from them. An offering that no longer exists changes only the instance types.
 func TestFirstUseIsFast(t *testing.T) {
-	large := templateOf("general", manyTypes)
+	large, listed := templateOf("general", manyTypes)
 	c, w := newWorld(t)
+	w.shared = []v1alpha1.InstanceTypeCatalog{*listed}
 	ask(t, c, large)
 	state := func() (*Type, any) {
 		t.Helper()

@@ -73,8 +73,8 @@ func TestOfferingsWithTaints(t *testing.T) {
 			if tc.change != nil {
 				tc.change(existing)
 			}
-			c, _ := newWorld(t, existing)
-			input := template(m5large())
+			c, _ := newWorld(t, listed(m5large()), existing)
+			input := template("types")
 			input.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 			types, problems, err := c.Types(t.Context(), input)
 			if err != nil {

@@ -167,9 +167,9 @@ func TestUnavailable(t *testing.T) {
 }
 
 func TestInstanceTypesWithoutUnavailable(t *testing.T) {
-	c, _ := newWorld(t)
-	template := template(m5large())
-	name, zone, capacityType := template.Spec.InstanceTypes[0].Name, string(template.Spec.InstanceTypes[0].Offerings[0].Zones[0]), string(template.Spec.InstanceTypes[0].Offerings[0].CapacityType)
+	c, _ := newWorld(t, listed(m5large()))
+	template := template("types")
+	const name, zone, capacityType = "m5.large", "a", "on-demand"
 	available := func(c *Catalog, now time.Time) (count int) {
 		instanceTypes, err := c.InstanceTypes(t.Context(), template, now)
 		if err != nil {

@@ -33,23 +33,33 @@ import (
 // newProvider returns a provider for a template that is Ready, with a small and a large
 // type on demand, and for other objects.
 func newProvider(change func(*v1alpha1.KarpenterMachineTemplate), objects ...client.Object) (*CloudProvider, client.Client) {
+	return newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, _ *v1alpha1.InstanceTypeCatalog) {
+		if change != nil {
+			change(t)
+		}
+	}, objects...)
+}
+
+// newProviderOf returns a provider like newProvider, whose catalog can have changes, too.
+func newProviderOf(change func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog), objects ...client.Object) (*CloudProvider, client.Client) {
 	capacity := func(cpu string) map[corev1.ResourceName]resource.Quantity {
 		return map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("16Gi")}
 	}
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
-		{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.2"}}},
-		{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.8"}}},
-	}
+	listed := fixture.CatalogOf(
+		v1alpha1.InstanceType{Name: "small", Capacity: capacity("2"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.2"}}},
+		v1alpha1.InstanceType{Name: "large", Capacity: capacity("8"), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.8"}}},
+	)
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
 	}
 	template.Status.AcceptedHash = "accepted"
 	if change != nil {
-		change(template)
+		change(template, listed)
 	}
-	objects = append(objects, template,
+	objects = append(objects, template, listed,
 		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "awsmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
 		object("infrastructure.cluster.x-k8s.io/v1beta2", "AWSMachineTemplate", "fleet", "workers", nil))
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1alpha1.NodeOverlay{}).
@@ -91,7 +101,7 @@ func launched(name, instanceType string) *karpv1.NodeClaim {
 
 func TestCreateSaysWhatTheClaimWasLaunchedWith(t *testing.T) {
 	var template *v1alpha1.KarpenterMachineTemplate
-	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) { template = t })
+	provider, _ := newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) { template = t })
 	created, err := provider.Create(t.Context(), waiting())
 	if err != nil {
 		t.Fatal(err)
@@ -105,11 +115,13 @@ func TestCreateSaysWhatTheClaimWasLaunchedWith(t *testing.T) {
 }
 
 func TestCreateKeepsToLimits(t *testing.T) {
-	limit := func(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
-		return func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = &count }
+	limit := func(count int32) func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
+		return func(_ *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+			listed.Spec.InstanceTypes[0].Offerings[0].MaxMachines = &count
+		}
 	}
 	for name, tc := range map[string]struct {
-		change    func(*v1alpha1.KarpenterMachineTemplate)
+		change    func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog)
 		claims    []client.Object
 		want      string
 		wantError string
@@ -119,13 +131,15 @@ func TestCreateKeepsToLimits(t *testing.T) {
 		"at the limit":          {change: limit(1), claims: []client.Object{launched("x", "small")}, want: "large"},
 		"of another offering":   {change: limit(1), claims: []client.Object{launched("x", "large")}, want: "small"},
 		"only the claim itself": {change: limit(1), claims: []client.Object{func() client.Object { c := launched("pool-x", "small"); c.UID = "1234"; return c }()}, want: "small"},
-		"the template's limit":  {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) }, claims: []client.Object{launched("x", "large")}, wantError: "have reached maxMachines"},
+		"the template's limit": {change: func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+			t.Spec.MaxMachines = new(int32(1))
+		}, claims: []client.Object{launched("x", "large")}, wantError: "have reached maxMachines"},
 		"reserved comes first":  {change: reserve(2), claims: []client.Object{launched("x", "small")}, want: "large"},
 		"a reservation used up": {change: reserve(1), claims: []client.Object{inReservation(launched("x", "large"))}, want: "small"},
 		"a reservation of none": {change: reserve(0), want: "small"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			provider, _ := newProvider(tc.change, tc.claims...)
+			provider, _ := newProviderOf(tc.change, tc.claims...)
 			created, err := provider.Create(t.Context(), waiting())
 			if tc.wantError != "" {
 				if !cloudprovider.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), tc.wantError) {
@@ -147,7 +161,9 @@ func TestCreateKeepsToLimits(t *testing.T) {
 // is examined: after a restart if an offering was not accepted, or when the template has changed.
 func TestCreateChoosesWhatWasAccepted(t *testing.T) {
 	var template *v1alpha1.KarpenterMachineTemplate
-	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) { template, t.Status.AcceptedHash = t, "" })
+	provider, _ := newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+		template, t.Status.AcceptedHash = t, ""
+	})
 	if created, err := provider.Create(t.Context(), waiting()); err == nil || cloudprovider.IsInsufficientCapacityError(err) || cloudprovider.IsNodeClassNotReadyError(err) {
 		t.Errorf("got %v and %v before the template was examined: the claim must wait", created, err)
 	}
@@ -159,20 +175,20 @@ func TestCreateChoosesWhatWasAccepted(t *testing.T) {
 }
 
 // reserve makes the capacity of the large type reserved.
-func reserve(count int32) func(*v1alpha1.KarpenterMachineTemplate) {
-	return func(t *v1alpha1.KarpenterMachineTemplate) {
-		t.Spec.InstanceTypes[1].Offerings[0].CapacityType = "reserved"
-		t.Spec.InstanceTypes[1].Offerings[0].Reservation = &v1alpha1.Reservation{ID: "cr-1", Count: count}
+func reserve(count int32) func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog) {
+	return func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+		listed.Spec.InstanceTypes[1].Offerings[0].CapacityType = "reserved"
+		listed.Spec.InstanceTypes[1].Offerings[0].Reservation = &v1alpha1.Reservation{ID: "cr-1", Count: count}
 	}
 }
 
 // A machine counts for the only reservation of its type only if its capacity type is reserved.
 func TestOnlyAReservedClaimHasTheReservation(t *testing.T) {
-	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
-		onDemand := &t.Spec.InstanceTypes[0].Offerings[0]
+	provider, _ := newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+		onDemand := &listed.Spec.InstanceTypes[0].Offerings[0]
 		reserved := onDemand.DeepCopy()
 		reserved.CapacityType, reserved.Reservation = "reserved", &v1alpha1.Reservation{ID: "cr-1", Count: 1}
-		t.Spec.InstanceTypes[0].Offerings = append(t.Spec.InstanceTypes[0].Offerings, *reserved)
+		listed.Spec.InstanceTypes[0].Offerings = append(listed.Spec.InstanceTypes[0].Offerings, *reserved)
 	})
 	for capacity, want := range map[string]string{"on-demand": "", "reserved": "cr-1"} {
 		c := waiting()
@@ -196,11 +212,11 @@ func inReservation(c *karpv1.NodeClaim) *karpv1.NodeClaim {
 
 // A label that only another template knows has the value that the NodePool sets.
 func TestCreateWithALabelOfAnotherTemplate(t *testing.T) {
-	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
-		other := t.DeepCopy()
+	provider, _ := newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+		other := listed.DeepCopy()
 		other.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{"example.com/shelf": "1"}
-		types, _ := catalog.Merge(other, nil)
-		catalog.Build(other, types)
+		types, _ := catalog.TypesOf(t, nil, other)
+		catalog.Build(t, types)
 	})
 	c := claim("1", "1Gi", "example.com/shelf=2")
 	c.Spec.NodeClassRef = nodeClassRef
@@ -238,7 +254,7 @@ func TestCreateFollowsNodeOverlays(t *testing.T) {
 		}), request: map[corev1.ResourceName]string{"example.com/dongle": "1"}, want: "small"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			provider, c := newProvider(nil, pool.DeepCopy(), tc.overlay)
+			provider, c := newProviderOf(nil, pool.DeepCopy(), tc.overlay)
 			store := nodeoverlay.NewInstanceTypeStore()
 			provider.WithOverlays(store)
 			claim := waiting()
@@ -268,7 +284,7 @@ func TestCreateFollowsNodeOverlays(t *testing.T) {
 
 // A claim that a user has created has no NodePool, so no NodeOverlay is for it.
 func TestCreateWithoutANodePool(t *testing.T) {
-	provider, _ := newProvider(nil)
+	provider, _ := newProviderOf(nil)
 	provider.WithOverlays(nodeoverlay.NewInstanceTypeStore())
 	claim := waiting()
 	claim.Labels = nil
@@ -284,7 +300,7 @@ func TestCreateAdoptsAMachineDeployment(t *testing.T) {
 	}}}
 	existing.Spec.ClusterName, existing.Spec.Template.Spec.ClusterName = "served", "served"
 	existing.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
-	provider, _ := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
+	provider, _ := newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
 		t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 	}, existing)
 	claim := waiting()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // instanceTypes returns two sizes in two zones. The large one is cheaper as spot than
@@ -28,21 +29,22 @@ func instanceTypes(t *testing.T) []*cloudprovider.InstanceType {
 	}
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{
-		{Name: "small", Capacity: capacity("2", "4Gi"), Labels: map[string]v1alpha1.LabelValue{"topology.kubernetes.io/region": "r"}, Offerings: []v1alpha1.Offering{
+	listed := fixture.CatalogOf(
+		v1alpha1.InstanceType{Name: "small", Capacity: capacity("2", "4Gi"), Labels: map[string]v1alpha1.LabelValue{"topology.kubernetes.io/region": "r"}, Offerings: []v1alpha1.Offering{
 			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.20"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.20"},
 			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "0.05"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "spot", Price: "0.04"},
 		}},
-		{Name: "large", Capacity: capacity("8", "16Gi"), Offerings: []v1alpha1.Offering{
+		v1alpha1.InstanceType{Name: "large", Capacity: capacity("8", "16Gi"), Offerings: []v1alpha1.Offering{
 			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "0.80"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.80"},
 			{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "0.16"},
 		}},
-	}
-	types, problems := catalog.Merge(template, nil)
+	)
+	types, problems := catalog.TypesOf(template, nil, listed)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	built, _ := catalog.Build(template, types)
+	slices.Reverse(built) // small is the first one
 	return built
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // driftWorld is the served Cluster at v1.36.3, a template and a registered claim that was launched from
@@ -114,6 +115,16 @@ func TestIsDrifted(t *testing.T) {
 	edit := func(change func(template)) func(*testing.T, *driftWorld) {
 		return func(t *testing.T, w *driftWorld) { w.edit(t, change) }
 	}
+	type listed = *v1alpha1.InstanceTypeCatalog
+	list := func(change func(listed)) func(*testing.T, *driftWorld) {
+		return func(t *testing.T, w *driftWorld) {
+			catalog := fixture.Catalog()
+			w.get(t, catalog.Name, catalog)
+			catalog.Generation++
+			change(catalog)
+			w.update(t, catalog)
+		}
+	}
 	base := func(t *testing.T, w *driftWorld) { w.editBase(t, "ami-2") }
 	version := func(version, running string) func(*testing.T, *driftWorld) {
 		return func(t *testing.T, w *driftWorld) { w.setControlPlane(t, version, running) }
@@ -123,7 +134,7 @@ func TestIsDrifted(t *testing.T) {
 		want    cloudprovider.DriftReason
 	}{
 		"nothing": {},
-		"a price": {changes: []func(*testing.T, *driftWorld){edit(func(t template) { t.Spec.InstanceTypes[0].Offerings[0].Price = "0.1" })}},
+		"a price": {changes: []func(*testing.T, *driftWorld){list(func(c listed) { c.Spec.InstanceTypes[0].Offerings[0].Price = "0.1" })}},
 		"a version, which was that of the control plane": {changes: []func(*testing.T, *driftWorld){edit(func(t template) { t.Spec.Template.Spec.Version = "v1.36.3" })}},
 		"another version": {changes: []func(*testing.T, *driftWorld){edit(func(t template) { t.Spec.Template.Spec.Version = "v1.36.2" })}, want: v1alpha1.DriftVersion},
 		"a kubelet":       {changes: []func(*testing.T, *driftWorld){edit(func(t template) { t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(9))} })}, want: v1alpha1.DriftKubelet},
@@ -134,12 +145,18 @@ func TestIsDrifted(t *testing.T) {
 		"the control plane is upgraded":         {changes: []func(*testing.T, *driftWorld){version("v1.37.0", "v1.37.0")}, want: v1alpha1.DriftVersion},
 		"the control plane is being upgraded":   {changes: []func(*testing.T, *driftWorld){version("v1.37.0", "v1.36.3")}},
 		"an edit of the base during an upgrade": {changes: []func(*testing.T, *driftWorld){base, version("v1.37.0", "v1.36.3")}},
-		"the offering is removed": {changes: []func(*testing.T, *driftWorld){edit(func(t template) {
-			t.Spec.InstanceTypes = t.Spec.InstanceTypes[1:]
+		"the offering is removed": {changes: []func(*testing.T, *driftWorld){list(func(c listed) {
+			c.Spec.InstanceTypes = c.Spec.InstanceTypes[1:]
 		})}, want: v1alpha1.DriftOfferingRemoved},
-		"the offering is invalid": {changes: []func(*testing.T, *driftWorld){edit(func(t template) {
-			t.Spec.InstanceTypes[0].Offerings[0].Price = "no price"
+		"the offering is invalid": {changes: []func(*testing.T, *driftWorld){list(func(c listed) {
+			c.Spec.InstanceTypes[0].Offerings[0].Price = "no price"
 		})}},
+		"the reference to the catalog is removed": {changes: []func(*testing.T, *driftWorld){edit(func(t template) { t.Spec.CatalogRefs = nil })}, want: v1alpha1.DriftOfferingRemoved},
+		"the catalog is deleted": {changes: []func(*testing.T, *driftWorld){func(t *testing.T, w *driftWorld) {
+			if err := w.Delete(t.Context(), fixture.Catalog()); err != nil {
+				t.Fatal(err)
+			}
+		}}},
 		"an edit that is not examined":                {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) { t.Generation++ })}},
 		"an edit whose offerings were never examined": {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) { t.Status.AcceptedHash = "" })}},
 		"an edit, and Ready is of an earlier one": {changes: []func(*testing.T, *driftWorld){base, edit(func(t template) {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -21,44 +19,38 @@ import (
 // Two templates that have an offering from the same catalog, or offerings of the same reservation, launch as many machines
 // as there are, and not each as many.
 func TestTemplatesShareLimits(t *testing.T) {
-	ofCatalog := func(t *v1alpha1.KarpenterMachineTemplate) {
-		t.Spec.InstanceTypes, t.Spec.CatalogRefs = nil, []v1alpha1.CatalogReference{{Name: "metal"}}
-	}
+	const general, other = "general", "other"
 	limited := v1alpha1.Offering{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "1", MaxMachines: new(int32(2))}
 	reserved := v1alpha1.Offering{Zones: []v1alpha1.Zone{"a"}, CapacityType: "reserved", Price: "1", Reservation: &v1alpha1.Reservation{ID: "cr-1", Count: 8}}
-	itself := func(offering v1alpha1.Offering) func(*v1alpha1.KarpenterMachineTemplate) {
-		return func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes = t.Spec.InstanceTypes[:1]
-			t.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{offering}
-		}
-	}
 	for name, tc := range map[string]struct {
-		offering v1alpha1.Offering // of the catalog
-		change   func(*v1alpha1.KarpenterMachineTemplate)
+		offering v1alpha1.Offering
+		own      bool // whether each template has a catalog of its own
 		want     int
 	}{
-		"maxMachines of a catalog":             {offering: limited, change: ofCatalog, want: 2},
-		"a reservation in a catalog":           {offering: reserved, change: ofCatalog, want: 8},
-		"a reservation that each template has": {change: itself(reserved), want: 8},
-		"maxMachines that each template has":   {change: itself(limited), want: 4},
+		"maxMachines of a catalog":            {offering: limited, want: 2},
+		"a reservation in a catalog":          {offering: reserved, want: 8},
+		"a reservation in two catalogs":       {offering: reserved, own: true, want: 8},
+		"maxMachines of each of two catalogs": {offering: limited, own: true, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			metal := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "metal"}}
-			metal.Spec.InstanceTypes = []v1alpha1.InstanceType{{
-				Name: "small", Capacity: map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("16Gi")}, Offerings: []v1alpha1.Offering{tc.offering},
-			}}
-			other := &v1alpha1.KarpenterMachineTemplate{}
-			provider, api := newProvider(func(t *v1alpha1.KarpenterMachineTemplate) {
-				tc.change(t)
-				t.DeepCopyInto(other)
-				other.Name, other.UID = "other", "2"
-			}, metal, other)
+			second, copied := &v1alpha1.KarpenterMachineTemplate{}, &v1alpha1.InstanceTypeCatalog{}
+			provider, api := newProviderOf(func(t *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+				listed.Spec.InstanceTypes = listed.Spec.InstanceTypes[:1]
+				listed.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{tc.offering}
+				listed.DeepCopyInto(copied)
+				copied.Name, copied.UID = "copied", "2"
+				t.DeepCopyInto(second)
+				second.Name, second.UID = other, "2"
+				if tc.own {
+					second.Spec.CatalogRefs[0].Name = copied.Name
+				}
+			}, copied, second)
 			launched := 0
 			for i := range 20 {
 				claim := waiting()
 				claim.Name, claim.UID = fmt.Sprintf("pool-%d", i), types.UID(fmt.Sprint(i))
 				claim.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
-				claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: []string{"general", "other"}[i%2]}
+				claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: []string{general, other}[i%2]}
 				created, err := provider.Create(t.Context(), claim)
 				if cloudprovider.IsInsufficientCapacityError(err) {
 					continue

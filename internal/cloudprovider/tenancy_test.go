@@ -18,8 +18,11 @@ import (
 // Create asks again for what conditions of the template report, because a cache or a status can be behind. The
 // status of this template is Ready.
 func TestCreateOfWhatIsNotAllowed(t *testing.T) {
-	type template = *v1alpha1.KarpenterMachineTemplate
-	patched := func(t template) {
+	type (
+		template = *v1alpha1.KarpenterMachineTemplate
+		catalog  = *v1alpha1.InstanceTypeCatalog
+	)
+	patched := func(t template, listed catalog) {
 		t.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{
 			{Op: "add", Path: "/spec/template/spec/userDataSecret", Value: &apiextensionsv1.JSON{Raw: []byte(`{"name": "credentials"}`)}},
 		}}}
@@ -33,41 +36,43 @@ func TestCreateOfWhatIsNotAllowed(t *testing.T) {
 		return []client.Object{base, deployment}
 	}
 	for name, tc := range map[string]struct {
-		change  func(template)
+		change  func(template, catalog)
 		objects []client.Object
 		want    string // in the error; empty if the claim is launched
 	}{
 		"another Secret as bootstrap data": {
-			change: func(t template) { t.Spec.Template.Spec.Bootstrap.DataSecretName = new("prod-kubeconfig") },
-			want:   "names Secret prod-kubeconfig",
+			change: func(t template, listed catalog) {
+				t.Spec.Template.Spec.Bootstrap.DataSecretName = new("prod-kubeconfig")
+			},
+			want: "names Secret prod-kubeconfig",
 		},
 		"a Secret in a patch":                     {change: patched, want: "spec.template.spec.userDataSecret.name of AWSMachineTemplate workers names Secret credentials"},
 		"one that the Cluster uses itself":        {change: patched, objects: own("served", nil)},
 		"one that another Cluster uses":           {change: patched, objects: own("other", nil), want: "names Secret credentials"},
 		"one that only a generated resource uses": {change: patched, objects: own("served", map[string]string{v1alpha1.TemplateLabel: "general"}), want: "names Secret credentials"},
 		"a base template of another Cluster": {
-			change:  func(t template) { t.Spec.Template.Spec.InfrastructureRef.Name = "foreign" },
+			change:  func(t template, listed catalog) { t.Spec.Template.Spec.InfrastructureRef.Name = "foreign" },
 			objects: []client.Object{object("infrastructure.cluster.x-k8s.io/v1beta2", "AWSMachineTemplate", "fleet", "foreign", map[string]string{clusterv1.ClusterNameLabel: "other"})},
 			want:    "AWSMachineTemplate foreign belongs to Cluster other",
 		},
 		"that of an instance type": {
-			change: func(t template) {
+			change: func(t template, listed catalog) {
 				ref := *t.Spec.Template.Spec.InfrastructureRef
 				ref.Name = "foreign"
-				t.Spec.InstanceTypes[0].InfrastructureRef = &ref
+				listed.Spec.InstanceTypes[0].InfrastructureRef = &ref
 			},
 			objects: []client.Object{object("infrastructure.cluster.x-k8s.io/v1beta2", "AWSMachineTemplate", "fleet", "foreign", map[string]string{clusterv1.ClusterNameLabel: "other"})},
 			want:    "AWSMachineTemplate foreign belongs to Cluster other",
 		},
 		"a worker that looks like a control plane": {
-			change: func(t template) {
+			change: func(t template, listed catalog) {
 				t.Spec.Template.Metadata.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 			},
 			want: "spec.template.metadata.labels may not contain cluster.x-k8s.io/control-plane",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			provider, _ := newProvider(tc.change, tc.objects...)
+			provider, _ := newProviderOf(tc.change, tc.objects...)
 			created, err := provider.Create(t.Context(), waiting())
 			switch {
 			case tc.want == "" && err != nil:

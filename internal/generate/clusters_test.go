@@ -11,7 +11,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -43,7 +42,7 @@ func TestClustersOfANamespaceShareNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				offered, _ := catalog.Merge(tc.template, nil)
+				offered := typesOf(tc.template)
 				generated, err := generator.Generate(&offered[0], offered[0].Find(fixture.Spot.Zone, fixture.Spot.CapacityType))
 				if err != nil {
 					t.Fatal(err)

@@ -17,12 +17,13 @@ import (
 // is reported for its offerings, and the others can be launched.
 func TestCopiesHaveALimit(t *testing.T) {
 	template := fixture.Template()
-	given := template.Spec.InstanceTypes[0]
+	listed := fixture.Catalog()
+	given := listed.Spec.InstanceTypes[0]
 	given.Offerings = []v1alpha1.Offering{{CapacityType: "on-demand", Price: "1"}}
-	template.Spec.InstanceTypes = nil
+	listed.Spec.InstanceTypes = nil
 	for i := range 1000 {
 		given.Name = fmt.Sprintf("type-%d", i)
-		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, given)
+		listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, given)
 	}
 	// A part of the base template, which each copy has, too.
 	template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/instanceType", "{{ .instanceType }}")}
@@ -32,7 +33,7 @@ func TestCopiesHaveALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types, problems := catalog.Merge(template, nil)
+	types, problems := catalog.TypesOf(template, nil, listed)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

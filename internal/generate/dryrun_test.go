@@ -51,9 +51,6 @@ func newAsking() *asking {
 	a.template.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{
 		{Op: "add", Path: "/spec/zone", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .zone }}"}},
 	}}}
-	a.template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{
-		{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "1"}, {Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "1"}, {Zones: []v1alpha1.Zone{"c"}, CapacityType: "on-demand", Price: "1"},
-	}}}
 	a.bases.Infrastructure = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "infrastructure.cluster.x-k8s.io/v1", "kind": "TestMachineTemplate",
 		"metadata": map[string]any{"name": "workers"}, "spec": map[string]any{},
@@ -86,8 +83,8 @@ func (a *asking) examine(t *testing.T, before map[string]answer) (Result, map[st
 	t.Helper()
 	a.asked, a.resources = nil, nil
 	offered := []catalog.Type{{Name: "m5"}}
-	for _, o := range a.template.Spec.InstanceTypes[0].Offerings {
-		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: string(o.Zones[0]), CapacityType: string(o.CapacityType)})
+	for _, zone := range []string{"a", "b", "c"} {
+		offered[0].Offerings = append(offered[0].Offerings, catalog.Offering{Zone: zone, CapacityType: "on-demand"})
 	}
 	known := &examined{types: offered, answers: before}
 	result, err := a.Examiner.examine(t.Context(), a.template, a.bases, known)

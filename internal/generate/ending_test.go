@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -28,7 +27,7 @@ func TestEndingResourceHasASuccessor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			offered, _ := catalog.Merge(template, nil)
+			offered := typesOf(template)
 			names := map[string]types.UID{}
 			var hashes []string
 			for _, ending := range []types.UID{"", "first", "second"} {

@@ -19,7 +19,9 @@ import (
 
 func TestCopies(t *testing.T) {
 	template := fixture.TemplateWithPatches()
-	template.Spec.InstanceTypes[0].Offerings = append(template.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"us-east-1b"}, CapacityType: "spot", Price: "1"})
+	elsewhere := func(it *v1alpha1.InstanceType) {
+		it.Offerings = append(it.Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"us-east-1b"}, CapacityType: "spot", Price: "1"})
+	}
 	spot, err := generate(template, fixture.Spot)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +53,7 @@ func TestCopies(t *testing.T) {
 	if onDemand.Objects[0].GetName() == got.GetName() {
 		t.Error("templates of different content have one name")
 	}
-	other, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1b", CapacityType: "spot"})
+	other, err := generate(template, catalog.Key{InstanceType: "m5.large", Zone: "us-east-1b", CapacityType: "spot"}, elsewhere)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func TestBaseChanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				types, _ := catalog.Merge(template, nil)
+				types := typesOf(template)
 				generated, err := generator.Generate(&types[0], types[0].Find(fixture.Spot.Zone, fixture.Spot.CapacityType))
 				if err != nil {
 					t.Fatal(err)
@@ -96,10 +98,14 @@ func TestBaseChanges(t *testing.T) {
 	}
 }
 
+// ofOwnInfrastructure gives an instance type an infrastructure template of its own.
+func ofOwnInfrastructure(it *v1alpha1.InstanceType) {
+	it.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "own"}
+}
+
 func TestOwnInfrastructureIsNotPatched(t *testing.T) {
 	template := fixture.TemplateWithPatches()
-	template.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "own"}
-	generated, err := generate(template, fixture.Spot)
+	generated, err := generate(template, fixture.Spot, ofOwnInfrastructure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +121,7 @@ func TestNoInfrastructure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types, _ := catalog.Merge(fixture.Template(), nil)
+	types := typesOf(fixture.Template())
 	want := "KarpenterMachineTemplate general: instance type m5.large has no infrastructureRef"
 	if _, err := generator.Generate(&types[0], &types[0].Offerings[0]); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -126,10 +132,12 @@ func TestNoInfrastructure(t *testing.T) {
 func TestVariables(t *testing.T) {
 	template := fixture.Template()
 	template.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "us-east-1a", FailureDomain: "1"}}
-	template.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{
-		corev1.LabelTopologyRegion: "us-east-1", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "windows", "example.com/family": "m5",
+	describe := func(it *v1alpha1.InstanceType) {
+		it.Labels = map[string]v1alpha1.LabelValue{
+			corev1.LabelTopologyRegion: "us-east-1", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "windows", "example.com/family": "m5",
+		}
+		it.Capacity["pods"] = resource.MustParse("29")
 	}
-	template.Spec.InstanceTypes[0].Capacity["pods"] = resource.MustParse("29")
 	template.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReserved: quantities("cpu", "80m")}
 	for text, want := range map[string]string{
 		".instanceType": "m5.large", ".zone": "us-east-1a", ".failureDomain": "1", ".capacityType": "spot", ".region": "us-east-1", ".architecture": "arm64",
@@ -137,7 +145,7 @@ func TestVariables(t *testing.T) {
 		".kubernetesVersion": "v1.36.3", ".templateName": "general",
 	} {
 		template.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/x", "is {{ "+text+" }}")}
-		generated := generateFrom(t, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: fixture.Bootstrap()}, fixture.Spot)
+		generated := generateFrom(t, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: fixture.Bootstrap()}, fixture.Spot, describe)
 		if got, _, _ := unstructured.NestedString(generated.Objects[0].Object, "spec", "template", "spec", "x"); got != "is "+want {
 			t.Errorf("%s: got %q, want %q", text, got, "is "+want)
 		}

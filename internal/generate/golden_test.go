@@ -38,7 +38,7 @@ spec:
 // has changed, and restore it. If that must not be, change the version of the subject in package hash, and describe in
 // CHANGELOG.md what follows (docs/design/hashes.md).
 func TestHashesOfAFixedTemplate(t *testing.T) {
-	fixedType := catalog.Type{Name: "m5.large", Capacity: fixture.Template().Spec.InstanceTypes[0].Capacity}
+	fixedType := catalog.Type{Name: "m5.large", Capacity: fixture.Catalog().Spec.InstanceTypes[0].Capacity}
 	offering := catalog.Offering{Zone: "us-east-1a", FailureDomain: "us-east-1a", CapacityType: "spot"}
 	generate := func(kind v1alpha1.ScalableResourceKind, infrastructure *unstructured.Unstructured) *Generated {
 		template := &v1alpha1.KarpenterMachineTemplate{}

@@ -47,9 +47,8 @@ func TestHashesAreExact(t *testing.T) {
 		spot, onDemand []string
 	}{
 		"nothing": {edit: func(*v1alpha1.KarpenterMachineTemplate, *Bases) {}},
-		"a price": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) { t.Spec.InstanceTypes[0].Offerings[0].Price = "9" }},
-		"another instance type": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-			t.Spec.InstanceTypes = append(t.Spec.InstanceTypes, v1alpha1.InstanceType{Name: "x"})
+		"another catalog": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+			t.Spec.CatalogRefs = append(t.Spec.CatalogRefs, v1alpha1.CatalogReference{Name: "x"})
 		}},
 		"labels, annotations, timeouts and readiness gates": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 			t.Spec.Template.Metadata.Labels["team"] = "x"
@@ -93,9 +92,6 @@ func TestHashesAreExact(t *testing.T) {
 		"the failure domain of the zone": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 			t.Spec.FailureDomains = []v1alpha1.ZoneFailureDomain{{Zone: "us-east-1a", FailureDomain: "1"}}
 		}, spot: []string{"infrastructure"}, onDemand: []string{"infrastructure"}},
-		"the Pods of the instance type": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-			t.Spec.InstanceTypes[0].Capacity["pods"] = resource.MustParse("29")
-		}, spot: []string{"kubelet"}, onDemand: []string{"kubelet"}},
 		"what the kubelet reserves": {edit: func(t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 			t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedEKS}
 		}, spot: []string{"kubelet"}, onDemand: []string{"kubelet"}},
@@ -106,7 +102,6 @@ func TestHashesAreExact(t *testing.T) {
 					template, bases := fixture.Template(), Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: fixture.Bootstrap()}
 					if kind == "AzureMachinePool" {
 						template, bases.Infrastructure = fixture.PoolTemplate(kind), fixture.Base(t, kind, `{template: {spec: {}}}`)
-						template.Spec.InstanceTypes = fixture.Template().Spec.InstanceTypes
 					}
 					edit(template, &bases)
 					return generateFrom(t, template, bases, key).Hashes
@@ -123,16 +118,54 @@ func TestHashesAreExact(t *testing.T) {
 	}
 }
 
+// Of an instance type, only what shapes its Machines counts, and not how it is sold.
+func TestHashesOfAnInstanceType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.InstanceType)
+		want   []string
+	}{
+		"a price":           {func(it *v1alpha1.InstanceType) { it.Offerings[0].Price = "9" }, nil},
+		"fewer offerings":   {func(it *v1alpha1.InstanceType) { it.Offerings = it.Offerings[:1] }, nil},
+		"a limit":           {func(it *v1alpha1.InstanceType) { it.Offerings[0].MaxMachines = new(int32(1)) }, nil},
+		"the memory":        {func(it *v1alpha1.InstanceType) { it.Capacity["memory"] = resource.MustParse("7Gi") }, nil},
+		"the Pods":          {func(it *v1alpha1.InstanceType) { it.Capacity["pods"] = resource.MustParse("29") }, []string{"kubelet"}},
+		"an infrastructure": {ofOwnInfrastructure, []string{"infrastructure"}},
+	} {
+		for _, kind := range []string{"AWSMachineTemplate", "AzureMachinePool"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				of := func(changes ...func(*v1alpha1.InstanceType)) *Generated {
+					template, bases := fixture.Template(), Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: fixture.Bootstrap()}
+					own := fixture.Infrastructure()
+					if kind == "AzureMachinePool" {
+						template, bases.Infrastructure, own = fixture.PoolTemplate(kind), fixture.Base(t, kind, `{template: {spec: {}}}`), fixture.Base(t, kind, `{}`)
+					}
+					own.SetName("own")
+					if err := unstructured.SetNestedField(own.Object, "own", "spec", "ami"); err != nil {
+						t.Fatal(err)
+					}
+					bases.ByRef = func(clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) { return own, nil }
+					return generateFrom(t, template, bases, fixture.Spot, changes...)
+				}
+				before, after := of(), of(tc.change)
+				if diff := cmp.Diff(tc.want, parts(before.Hashes, after.Hashes)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if same := before.Resource.GetName() == after.Resource.GetName(); same != (tc.want == nil) {
+					t.Errorf("got %s, before %s", after.Resource.GetName(), before.Resource.GetName())
+				}
+			})
+		}
+	}
+}
+
 // The content of the template that an instance type itself names counts, too.
 func TestHashesOfOwnInfrastructure(t *testing.T) {
 	of := func(ami string) *Generated {
-		template := fixture.Template()
-		template.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "own"}
-		return generateFrom(t, template, Bases{Bootstrap: fixture.Bootstrap(), ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
+		return generateFrom(t, fixture.Template(), Bases{Bootstrap: fixture.Bootstrap(), ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 			own := fixture.Infrastructure()
 			own.SetName(ref.Name)
 			return own, unstructured.SetNestedField(own.Object, ami, "spec", "template", "spec", "ami")
-		}}, fixture.Spot)
+		}}, fixture.Spot, ofOwnInfrastructure)
 	}
 	before, same, after := of("ami-1"), of("ami-1"), of("ami-2")
 	if got := parts(before.Hashes, same.Hashes); len(got) > 0 {

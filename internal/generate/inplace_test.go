@@ -58,9 +58,6 @@ var edits = []func(*rand.Rand, *v1alpha1.KarpenterMachineTemplate, *Bases){
 		t.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/patched", fmt.Sprint(r.IntN(3)))}
 	},
 	func(_ *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) { t.Spec.Patches = nil },
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.InstanceTypes[0].Offerings[0].Price = v1alpha1.Decimal(fmt.Sprint(r.IntN(3)))
-	},
 	func(r *rand.Rand, _ *v1alpha1.KarpenterMachineTemplate, b *Bases) {
 		_ = unstructured.SetNestedField(b.Infrastructure.Object, fmt.Sprint(r.IntN(3)), "spec", "template", "spec", "ami")
 	},

@@ -30,12 +30,13 @@ func kubeadmBase(t *testing.T, spec string) *unstructured.Unstructured {
 }
 
 // withKubeadm returns what a template with a KubeadmConfigTemplate generates for its spot offering.
-func withKubeadm(t *testing.T, base *unstructured.Unstructured, edit func(*v1alpha1.KarpenterMachineTemplate)) *Generated {
+func withKubeadm(t *testing.T, base *unstructured.Unstructured, edit func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceType)) *Generated {
 	t.Helper()
 	template := fixture.Template()
 	template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = base.GetKind()
-	edit(template)
-	return generateFrom(t, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: base}, fixture.Spot)
+	edited := fixture.Catalog().Spec.InstanceTypes[0]
+	edit(template, &edited)
+	return generateFrom(t, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: base}, fixture.Spot, func(it *v1alpha1.InstanceType) { *it = edited })
 }
 
 func bootstrapPatch(op, path, value string) v1alpha1.Patch {
@@ -75,7 +76,7 @@ func TestPatchesKeepTaintAndArguments(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			generated := withKubeadm(t, kubeadmBase(t, tc.base), func(template *v1alpha1.KarpenterMachineTemplate) {
+			generated := withKubeadm(t, kubeadmBase(t, tc.base), func(template *v1alpha1.KarpenterMachineTemplate, _ *v1alpha1.InstanceType) {
 				template.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(58))}
 				template.Spec.Patches = []v1alpha1.Patch{tc.patch}
 			})
@@ -94,16 +95,17 @@ func TestPatchesKeepTaintAndArguments(t *testing.T) {
 func TestArgumentsOfEachInstanceType(t *testing.T) {
 	template, base := fixture.Template(), kubeadmBase(t, `{}`)
 	template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = base.GetKind()
-	small := &template.Spec.InstanceTypes[0]
+	listed := fixture.Catalog()
+	small := &listed.Spec.InstanceTypes[0]
 	large := *small.DeepCopy()
 	large.Name = "m5.xlarge"
 	small.Capacity["pods"], large.Capacity["pods"] = resource.MustParse("29"), resource.MustParse("58")
-	template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, large)
+	listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, large)
 	generator, err := NewGenerator(fixture.Served, template, Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: base})
 	if err != nil {
 		t.Fatal(err)
 	}
-	types, _ := catalog.Merge(template, nil)
+	types, _ := catalog.TypesOf(template, nil, listed)
 	got := map[string]any{}
 	for i := range types {
 		generated, err := generator.Generate(&types[i], types[i].Find(fixture.Spot.Zone, fixture.Spot.CapacityType))
@@ -129,23 +131,23 @@ func quantities(pairs ...string) map[corev1.ResourceName]resource.Quantity {
 // Only what changes what the kubelet does leads to drift.
 func TestHashesOfKubelet(t *testing.T) {
 	const none, args = `{}`, `{joinConfiguration: {nodeRegistration: {kubeletExtraArgs: [{name: max-pods, value: "250"}]}}}`
-	type edit = func(*v1alpha1.KarpenterMachineTemplate)
+	type edit = func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceType)
 	kubelet := func(kubelet v1alpha1.KubeletConfiguration) edit {
-		return func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Kubelet = &kubelet }
+		return func(t *v1alpha1.KarpenterMachineTemplate, _ *v1alpha1.InstanceType) { t.Spec.Kubelet = &kubelet }
 	}
 	both := func(edits ...edit) edit {
-		return func(t *v1alpha1.KarpenterMachineTemplate) {
+		return func(t *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
 			for _, edit := range edits {
-				edit(t)
+				edit(t, it)
 			}
 		}
 	}
 	has := func(name, value string) edit {
-		return func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].Capacity[corev1.ResourceName(name)] = resource.MustParse(value)
+		return func(_ *v1alpha1.KarpenterMachineTemplate, it *v1alpha1.InstanceType) {
+			it.Capacity[corev1.ResourceName(name)] = resource.MustParse(value)
 		}
 	}
-	nothing := func(*v1alpha1.KarpenterMachineTemplate) {}
+	nothing := func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceType) {}
 	formula := kubelet(v1alpha1.KubeletConfiguration{KubeReservedFormula: v1alpha1.KubeReservedGKE})
 	for name, tc := range map[string]struct {
 		base          string

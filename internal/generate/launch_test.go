@@ -50,10 +50,11 @@ func TestLaunchesThatFail(t *testing.T) {
 	const group, kind = "infrastructure.cluster.x-k8s.io", "AWSMachineTemplate"
 	failed := errors.New("etcdserver: request timed out")
 	for name, tc := range map[string]struct {
-		change       func(*v1alpha1.KarpenterMachineTemplate)
-		key          catalog.Key
-		launched     bool
-		unlaunchable bool
+		change         func(*v1alpha1.KarpenterMachineTemplate)
+		infrastructure string // that the instance type names
+		key            catalog.Key
+		launched       bool
+		unlaunchable   bool
 	}{
 		"it can be launched": {key: fixture.Spot, launched: true},
 		"it is not offered":  {key: catalog.Key{InstanceType: "other"}, unlaunchable: true},
@@ -64,12 +65,8 @@ func TestLaunchesThatFail(t *testing.T) {
 			t.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/none/x", "x")}
 		}, unlaunchable: true},
 		"the base template cannot be read": {key: fixture.Spot, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef.Name = "unreadable" }},
-		"that of its type cannot be read": {key: fixture.Spot, change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind, Name: "unreadable"}
-		}},
-		"that of its type does not exist": {key: fixture.Spot, change: func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind, Name: "missing"}
-		}, unlaunchable: true},
+		"that of its type cannot be read":  {key: fixture.Spot, infrastructure: "unreadable"},
+		"that of its type does not exist":  {key: fixture.Spot, infrastructure: "missing", unlaunchable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := fixture.Template()
@@ -77,9 +74,13 @@ func TestLaunchesThatFail(t *testing.T) {
 			if tc.change != nil {
 				tc.change(template)
 			}
+			listed := fixture.Catalog()
+			if tc.infrastructure != "" {
+				listed.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: kind, Name: tc.infrastructure}
+			}
 			crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "awsmachinetemplates."+group, nil)
 			crd.SetLabels(map[string]string{clusterv1.GroupVersion.String(): "v1beta2"})
-			clusters := fixture.Clusters(crd, template, object(group+"/v1beta2", kind, fixture.Served.Namespace, "workers", map[string]any{"template": map[string]any{"spec": map[string]any{}}}))
+			clusters := fixture.Clusters(crd, template, listed, object(group+"/v1beta2", kind, fixture.Served.Namespace, "workers", map[string]any{"template": map[string]any{"spec": map[string]any{}}}))
 			both := fixture.Cluster{Client: interceptor.NewClient(clusters.Management.GetClient().(client.WithWatch), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 					if key.Name == "unreadable" {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,8 +18,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
+// typesOf returns what a template offers with fixture.Catalog, whose instance type has changes.
+func typesOf(template *v1alpha1.KarpenterMachineTemplate, changes ...func(*v1alpha1.InstanceType)) []catalog.Type {
+	listed := fixture.Catalog()
+	for _, change := range changes {
+		change(&listed.Spec.InstanceTypes[0])
+	}
+	types, _ := catalog.TypesOf(template, nil, listed)
+	return types
+}
+
 // generate returns the objects for an offering of a template, with the bases that it names.
-func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Generated, error) {
+func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key, changes ...func(*v1alpha1.InstanceType)) (*Generated, error) {
 	bases := Bases{Bootstrap: fixture.Bootstrap(), ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 		own := fixture.Infrastructure()
 		own.SetName(ref.Name)
@@ -38,7 +47,7 @@ func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Ge
 	if err != nil {
 		return nil, err
 	}
-	types, _ := catalog.Merge(template, nil)
+	types := typesOf(template, changes...)
 	for i := range types {
 		if offering := types[i].Find(key.Zone, key.CapacityType); types[i].Name == key.InstanceType && offering != nil {
 			return generator.Generate(&types[i], offering)
@@ -47,8 +56,8 @@ func generate(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Ge
 	return nil, catalog.NotOffered{Template: template.Name, Key: key}
 }
 
-func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key) (*clusterv1.MachineDeployment, error) {
-	generated, err := generate(template, offering)
+func machineDeployment(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key, changes ...func(*v1alpha1.InstanceType)) (*clusterv1.MachineDeployment, error) {
+	generated, err := generate(template, offering, changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -107,20 +116,10 @@ func TestHash(t *testing.T) {
 		change func(*v1alpha1.KarpenterMachineTemplate)
 		same   bool
 	}{
-		"nothing": {func(*v1alpha1.KarpenterMachineTemplate) {}, true},
-		"a price": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].Price = "9" }, true},
-		"another offering": {func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].Offerings = t.Spec.InstanceTypes[0].Offerings[:1]
-		}, true},
+		"nothing":             {func(*v1alpha1.KarpenterMachineTemplate) {}, true},
 		"the emptyTTLSeconds": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.ScalableResource.EmptyTTLSeconds = nil }, true},
-		"another type": {func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes = append(t.Spec.InstanceTypes, v1alpha1.InstanceType{Name: "x"})
-		}, true},
-		"the version":        {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.4" }, false},
-		"the infrastructure": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef.Name = "new" }, false},
-		"its own one": {func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "own"}
-		}, false},
+		"the version":         {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.4" }, false},
+		"the infrastructure":  {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.InfrastructureRef.Name = "new" }, false},
 		"the bootstrap":       {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "new" }, false},
 		"a label of Machines": {func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Metadata.Labels["team"] = "x" }, true},
 		"a timeout": {func(t *v1alpha1.KarpenterMachineTemplate) {
@@ -151,14 +150,13 @@ func TestHash(t *testing.T) {
 func TestNames(t *testing.T) {
 	long := fixture.Template()
 	long.Name = strings.Repeat("t", 63)
-	long.Spec.InstanceTypes[0].Name = strings.Repeat("Ä_.I", 3) // the maximum length, with characters that names must not have
-	long.Spec.InstanceTypes = append(long.Spec.InstanceTypes, fixture.Template().Spec.InstanceTypes...)
+	rename := func(it *v1alpha1.InstanceType) { it.Name = strings.Repeat("Ä_.I", 3) } // with characters that names must not have
+	keep := func(*v1alpha1.InstanceType) {}
 	names := map[string]bool{}
-	for _, template := range []*v1alpha1.KarpenterMachineTemplate{fixture.Template(), long} {
-		for _, instanceType := range template.Spec.InstanceTypes {
-			for _, o := range instanceType.Offerings {
-				offering := catalog.Key{InstanceType: instanceType.Name, Zone: string(lo.FirstOrEmpty(o.Zones)), CapacityType: string(o.CapacityType)}
-				resource, err := machineDeployment(template, offering)
+	for template, change := range map[*v1alpha1.KarpenterMachineTemplate]func(*v1alpha1.InstanceType){fixture.Template(): keep, long: rename} {
+		for _, instanceType := range typesOf(template, change) {
+			for i := range instanceType.Offerings {
+				resource, err := machineDeployment(template, instanceType.KeyOf(&instanceType.Offerings[i]), change)
 				if err != nil {
 					t.Fatal(err)
 				}

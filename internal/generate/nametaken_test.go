@@ -80,9 +80,8 @@ func TestHashLengths(t *testing.T) {
 
 // Names contain only what the API server accepts, also for instance types of clouds that use other characters.
 func TestNamesOfInstanceTypes(t *testing.T) {
-	template := fixture.Template()
-	template.Spec.InstanceTypes[0].Name = "Standard_D9z~v5"
-	generated, err := generate(template, catalog.Key{InstanceType: "Standard_D9z~v5", Zone: "us-east-1a", CapacityType: "spot"})
+	rename := func(it *v1alpha1.InstanceType) { it.Name = "Standard_D9z~v5" }
+	generated, err := generate(fixture.Template(), catalog.Key{InstanceType: "Standard_D9z~v5", Zone: "us-east-1a", CapacityType: "spot"}, rename)
 	if err != nil {
 		t.Fatal(err)
 	}

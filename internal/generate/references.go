@@ -26,8 +26,8 @@ type Reference struct {
 	Shared bool
 }
 
-// References returns the references of a template to base templates, each once: those of the template and
-// of its instance types, and then those of the instance types in its catalogs.
+// References returns the references of a template to base templates, each once: those of the template,
+// and then those of the instance types in its catalogs.
 func References(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]Reference, error) {
 	catalogs, err := catalog.ReadCatalogs(ctx, clusters, template)
 	if err != nil {
@@ -49,11 +49,6 @@ func referencesOf(template *v1alpha1.KarpenterMachineTemplate, catalogs []*v1alp
 	spec := &template.Spec.Template.Spec
 	add(&spec.Bootstrap.ConfigRef, v1alpha1.PatchTargetBootstrap, false, func() string { return "spec.template.spec.bootstrap.configRef" })
 	add(spec.InfrastructureRef, v1alpha1.PatchTargetInfrastructure, false, func() string { return "spec.template.spec.infrastructureRef" })
-	for i := range template.Spec.InstanceTypes {
-		add(template.Spec.InstanceTypes[i].InfrastructureRef, v1alpha1.PatchTargetInfrastructure, false, func() string {
-			return fmt.Sprintf("spec.instanceTypes[%d].infrastructureRef", i)
-		})
-	}
 	for _, shared := range catalogs {
 		for i := range shared.Spec.InstanceTypes {
 			add(shared.Spec.InstanceTypes[i].InfrastructureRef, v1alpha1.PatchTargetInfrastructure, true, func() string {

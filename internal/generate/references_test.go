@@ -36,8 +36,7 @@ func TestReferences(t *testing.T) {
 	template := fixture.Template()
 	bootstrap := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	own := infrastructure("OwnTemplate", "own")
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "a"}, {Name: "b", InfrastructureRef: own}, {Name: "c", InfrastructureRef: own}}
-	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: "missing"}, {Name: "shared"}}
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: "missing"}, {Name: "first"}, {Name: "shared"}}
 	template.Spec.Discovery = &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: group, Kind: "FoundTemplate"}}
 	catalog := func(name string, types ...v1alpha1.InstanceType) client.Object {
 		listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -46,6 +45,7 @@ func TestReferences(t *testing.T) {
 	}
 	clusters := fixture.Clusters(
 		catalog("other", v1alpha1.InstanceType{Name: "x", InfrastructureRef: infrastructure("OtherTemplate", "other")}),
+		catalog("first", v1alpha1.InstanceType{Name: "a"}, v1alpha1.InstanceType{Name: "b", InfrastructureRef: own}, v1alpha1.InstanceType{Name: "c", InfrastructureRef: own}),
 		catalog("shared", v1alpha1.InstanceType{Name: "d"}, v1alpha1.InstanceType{Name: "e", InfrastructureRef: own},
 			v1alpha1.InstanceType{Name: "f", InfrastructureRef: infrastructure("SharedTemplate", "shared")}),
 	)
@@ -56,7 +56,7 @@ func TestReferences(t *testing.T) {
 	want := []Reference{
 		{bootstrap, "spec.template.spec.bootstrap.configRef", v1alpha1.PatchTargetBootstrap, false},
 		{*infrastructure("AWSMachineTemplate", "workers"), "spec.template.spec.infrastructureRef", v1alpha1.PatchTargetInfrastructure, false},
-		{*own, "spec.instanceTypes[1].infrastructureRef", v1alpha1.PatchTargetInfrastructure, false},
+		{*own, "InstanceTypeCatalog first: spec.instanceTypes[1].infrastructureRef", v1alpha1.PatchTargetInfrastructure, true},
 		{*infrastructure("SharedTemplate", "shared"), "InstanceTypeCatalog shared: spec.instanceTypes[2].infrastructureRef", v1alpha1.PatchTargetInfrastructure, true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

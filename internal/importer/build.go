@@ -42,7 +42,11 @@ func build(format string, found *inventory, options *Options) (*v1alpha1.Instanc
 	if found.currency != "" && options.Currency != "" && found.currency != options.Currency {
 		return nil, fmt.Errorf("the prices are in %s, but --currency is %s: prices are not converted", found.currency, options.Currency)
 	}
-	set := v1alpha1.InstanceTypeSet{Pricing: pricing(options)}
+	spec := v1alpha1.InstanceTypeCatalogSpec{
+		Source:   strings.Join(lo.Compact([]string{strings.TrimSpace(format + " " + region), lo.CoalesceOrEmpty(options.Date, found.date)}), ", "),
+		Currency: lo.CoalesceOrEmpty(found.currency, options.Currency),
+		Pricing:  pricing(options),
+	}
 	machines := slices.Clone(found.machines)
 	slices.SortStableFunc(machines, func(a, b machine) int {
 		return cmp.Or(cmp.Compare(a.family(), b.family()), a.cpu.Cmp(b.cpu), cmp.Compare(a.memory, b.memory), cmp.Compare(a.name, b.name))
@@ -64,21 +68,17 @@ func build(format string, found *inventory, options *Options) (*v1alpha1.Instanc
 			found.skipped.add("without an on-demand price in one of the chosen zones", m.name)
 			continue
 		}
-		set.InstanceTypes = append(set.InstanceTypes, instanceTypeOf(m, region, options))
+		spec.InstanceTypes = append(spec.InstanceTypes, instanceTypeOf(m, region, options))
 	}
-	if len(set.InstanceTypes) == 0 {
+	if len(spec.InstanceTypes) == 0 {
 		return nil, errors.Join(fmt.Errorf("no instance type is left of %d: change the filters or the files", len(machines)),
 			errors.Join(lo.Map(found.skipped.lines(), func(line string, _ int) error { return errors.New(line) })...))
 	}
-	hoist(&set)
+	hoist(&spec)
 	result := &v1alpha1.InstanceTypeCatalog{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.CatalogKind},
 		ObjectMeta: metav1.ObjectMeta{Name: lo.CoalesceOrEmpty(options.Name, strings.ToLower(strings.Join(lo.Compact([]string{format, region}), "-")))},
-		Spec: v1alpha1.InstanceTypeCatalogSpec{
-			Source:          strings.Join(lo.Compact([]string{strings.TrimSpace(format + " " + region), lo.CoalesceOrEmpty(options.Date, found.date)}), ", "),
-			Currency:        lo.CoalesceOrEmpty(found.currency, options.Currency),
-			InstanceTypeSet: set,
-		},
+		Spec:       spec,
 	}
 	return result, check(result, where)
 }
@@ -148,7 +148,7 @@ func check(c *v1alpha1.InstanceTypeCatalog, where map[string]string) error {
 	if content, err := json.Marshal(c); err != nil || len(content) > maxSize {
 		return errors.Join(err, fmt.Errorf("the catalog has %d bytes, and etcd stores at most 1.5 MiB: choose some instance types with --family, --size, --architecture or --zone, or make several catalogs", len(content)))
 	}
-	_, _, problems := catalog.Check(&c.Spec.InstanceTypeSet)
+	_, _, problems := catalog.Check(&c.Spec)
 	return errors.Join(problems...)
 }
 

@@ -35,7 +35,7 @@ func FuzzImport(f *testing.F) {
 				if err != nil {
 					continue
 				}
-				if types, _, problems := catalog.Check(&result.Catalog.Spec.InstanceTypeSet); types == 0 || len(problems) > 0 {
+				if types, _, problems := catalog.Check(&result.Catalog.Spec); types == 0 || len(problems) > 0 {
 					t.Errorf("%s: %d types, %v", format.Name, types, problems)
 				}
 			}

@@ -82,12 +82,12 @@ func zonesOf(o v1alpha1.Offering) string {
 	return strings.Join(lo.Map(o.Zones, func(z v1alpha1.Zone, _ int) string { return string(z) }), ",")
 }
 
-// hoist moves the offerings that most types have to the list, if they set no price.
-func hoist(set *v1alpha1.InstanceTypeSet) {
+// hoist moves the offerings that most types have to the catalog, if they set no price.
+func hoist(spec *v1alpha1.InstanceTypeCatalogSpec) {
 	var best string
 	types := map[string][]int{}
-	for i := range set.InstanceTypes {
-		offerings := set.InstanceTypes[i].Offerings
+	for i := range spec.InstanceTypes {
+		offerings := spec.InstanceTypes[i].Offerings
 		if lo.SomeBy(offerings, func(o v1alpha1.Offering) bool { return o.Price != "" }) {
 			continue
 		}
@@ -99,6 +99,6 @@ func hoist(set *v1alpha1.InstanceTypeSet) {
 		}
 	}
 	for _, i := range types[best] {
-		set.Offerings, set.InstanceTypes[i].Offerings = set.InstanceTypes[i].Offerings, nil
+		spec.Offerings, spec.InstanceTypes[i].Offerings = spec.InstanceTypes[i].Offerings, nil
 	}
 }

@@ -97,12 +97,12 @@ func TestHoist(t *testing.T) {
 		"prices are kept": {[][]v1alpha1.Offering{priced, priced}, nil, [][]v1alpha1.Offering{priced, priced}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := v1alpha1.InstanceTypeSet{InstanceTypes: lo.Map(tc.types, func(o []v1alpha1.Offering, _ int) v1alpha1.InstanceType { return v1alpha1.InstanceType{Offerings: o} })}
-			hoist(&set)
-			if diff := cmp.Diff(tc.list, set.Offerings); diff != "" {
-				t.Errorf("of the list (-want +got):\n%s", diff)
+			spec := v1alpha1.InstanceTypeCatalogSpec{InstanceTypes: lo.Map(tc.types, func(o []v1alpha1.Offering, _ int) v1alpha1.InstanceType { return v1alpha1.InstanceType{Offerings: o} })}
+			hoist(&spec)
+			if diff := cmp.Diff(tc.list, spec.Offerings); diff != "" {
+				t.Errorf("of the catalog (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.want, lo.Map(set.InstanceTypes, func(it v1alpha1.InstanceType, _ int) []v1alpha1.Offering { return it.Offerings })); diff != "" {
+			if diff := cmp.Diff(tc.want, lo.Map(spec.InstanceTypes, func(it v1alpha1.InstanceType, _ int) []v1alpha1.Offering { return it.Offerings })); diff != "" {
 				t.Errorf("of the types (-want +got):\n%s", diff)
 			}
 		})

@@ -174,8 +174,8 @@ func TestSharedTemplateOfAMachineDeployment(t *testing.T) {
 // A large template is copied once for each of its versions, and not for each call.
 func TestSharedTemplate(t *testing.T) {
 	stored, _, clusters := follower(v1alpha1.MachineTemplateSource{MachineDeployment: "md"})
-	for i := range 800 {
-		stored.Spec.InstanceTypes = append(stored.Spec.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprint(i), Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}}}})
+	for i := range 100 {
+		stored.Spec.Patches = append(stored.Spec.Patches, v1alpha1.Patch{EnabledIf: fmt.Sprint(i), JSONPatches: []v1alpha1.JSONPatch{{Op: "add", Path: "/spec/x"}}})
 	}
 	workload := clusters.Workload.(*cached)
 	get := func() *v1alpha1.KarpenterMachineTemplate {

@@ -85,7 +85,7 @@ func Compare(before, after *v1alpha1.InstanceTypeCatalog) *Differences {
 // typesOf returns the instance types of a catalog by name, those without offerings that can be
 // used as well.
 func typesOf(c *v1alpha1.InstanceTypeCatalog) map[string]catalog.Type {
-	found, _ := catalog.Expand(&c.Spec.InstanceTypeSet)
+	found, _ := catalog.Expand(&c.Spec)
 	types := lo.KeyBy(found, func(t catalog.Type) string { return t.Name })
 	for _, it := range c.Spec.InstanceTypes {
 		if _, usable := types[it.Name]; !usable {

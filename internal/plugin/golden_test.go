@@ -148,7 +148,7 @@ func TestFiftyTypes(t *testing.T) {
 // offeringsOf returns the capacity and the price of each offering of a catalog.
 func offeringsOf(t *testing.T, c *v1alpha1.InstanceTypeCatalog) map[string]string {
 	t.Helper()
-	types, problems := catalog.Expand(&c.Spec.InstanceTypeSet)
+	types, problems := catalog.Expand(&c.Spec)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -179,6 +179,6 @@ func policy(name string, wanted, has semver.Version, controlPlane ControlPlane) 
 func usesKubeadm(template *v1alpha1.KarpenterMachineTemplate) bool {
 	ref := template.Spec.Template.Spec.Bootstrap.ConfigRef
 	discovery := template.Spec.Discovery
-	generates := len(template.Spec.InstanceTypes) > 0 || len(template.Spec.CatalogRefs) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
+	generates := len(template.Spec.CatalogRefs) > 0 || discovery != nil && discovery.InfrastructureTemplates != nil
 	return generates && ref.GroupKind() == KubeadmTemplate
 }

@@ -18,7 +18,7 @@ func templateWith(version, bootstrap string) *v1alpha1.KarpenterMachineTemplate 
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	template.Spec.Template.Spec.Version = version
 	template.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: bootstrap, Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5.large"}}
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: "types"}}
 	return template
 }
 
@@ -194,7 +194,6 @@ func TestKubeadmNeedsAVersion(t *testing.T) {
 		change func(*v1alpha1.KarpenterMachineTemplateSpec)
 		needed bool
 	}{
-		"instance types": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = []v1alpha1.InstanceType{{Name: "a"}} }, true},
 		"catalogs": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.CatalogRefs = []v1alpha1.CatalogReference{{Name: "a"}}
 		}, true},
@@ -208,7 +207,7 @@ func TestKubeadmNeedsAVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := templateWith("", KubeadmTemplate.Kind)
-			template.Spec.InstanceTypes = nil
+			template.Spec.CatalogRefs = nil
 			tc.change(&template.Spec)
 			if got := Of(template, nil, ControlPlane{}, Followed{}); (got.Reason == v1alpha1.ReasonVersionMissing) != tc.needed {
 				t.Errorf("got reason %s, want %s: %t", got.Reason, v1alpha1.ReasonVersionMissing, tc.needed)

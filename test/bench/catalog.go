@@ -47,7 +47,7 @@ func (t *trial) addCatalog(ctx context.Context) error {
 		return fmt.Errorf("getting the KarpenterMachineTemplate: %w", err)
 	}
 	before := general.DeepCopy()
-	general.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
+	general.Spec.CatalogRefs = append(general.Spec.CatalogRefs, v1alpha1.CatalogReference{Name: listed.Name})
 	if err := t.Workload.Patch(ctx, general, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("patching the KarpenterMachineTemplate: %w", err)
 	}

@@ -26,6 +26,7 @@ import (
 const (
 	poolName     = "general"
 	templateName = "general"
+	catalogName  = "general"
 	instanceType = "standard"
 
 	infrastructureGroup = "infrastructure.cluster.x-k8s.io"
@@ -39,7 +40,7 @@ var (
 	zones = []string{"zone-a", "zone-b"}
 )
 
-// newScene returns a simulation with a template, a NodePool and a Cluster.
+// newScene returns a simulation with a template, its catalog, a NodePool and a Cluster.
 func newScene(scaling *scaling) *simulation {
 	clock := clocktesting.NewFakeClock(start)
 	w := newWorld(newServer(clock), clock, scaling)
@@ -57,17 +58,21 @@ func newScene(scaling *scaling) *simulation {
 			Patches: []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{{
 				Op: "add", Path: "/spec/template/spec/size", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .instanceType }}"},
 			}}}},
-			InstanceTypeSet: v1alpha1.InstanceTypeSet{InstanceTypes: []v1alpha1.InstanceType{{
-				Name: instanceType, Capacity: capacity,
-				Offerings: []v1alpha1.Offering{
-					{Zones: []v1alpha1.Zone{v1alpha1.Zone(zones[0])}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
-					{Zones: []v1alpha1.Zone{v1alpha1.Zone(zones[1])}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
-				},
-			}}},
+			CatalogRefs: []v1alpha1.CatalogReference{{Name: catalogName}},
 		},
 	}
 	isReady(template, clock)
 	w.server.put(template)
+	w.server.put(&v1alpha1.InstanceTypeCatalog{
+		ObjectMeta: metav1.ObjectMeta{Name: catalogName},
+		Spec: v1alpha1.InstanceTypeCatalogSpec{InstanceTypes: []v1alpha1.InstanceType{{
+			Name: instanceType, Capacity: capacity,
+			Offerings: []v1alpha1.Offering{
+				{Zones: []v1alpha1.Zone{v1alpha1.Zone(zones[0])}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
+				{Zones: []v1alpha1.Zone{v1alpha1.Zone(zones[1])}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"},
+			},
+		}}},
+	})
 	for _, kind := range []string{scaling.base, groupKind, instanceKind} {
 		w.server.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name:   contract.CalculateCRDName(infrastructureGroup, kind),
@@ -246,7 +251,7 @@ func isReady(template *v1alpha1.KarpenterMachineTemplate, clock clock.Clock) {
 func existing(replicas int32) func(*simulation) {
 	return func(w *simulation) {
 		w.changeTemplate(func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes = nil
+			spec.CatalogRefs = nil
 			spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 		})
 		const name = "existing"

@@ -71,9 +71,11 @@ type drift struct {
 // changeInPlace changes what replaces no Node: prices, and labels that Machines get in place.
 func (r *drift) changeInPlace(ctx context.Context, g *WithT) {
 	before := r.claimsOf(ctx, g, "")
-	r.edit(ctx, g, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
+	r.editCatalog(ctx, g, func(spec *v1alpha1.InstanceTypeCatalogSpec) {
 		spec.InstanceTypes[0].Offerings[0].Price = "0.02"
 		spec.InstanceTypes[1].Offerings[0].Price = "0.01"
+	})
+	r.edit(ctx, g, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
 		spec.Template.Metadata.Labels["team"] = "other"
 	})
 	g.Eventually(ctx, func(g Gomega) {
@@ -223,6 +225,15 @@ func (r *drift) edit(ctx context.Context, g *WithT, change func(*v1alpha1.Karpen
 	changed := template.DeepCopy()
 	change(&changed.Spec)
 	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(template))).To(Succeed())
+}
+
+// editCatalog changes the catalog of the template.
+func (r *drift) editCatalog(ctx context.Context, g *WithT, change func(*v1alpha1.InstanceTypeCatalogSpec)) {
+	catalog := &v1alpha1.InstanceTypeCatalog{}
+	g.Expect(r.s.Workload.Get(ctx, client.ObjectKey{Name: "drift"}, catalog)).To(Succeed())
+	changed := catalog.DeepCopy()
+	change(&changed.Spec)
+	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(catalog))).To(Succeed())
 }
 
 // editDisruption changes how Karpenter disrupts Nodes of the NodePool.

@@ -103,7 +103,7 @@ func scaleFleet(ctx context.Context, g *WithT, fleet []*member, kind kinds.Kind)
 	}
 }
 
-// removed waits until a member has no NodeClaims, and deletes what its NodePool and its template leave.
+// removed waits until a member has no NodeClaims, and deletes its NodePool, its template and its catalog.
 func (m *member) removed(ctx context.Context, g *WithT, kind kinds.Kind) {
 	g.Eventually(ctx, func() ([]karpv1.NodeClaim, error) {
 		claims := &karpv1.NodeClaimList{}
@@ -116,9 +116,10 @@ func (m *member) removed(ctx context.Context, g *WithT, kind kinds.Kind) {
 	g.Eventually(ctx, func() bool {
 		return apierrors.IsNotFound(m.Workload.Get(ctx, client.ObjectKeyFromObject(template), template))
 	}).WithTimeout(2*time.Minute).WithPolling(poll).Should(BeTrue(), "the template no longer exists in Cluster %s", m.cluster)
+	g.Expect(m.Workload.Delete(ctx, &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: generalOf(kind)}})).To(Succeed())
 }
 
-// generalOf returns the name of the template, the NodePool and the Deployment for a kind, which is the same in all Clusters.
+// generalOf returns the name of the catalog, the template, the NodePool and the Deployment for a kind, which is the same in all Clusters.
 func generalOf(kind kinds.Kind) string { return "general-" + strings.ToLower(string(kind)) }
 
 // own returns the manifests of general.yaml for a member. The bases exist once, for all.

@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
-// removeAll deletes the Pods, the NodePools and then the templates, and checks that nothing is left.
+// removeAll deletes the Pods, the NodePools, then the templates and last their catalogs, and checks that nothing is left.
 func removeAll(ctx context.Context, g *WithT, s *stack.Stack) {
 	inDefault := client.InNamespace(corev1.NamespaceDefault)
 	g.Expect(errors.Join(
@@ -36,6 +36,7 @@ func removeAll(ctx context.Context, g *WithT, s *stack.Stack) {
 	g.Expect(s.Workload.DeleteAllOf(ctx, &v1alpha1.KarpenterMachineTemplate{})).To(Succeed())
 	g.Eventually(ctx, func() (int, error) { return offersLeft(ctx, s) }).
 		WithTimeout(2*time.Minute).WithPolling(poll).Should(BeZero(), "templates, NodePools and generated objects that are left")
+	g.Expect(s.Workload.DeleteAllOf(ctx, &v1alpha1.InstanceTypeCatalog{})).To(Succeed())
 }
 
 // offersLeft counts the templates, NodePools and generated objects that still exist.

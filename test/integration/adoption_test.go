@@ -95,7 +95,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 		f := machineDeployments.newFixture("consent").delays(0, 0, 0)
 		existing := f.existing(1)
 		delete(existing.Annotations, v1alpha1.AdoptableAnnotation)
-		f.template.Spec.InstanceTypes = nil
+		f.template.Spec.CatalogRefs = nil
 		f.template.Spec.Discovery = f.finding(existing)
 		Expect(env.client.Create(ctx, existing)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
@@ -144,7 +144,7 @@ var _ = Describe("A MachineDeployment that discovery finds", func() {
 // createFinding creates a MachineDeployment and the fixture, whose template offers only that one.
 func (f *fixture) createFinding(ctx context.Context, existing *clusterv1.MachineDeployment) {
 	GinkgoHelper()
-	f.template.Spec.InstanceTypes = nil
+	f.template.Spec.CatalogRefs = nil
 	f.template.Spec.Discovery = f.finding(existing)
 	Expect(env.client.Create(ctx, existing)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })

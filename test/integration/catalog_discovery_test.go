@@ -106,9 +106,10 @@ var _ = Describe("Discovery", func() {
 		env.annotate(ctx, large, v1alpha1.DiscoveredPriceAnnotation, nil)
 		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, "")
 
-		By("contradicting spec.instanceTypes")
+		By("contradicting the catalog")
 		env.annotate(ctx, large, v1alpha1.DiscoveredInstanceTypeAnnotation, new(instanceType))
-		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonSourcesConflict, "discovery-large", "spec.instanceTypes[0]", "capacity.cpu: 16 instead of 4")
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonSourcesConflict, "discovery-large contradicts InstanceTypeCatalog discovery", "capacity.cpu: 16 instead of 4", "InstanceTypeCatalog discovery takes precedence")
+		Expect(f.offerings(ctx)).To(Equal(map[string]bool{own: true}))
 
 		By("deleting it")
 		env.delete(ctx, large)

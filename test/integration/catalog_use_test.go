@@ -21,7 +21,7 @@ var _ = forEachKind("The catalog of a template", func(k kind) {
 		f := k.newFixture("removedtype").createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
-		env.change(ctx, f.template, func() { f.template.Spec.InstanceTypes[0].Name = "successor" })
+		env.change(ctx, f.catalog, func() { f.catalog.Spec.InstanceTypes[0].Name = "successor" })
 		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{"successor/" + zone + "/on-demand": true, own: false}))
 		allocatable := f.instanceType(ctx, instanceType).Allocatable()
 		Expect(allocatable.Cpu().Value()).To(Equal(claim.Status.Allocatable.Cpu().Value()))
@@ -33,7 +33,7 @@ var _ = forEachKind("The catalog of a template", func(k kind) {
 
 	It("closes an offering that is at its limit", func(ctx SpecContext) {
 		f := k.newFixture("limited")
-		f.template.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
+		f.catalog.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitMachine(ctx, claim)
@@ -59,7 +59,7 @@ var _ = forEachKind("The catalog of a template", func(k kind) {
 	It("uses what Nodes report", func(ctx SpecContext) {
 		f := k.newFixture("learns")
 		spec := f.machine()
-		spec.Capacity = spec.Capacity.DeepCopy() // it is shared with that of the template
+		spec.Capacity = spec.Capacity.DeepCopy() // it is shared with that of the catalog
 		spec.Capacity[corev1.ResourceMemory] = resource.MustParse("7Gi")
 		spec.Reserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		f.createReady(ctx)
@@ -86,7 +86,7 @@ var _ = forEachKind("The catalog of a template", func(k kind) {
 	It("gives Nodes the labels of their instance type, whatever core expected", func(ctx SpecContext) {
 		const disk = "disk.example.com/kind"
 		f := k.newFixture("labels")
-		f.template.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{disk: "ssd"}
+		f.catalog.Spec.InstanceTypes[0].Labels = map[string]v1alpha1.LabelValue{disk: "ssd"}
 		f.createReady(ctx)
 		claim := f.newClaim()
 		claim.Labels[disk] = "hdd" // as for a NodePool that requires one of both

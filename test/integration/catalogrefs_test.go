@@ -14,23 +14,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// withCatalog moves the instance types of the template to an InstanceTypeCatalog, and creates that.
-func (f *fixture) withCatalog(ctx context.Context) *v1alpha1.InstanceTypeCatalog {
-	GinkgoHelper()
-	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: f.name}}
-	listed.Spec.InstanceTypeSet, f.template.Spec.InstanceTypeSet = f.template.Spec.InstanceTypeSet, v1alpha1.InstanceTypeSet{}
-	f.template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
-	Expect(env.client.Create(ctx, listed)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, listed))).To(Succeed()) })
-	return listed
-}
-
 var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 	const own = instanceType + "/" + zone + "/" + karpv1.CapacityTypeOnDemand
 
 	It("is offered by templates that refer to it, and replaces no Node when it changes or is deleted", func(ctx SpecContext) {
 		f := k.newFixture("catalogref")
-		listed := f.withCatalog(ctx)
+		listed := f.catalog
 		f.createReady(ctx)
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
@@ -80,9 +69,8 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 		Expect(reason).To(BeEmpty())
 
 		By("creating it again")
-		again := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: listed.Name}, Spec: listed.Spec}
-		again.Spec.InstanceTypes = again.Spec.InstanceTypes[:1]
-		Expect(env.client.Create(ctx, again)).To(Succeed())
+		listed.Spec.InstanceTypes = listed.Spec.InstanceTypes[:1]
+		env.createAgain(ctx, listed)
 		f.waitReady(ctx)
 		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{own: true}))
 		Expect(env.exists(ctx, claim)).To(BeTrue())
@@ -90,11 +78,64 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 		Expect(f.machines(ctx)[0].Name).To(Equal(machine))
 	})
 
+	It("that is deleted while the template has another leaves unknown what it had, and drifts no Node", func(ctx SpecContext) {
+		f := k.newFixture("catalogmissing")
+		f.withCatalog(ctx, "other")
+		const others = "other/" + zone + "/" + karpv1.CapacityTypeOnDemand
+		f.createReady(ctx)
+		claim := f.launchOne(ctx)
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		machine := env.waitMachine(ctx, claim)
+		drifted := func() string {
+			GinkgoHelper()
+			reason, err := env.cloudProvider().IsDrifted(ctx, claim)
+			Expect(err).NotTo(HaveOccurred())
+			return string(reason)
+		}
+		current := func(g Gomega) {
+			g.Expect(drifted()).To(BeEmpty())
+			g.Expect(env.get(ctx, claim)).To(Succeed())
+			g.Expect(claim.DeletionTimestamp).To(BeNil())
+			g.Expect(claim.StatusConditions().Get(karpv1.ConditionTypeDrifted).IsTrue()).To(BeFalse())
+			g.Expect(f.condition(ctx, v1alpha1.ConditionNodesCurrent).IsTrue()).To(BeTrue())
+			g.Expect(f.machines(ctx)).To(ConsistOf(And(HaveField("UID", machine.UID), HaveField("DeletionTimestamp", BeNil()))))
+		}
+
+		By("deleting the one that its Node is from")
+		env.delete(ctx, f.catalog)
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonReferenceNotFound, "spec.catalogRefs[0]: InstanceTypeCatalog "+f.name+" does not exist")
+		Expect(f.template.StatusConditions().Root().IsTrue()).To(BeTrue(), "else nothing drifts for another reason")
+		Expect(f.offerings(ctx)).To(Equal(map[string]bool{own: false, others: true}))
+		Consistently(ctx, current).Should(Succeed())
+
+		By("launching meanwhile: only what the other has")
+		env.waitGone(ctx, f.launchOne(ctx))
+		next := f.newClaim()
+		next.Spec.Requirements[0].Values = append(next.Spec.Requirements[0].Values, "other")
+		Expect(env.client.Create(ctx, next)).To(Succeed())
+		env.waitMachine(ctx, next)
+		env.delete(ctx, next)
+		env.waitGone(ctx, next)
+
+		By("creating it again")
+		env.createAgain(ctx, f.catalog)
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, "")
+		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(Equal(map[string]bool{own: true, others: true}))
+		Eventually(ctx, current).Should(Succeed())
+		second := f.launchOne(ctx)
+		env.waitMachine(ctx, second)
+		env.delete(ctx, second)
+		env.waitGone(ctx, second)
+
+		By("removing the type from it, which is known: its Node drifts")
+		env.change(ctx, f.catalog, func() { f.catalog.Spec.InstanceTypes[0].Name = "renamed" })
+		Eventually(ctx, drifted).Should(Equal(v1alpha1.DriftOfferingRemoved))
+	})
+
 	It("can name the infrastructure of its types", func(ctx SpecContext) {
 		f := k.newFixture("catalogown")
 		machine := &f.template.Spec.Template.Spec
-		f.template.Spec.InstanceTypes[0].InfrastructureRef, machine.InfrastructureRef = machine.InfrastructureRef, nil
-		f.withCatalog(ctx)
+		f.catalog.Spec.InstanceTypes[0].InfrastructureRef, machine.InfrastructureRef = machine.InfrastructureRef, nil
 		f.createReady(ctx)
 		env.waitFor(ctx, f.launchOne(ctx), karpv1.ConditionTypeInitialized)
 		Expect(f.machines(ctx)).To(HaveLen(1))
@@ -102,7 +143,7 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 
 	It("counts the templates that refer to it", func(ctx SpecContext) {
 		f := k.newFixture("counted")
-		listed := f.withCatalog(ctx)
+		listed := f.catalog
 		templates := func() int32 {
 			Expect(env.get(ctx, listed)).To(Succeed())
 			return listed.Status.Templates
@@ -113,3 +154,21 @@ var _ = forEachKind("An InstanceTypeCatalog", func(k kind) {
 		Eventually(ctx, templates).Should(BeEquivalentTo(0))
 	})
 })
+
+// withCatalog lets the template refer to a second catalog, with the fixture's instance type under another name,
+// and creates that.
+func (f *fixture) withCatalog(ctx context.Context, name string) {
+	GinkgoHelper()
+	second := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: f.name + "-" + name}, Spec: *f.catalog.Spec.DeepCopy()}
+	second.Spec.InstanceTypes[0].Name = name
+	f.template.Spec.CatalogRefs = append(f.template.Spec.CatalogRefs, v1alpha1.CatalogReference{Name: second.Name})
+	Expect(env.client.Create(ctx, second)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, second))).To(Succeed()) })
+}
+
+// createAgain creates a catalog that was deleted, as another object with the same content.
+func (e *environment) createAgain(ctx context.Context, deleted *v1alpha1.InstanceTypeCatalog) {
+	GinkgoHelper()
+	*deleted = v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: deleted.Name}, Spec: deleted.Spec}
+	Expect(e.client.Create(ctx, deleted)).To(Succeed())
+}

@@ -30,20 +30,14 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.ScalableResourceAnnotation, old.GetName()))
 		return claim, old, release
 	}
-	change := func(ctx context.Context, f *fixture, change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
-		GinkgoHelper()
-		env.change(ctx, f.template, func() { change(&f.template.Spec) })
-		Eventually(ctx, func() bool {
-			return f.condition(ctx, status.ConditionReady).ObservedGeneration == f.template.Generation
-		}).Should(BeTrue(), "the change was seen")
-	}
 
 	It("is relaunched with the current one of its offering", func(ctx SpecContext) {
 		f := k.newFixture("moved").delays(0, 0, never).createReady(ctx)
 		claim, old, release := launchHeld(ctx, f)
-		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.Template.Spec.Version = "v1.36.3"
-		})
+		env.change(ctx, f.template, func() { f.template.Spec.Template.Spec.Version = "v1.36.3" })
+		Eventually(ctx, func() bool {
+			return f.condition(ctx, status.ConditionReady).ObservedGeneration == f.template.Generation
+		}).Should(BeTrue(), "the change was seen")
 		release(ctx)
 		env.waitMachine(ctx, claim)
 		resource := f.resource(ctx)
@@ -60,9 +54,8 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		f := k.newFixture("gone").delays(0, 0, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		claim, _, release := launchHeld(ctx, f)
-		change(ctx, f, func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes[0].Offerings[0].Zones = []v1alpha1.Zone{"zone-b"}
-		})
+		env.change(ctx, f.catalog, func() { f.catalog.Spec.InstanceTypes[0].Offerings[0].Zones = []v1alpha1.Zone{"zone-b"} })
+		Eventually(ctx, func() map[string]bool { return f.offerings(ctx) }).Should(HaveKey("standard/zone-b/on-demand"), "the change was seen")
 		release(ctx)
 		env.waitGone(ctx, claim)
 		Eventually(ctx, func() []string {
@@ -74,5 +67,23 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		}).Should(ConsistOf(And(ContainSubstring("standard/zone-a/on-demand"), ContainSubstring("KarpenterMachineTemplate gone"))))
 		Expect(machines.everCreated()).To(BeEmpty())
 		Eventually(ctx, f.resources).Should(BeEmpty())
+	})
+
+	It("waits while its catalog does not exist, and is relaunched when that exists again", func(ctx SpecContext) {
+		f := k.newFixture("uncataloged").delays(0, 0, never).createReady(ctx)
+		claim, _, release := launchHeld(ctx, f)
+		env.delete(ctx, f.catalog)
+		f.waitNotReady(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonReferenceNotFound, "InstanceTypeCatalog "+f.name+" does not exist")
+		release(ctx)
+		Eventually(ctx, f.resources).Should(BeEmpty())
+		Consistently(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, claim)).To(Succeed())
+			g.Expect(claim.DeletionTimestamp).To(BeNil())
+			g.Expect(f.resources(ctx)).To(BeEmpty())
+		}).Should(Succeed())
+
+		By("creating it again")
+		env.createAgain(ctx, f.catalog)
+		env.waitMachine(ctx, claim)
 	})
 })

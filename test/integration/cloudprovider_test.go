@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	core "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
@@ -90,7 +91,7 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 	It("sends no request when it creates claims", func(ctx SpecContext) {
 		f := k.newFixture("create").createReady(ctx)
 		broken := k.newFixture("create-broken")
-		broken.template.Spec.InstanceTypes = nil
+		broken.template.Spec.CatalogRefs = nil
 		broken.create(ctx)
 		Eventually(ctx, func() bool { return broken.condition(ctx, status.ConditionReady).IsFalse() }).Should(BeTrue())
 
@@ -100,8 +101,10 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 		DeferCleanup(stop)
 		running, op := env.newOperator(running, requests)
 		env.start(running, op)
-		_, err := op.GetCache().GetInformer(ctx, &v1alpha1.KarpenterMachineTemplate{})
-		Expect(err).NotTo(HaveOccurred())
+		for _, object := range []client.Object{&v1alpha1.KarpenterMachineTemplate{}, &v1alpha1.InstanceTypeCatalog{}} {
+			_, err := op.GetCache().GetInformer(ctx, object)
+			Expect(err).NotTo(HaveOccurred())
+		}
 		provider := cloudprovider.New(op.Clusters, catalog.New(op.Clusters), clock.RealClock{})
 
 		calls := func() {
@@ -113,7 +116,7 @@ var _ = forEachKind("CloudProvider", func(k kind) {
 			Expect(created.Annotations).To(HaveKey(v1alpha1.ScalableResourceAnnotation))
 
 			tooLarge := f.newClaim()
-			tooLarge.Spec.Resources.Requests = f.template.Spec.InstanceTypes[0].Capacity
+			tooLarge.Spec.Resources.Requests = f.catalog.Spec.InstanceTypes[0].Capacity
 			_, err = provider.Create(ctx, tooLarge)
 			Expect(core.IsInsufficientCapacityError(err)).To(BeTrue(), "%v", err)
 			_, err = provider.Create(ctx, broken.newClaim())

@@ -77,6 +77,7 @@ var _ = Describe("The operators of two Clusters in one namespace", Ordered, long
 type tenant struct {
 	*environment
 	kind     kind
+	catalog  *v1alpha1.InstanceTypeCatalog
 	template *v1alpha1.KarpenterMachineTemplate
 	pool     *karpv1.NodePool
 	claim    *karpv1.NodeClaim
@@ -91,15 +92,16 @@ func newTenant(e *environment, k kind, name string, base client.Object) *tenant 
 	f.template.Spec.Template.Spec.InfrastructureRef.Name = base.GetName()
 	f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
 	f.template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(0))
-	return &tenant{environment: e, kind: k, template: f.template, pool: f.pool, claim: f.newClaim(), mark: e.requests.mark()}
+	return &tenant{environment: e, kind: k, catalog: f.catalog, template: f.template, pool: f.pool, claim: f.newClaim(), mark: e.requests.mark()}
 }
 
 // launch waits until the tenant's claim has a Machine.
 func (t *tenant) launch(ctx context.Context) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { end(ctx, t) })
-	Expect(t.client.Create(ctx, t.template)).To(Succeed())
-	Expect(t.client.Create(ctx, t.pool)).To(Succeed())
+	for _, object := range []client.Object{t.catalog, t.template, t.pool} {
+		Expect(t.client.Create(ctx, object)).To(Succeed())
+	}
 	Eventually(ctx, func(g Gomega) {
 		g.Expect(t.get(ctx, t.template)).To(Succeed())
 		g.Expect(t.template.StatusConditions().Root().IsTrue()).To(BeTrue(), "%+v", t.template.Status.Conditions)
@@ -108,7 +110,7 @@ func (t *tenant) launch(ctx context.Context) {
 	env.waitMachine(ctx, t.claim)
 }
 
-// end deletes the claims and templates of tenants, and waits until their scalable resources no
+// end deletes the claims, templates and catalogs of tenants, and waits until their scalable resources no
 // longer exist.
 func end(ctx context.Context, tenants ...*tenant) {
 	GinkgoHelper()
@@ -119,6 +121,7 @@ func end(ctx context.Context, tenants ...*tenant) {
 		t.waitGone(ctx, t.claim)
 		Eventually(ctx, t.resources).Should(BeEmpty())
 		Expect(client.IgnoreNotFound(t.client.Delete(ctx, t.template))).To(Succeed())
+		Expect(client.IgnoreNotFound(t.client.Delete(ctx, t.catalog))).To(Succeed())
 	}
 }
 

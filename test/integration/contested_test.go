@@ -29,7 +29,7 @@ var _ = Describe("A MachineDeployment whose replicas another field manager appli
 			env.apply(ctx, existing, "kustomize-controller")
 		}
 		f.template.Spec.Discovery = f.finding(existing)
-		f.template.Spec.InstanceTypes = nil
+		f.template.Spec.CatalogRefs = nil
 		apply(new(int32(1)))
 		DeferCleanup(func(ctx context.Context) { env.delete(ctx, existing); env.waitGone(ctx, existing) })
 		f.create(ctx)

@@ -39,10 +39,10 @@ func (f *fixture) withCheap(ctx context.Context, failure *infrav1.Failure) *fixt
 		spec.Delays.ProviderID = infrav1.Delay{Duration: metav1.Duration{Duration: never}}
 	}
 	Expect(env.client.Create(ctx, infrastructure)).To(Succeed())
-	instanceType := *f.template.Spec.InstanceTypes[0].DeepCopy()
+	instanceType := *f.catalog.Spec.InstanceTypes[0].DeepCopy()
 	instanceType.Name, instanceType.InfrastructureRef = cheap, f.infrastructureRef(infrastructure.GetName())
 	instanceType.Offerings[0].Price = "0.01"
-	f.template.Spec.InstanceTypes = append(f.template.Spec.InstanceTypes, instanceType)
+	f.catalog.Spec.InstanceTypes = append(f.catalog.Spec.InstanceTypes, instanceType)
 	return f
 }
 

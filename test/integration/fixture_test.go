@@ -37,12 +37,13 @@ const (
 	never = 10 * time.Minute
 )
 
-// fixture is a template with one offering, the objects that it refers to, and a NodePool. All have
-// the same name, and only one spec uses them.
+// fixture is a template, a catalog with one offering and the other objects that the template refers to,
+// and a NodePool. All have the same name, and only one spec uses them.
 type fixture struct {
 	kind
 	name           string
 	infrastructure client.Object
+	catalog        *v1alpha1.InstanceTypeCatalog
 	template       *v1alpha1.KarpenterMachineTemplate
 	pool           *karpv1.NodePool
 	claims         int
@@ -54,6 +55,14 @@ func (k kind) newFixture(name string) *fixture {
 	capacity := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpus, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	f := &fixture{kind: k, name: name, infrastructure: k.newInfrastructure(name)}
 	f.machine().Capacity, f.machine().InstanceType = capacity, instanceType
+	f.catalog = &v1alpha1.InstanceTypeCatalog{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.InstanceTypeCatalogSpec{InstanceTypes: []v1alpha1.InstanceType{{
+			Name:      instanceType,
+			Capacity:  capacity,
+			Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
+		}}},
+	}
 	f.template = &v1alpha1.KarpenterMachineTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KarpenterMachineTemplateSpec{
@@ -63,11 +72,7 @@ func (k kind) newFixture(name string) *fixture {
 				Bootstrap:         clusterv1.Bootstrap{DataSecretName: lo.ToPtr("bootstrap")},
 				InfrastructureRef: k.infrastructureRef(name),
 			}},
-			InstanceTypeSet: v1alpha1.InstanceTypeSet{InstanceTypes: []v1alpha1.InstanceType{{
-				Name:      instanceType,
-				Capacity:  capacity,
-				Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
-			}}},
+			CatalogRefs: []v1alpha1.CatalogReference{{Name: name}},
 		},
 	}
 	f.pool = &karpv1.NodePool{
@@ -112,8 +117,9 @@ func (f *fixture) create(ctx context.Context) *fixture {
 		// The rest is then deleted automatically: AfterSuite waits for it.
 		Expect(env.client.DeleteAllOf(ctx, &karpv1.NodeClaim{}, client.MatchingLabels{karpv1.NodePoolLabelKey: f.name})).To(Succeed())
 		Expect(client.IgnoreNotFound(env.client.Delete(ctx, f.template))).To(Succeed())
+		Expect(client.IgnoreNotFound(env.client.Delete(ctx, f.catalog))).To(Succeed())
 	})
-	for _, object := range []client.Object{f.infrastructure, f.template, f.pool} {
+	for _, object := range []client.Object{f.infrastructure, f.catalog, f.template, f.pool} {
 		Expect(env.client.Create(ctx, object)).To(Succeed())
 	}
 	return f
@@ -181,9 +187,9 @@ func (f *fixture) newClaim() *karpv1.NodeClaim {
 	}
 }
 
-// capacityTypes returns the capacity types of the template's offerings; on-demand if it has none.
+// capacityTypes returns the capacity types of the catalog's offerings; on-demand if it has none.
 func (f *fixture) capacityTypes() []string {
-	found := lo.Uniq(lo.FlatMap(f.template.Spec.InstanceTypes, func(t v1alpha1.InstanceType, _ int) []string {
+	found := lo.Uniq(lo.FlatMap(f.catalog.Spec.InstanceTypes, func(t v1alpha1.InstanceType, _ int) []string {
 		return lo.Map(t.Offerings, func(o v1alpha1.Offering, _ int) string { return string(o.CapacityType) })
 	}))
 	return lo.Ternary(len(found) > 0, found, []string{karpv1.CapacityTypeOnDemand})
@@ -280,7 +286,7 @@ func (f *fixture) generate(ctx context.Context) *generate.Generated {
 	Expect(env.client.Get(ctx, client.ObjectKeyFromObject(f.infrastructure), base)).To(Succeed())
 	generator, err := generate.NewGenerator(served, f.template, generate.Bases{Infrastructure: base})
 	Expect(err).NotTo(HaveOccurred())
-	types, _ := catalog.Merge(f.template, nil)
+	types, _ := catalog.TypesOf(f.template, nil, f.catalog)
 	generated, err := generator.Generate(&types[0], types[0].Find(zone, karpv1.CapacityTypeOnDemand))
 	Expect(err).NotTo(HaveOccurred())
 	return generated

@@ -14,7 +14,7 @@ import (
 var _ = forEachKind("A Node whose instance ends, as a termination handler announces", func(k kind) {
 	It("is drained while the instance runs, and its spot offering is unavailable", func(ctx SpecContext) {
 		f := k.newFixture("interrupted")
-		f.template.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{
+		f.catalog.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{
 			{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeSpot, Price: "0.05"},
 			{Zones: []v1alpha1.Zone{zone}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"},
 		}

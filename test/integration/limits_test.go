@@ -12,9 +12,9 @@ import (
 
 var _ = forEachKind("A burst of claims", func(k kind) {
 	DescribeTable("never gets more Machines than the limit, which is reported for the rest",
-		func(ctx SpecContext, name string, limit func(*v1alpha1.KarpenterMachineTemplateSpec)) {
+		func(ctx SpecContext, name string, limit func(*fixture)) {
 			f := k.newFixture(name).delays(0, 0, never)
-			limit(&f.template.Spec)
+			limit(f)
 			f.createReady(ctx)
 			machines := f.watchMachines(ctx)
 			f.launch(ctx, 12)
@@ -45,13 +45,14 @@ var _ = forEachKind("A burst of claims", func(k kind) {
 			env.waitFor(ctx, next, karpv1.ConditionTypeLaunched)
 			env.waitMachine(ctx, next)
 		},
-		Entry("of the template", "limitedburst", func(spec *v1alpha1.KarpenterMachineTemplateSpec) { spec.MaxMachines = new(int32(2)) }),
-		Entry("of its offering", "limitedoffering", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(2))
+		Entry("of the template", "limitedburst", func(f *fixture) { f.template.Spec.MaxMachines = new(int32(2)) }),
+		Entry("of its offering", "limitedoffering", func(f *fixture) {
+			f.catalog.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(2))
 		}),
-		Entry("of its reservation", "reserved", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes[0].Offerings[0].CapacityType = karpv1.CapacityTypeReserved
-			spec.InstanceTypes[0].Offerings[0].Reservation = &v1alpha1.Reservation{ID: "cr-1" + k.suffix(), Count: 2} // all templates share the count of an id
+		Entry("of its reservation", "reserved", func(f *fixture) {
+			offering := &f.catalog.Spec.InstanceTypes[0].Offerings[0]
+			offering.CapacityType = karpv1.CapacityTypeReserved
+			offering.Reservation = &v1alpha1.Reservation{ID: "cr-1" + k.suffix(), Count: 2} // all templates share the count of an id
 		}),
 	)
 })

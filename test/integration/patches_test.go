@@ -29,7 +29,7 @@ var _ = Describe("Patches", func() {
 		f := machineDeployments.newFixture("patched").delays(0, 0, never)
 		f.template.Spec.ScalableResource.EmptyTTLSeconds = new(int32(0))
 		f.template.Spec.Patches = []v1alpha1.Patch{patch("add", "instanceType", "{{ .instanceType }}-x")}
-		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
+		f.catalog.Spec.InstanceTypes[0].Offerings = append(f.catalog.Spec.InstanceTypes[0].Offerings,
 			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
 		f.createReady(ctx)
 		Expect(f.copies(ctx)).To(BeEmpty(), "copies are created when they are needed")
@@ -121,7 +121,7 @@ var _ = forEachKind("Patches", func(k kind) {
 		bad := patch("add", "architecture", "pdp11")
 		bad.EnabledIf = `{{ eq .zone "zone-b" }}`
 		f.template.Spec.Patches = []v1alpha1.Patch{bad}
-		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
+		f.catalog.Spec.InstanceTypes[0].Offerings = append(f.catalog.Spec.InstanceTypes[0].Offerings,
 			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.01"})
 		f.createReady(ctx)
 		Eventually(ctx, func(g Gomega) {

@@ -62,7 +62,7 @@ var _ = Describe("The objects of a MachinePool", func() {
 		onlyB := patch("add", "region", "elsewhere")
 		onlyB.EnabledIf = `{{ eq .zone "zone-b" }}`
 		f.template.Spec.Patches = []v1alpha1.Patch{onlyB}
-		f.template.Spec.InstanceTypes[0].Offerings = append(f.template.Spec.InstanceTypes[0].Offerings,
+		f.catalog.Spec.InstanceTypes[0].Offerings = append(f.catalog.Spec.InstanceTypes[0].Offerings,
 			v1alpha1.Offering{Zones: []v1alpha1.Zone{"zone-b"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"})
 		f.createReady(ctx)
 		a, b := f.newClaim(), f.newClaim()

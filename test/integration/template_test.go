@@ -101,34 +101,38 @@ var _ = Describe("A template", Ordered, func() {
 	})
 
 	DescribeTable("that is wrong is not Ready until it is corrected",
-		func(ctx SpecContext, name string, spoil func(*v1alpha1.KarpenterMachineTemplateSpec), condition, reason string, words ...string) {
+		func(ctx SpecContext, name string, spoil func(*fixture), condition, reason string, words ...string) {
 			f := machineDeployments.newFixture(name)
-			good := f.template.Spec.DeepCopy()
-			spoil(&f.template.Spec)
+			template, listed := f.template.Spec.DeepCopy(), f.catalog.Spec.DeepCopy()
+			spoil(f)
 			f.create(ctx)
 			f.waitNotReady(ctx, condition, reason, words...)
 			others(ctx)
-			env.change(ctx, f.template, func() { f.template.Spec = *good })
+			env.change(ctx, f.template, func() { f.template.Spec = *template })
+			env.change(ctx, f.catalog, func() { f.catalog.Spec = *listed })
 			f.waitReady(ctx)
 		},
-		Entry("because of an unknown kind of infrastructure", "nokind", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.Template.Spec.InfrastructureRef.Kind = "NoSuchMachineTemplate"
+		Entry("because of an unknown kind of infrastructure", "nokind", func(f *fixture) {
+			f.template.Spec.Template.Spec.InfrastructureRef.Kind = "NoSuchMachineTemplate"
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "NoSuchMachineTemplate", "install its provider"),
-		Entry("because of a kind that is no template", "notemplate", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.Template.Spec.InfrastructureRef.Kind, spec.Template.Spec.InfrastructureRef.Name = "SimulatedCluster", served.Name
+		Entry("because of a kind that is no template", "notemplate", func(f *fixture) {
+			f.template.Spec.Template.Spec.InfrastructureRef.Kind, f.template.Spec.Template.Spec.InfrastructureRef.Name = "SimulatedCluster", served.Name
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceKindUnusable, "SimulatedCluster fleet/served is not a template"),
-		Entry("because it has no infrastructure", "noref", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.Template.Spec.InfrastructureRef = nil
+		Entry("because it has no infrastructure", "noref", func(f *fixture) {
+			f.template.Spec.Template.Spec.InfrastructureRef = nil
 		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceMissing, "spec.template.spec.infrastructureRef"),
-		Entry("because an instance type's infrastructure is missing", "notype", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes[0].InfrastructureRef = machineDeployments.infrastructureRef("notype-missing")
-		}, v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonReferenceNotFound, "spec.instanceTypes[0].infrastructureRef", "notype-missing"),
-		Entry("because it has no instance types", "notypes", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes = nil
-		}, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "spec.instanceTypes is empty"),
-		Entry("because of a capacity that no machine has", "negative", func(spec *v1alpha1.KarpenterMachineTemplateSpec) {
-			spec.InstanceTypes[0].Capacity[corev1.ResourceMemory] = resource.MustParse("-1Gi")
-		}, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonInstanceTypesInvalid, "spec.instanceTypes[0] (standard)", "capacity.memory", "-1Gi"),
+		Entry("because an instance type's infrastructure is missing", "notype", func(f *fixture) {
+			f.catalog.Spec.InstanceTypes[0].InfrastructureRef = machineDeployments.infrastructureRef("notype-missing")
+		}, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonReferenceNotFound, "notype-missing"),
+		Entry("because it has no instance types", "notypes", func(f *fixture) {
+			f.template.Spec.CatalogRefs = nil
+		}, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "the template has no instance types", "spec.catalogRefs", "spec.discovery"),
+		Entry("because its catalog has no instance types", "emptycatalog", func(f *fixture) {
+			f.catalog.Spec = v1alpha1.InstanceTypeCatalogSpec{Currency: "USD"}
+		}, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "the catalogs in spec.catalogRefs list no instance type"),
+		Entry("because of a capacity that no machine has", "negative", func(f *fixture) {
+			f.catalog.Spec.InstanceTypes[0].Capacity[corev1.ResourceMemory] = resource.MustParse("-1Gi")
+		}, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypeCatalog negative (standard)", "capacity.memory", "-1Gi"),
 	)
 
 	It("launches nothing while the Cluster is paused", func(ctx SpecContext) {

@@ -35,7 +35,7 @@ func kubectl(t *testing.T, arguments ...string) (string, int) {
 func catalogFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"../../internal/importer/testdata/*.yaml", "../../config/samples/*/instancetypecatalog.yaml"} {
+	for _, pattern := range []string{"../../internal/importer/testdata/*.yaml", "../../config/samples/instancetypecatalog.yaml", "../../config/samples/*/instancetypecatalog.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no files %s: %v", pattern, err)
@@ -86,7 +86,7 @@ func TestCatalogs(t *testing.T) {
 				t.Fatalf("apply: exit code %d\n%s", code, out)
 			}
 			first := read(t, name)
-			if usable, _, problems := catalog.Check(&first.Spec.InstanceTypeSet); usable != number || len(problems) > 0 {
+			if usable, _, problems := catalog.Check(&first.Spec); usable != number || len(problems) > 0 {
 				t.Errorf("%d of %d instance types can be used: %v", usable, number, problems)
 			}
 			if out, code := kubectl(t, "catalog", "apply", "-f", file); code != 0 {

@@ -41,16 +41,20 @@ func TestExamplesInDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := 0
+			var catalogs []*unstructured.Unstructured
 			for _, block := range yamlBlock.FindAllSubmatch(content, -1) {
 				indent, text := "\n"+string(block[1]), "\n"+string(block[2])
 				for _, object := range decode(t, []byte(strings.ReplaceAll(text, indent, "\n"))) {
-					if object.GetKind() == v1alpha1.Kind {
+					switch object.GetKind() {
+					case v1alpha1.Kind:
 						found++
+					case v1alpha1.CatalogKind:
+						catalogs = slices.Insert(catalogs, 0, object)
 					}
 					if err := apiServer.Create(t.Context(), object, client.DryRunAll); err != nil {
 						t.Errorf("%s: %v", object.GetName(), err)
 					} else if object.GetKind() == v1alpha1.Kind {
-						generateExample(t, object)
+						generateExample(t, object, catalogs)
 					}
 				}
 			}
@@ -62,8 +66,8 @@ func TestExamplesInDocuments(t *testing.T) {
 }
 
 // generateExample generates what the operator generates for an example, with the base templates of
-// the sample for its provider.
-func generateExample(t *testing.T, object *unstructured.Unstructured) {
+// the sample for its provider. Its catalogs are the nearest of its document, and then those of the sample.
+func generateExample(t *testing.T, object *unstructured.Unstructured, catalogs []*unstructured.Unstructured) {
 	t.Helper()
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	convert(t, object.Object, template)
@@ -77,7 +81,31 @@ func generateExample(t *testing.T, object *unstructured.Unstructured) {
 		if bootstrap := template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind; s.bases.Bootstrap.GetKind() != bootstrap {
 			t.Fatalf("there is no sample with %s and %s", ref.Kind, bootstrap)
 		}
-		s.template = template
-		s.generate(t)
+		s.template, s.objects = template, slices.Concat(catalogs, s.objects)
+		if all, _ := s.generate(t); len(all) == 0 {
+			t.Error("it offers nothing")
+		}
 	})
+}
+
+// README.md shows all that a user writes in one block, which fits on a screen.
+func TestExampleInReadme(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := yamlBlock.FindAllSubmatch(content, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("it has %d blocks of YAML, want one", len(blocks))
+	}
+	if lines := strings.Count(string(blocks[0][2]), "\n"); lines > 30 {
+		t.Errorf("it has %d lines, want at most 30", lines)
+	}
+	var kinds []string
+	for _, object := range decode(t, blocks[0][2]) {
+		kinds = append(kinds, object.GetKind())
+	}
+	if want := []string{v1alpha1.CatalogKind, v1alpha1.Kind, "NodePool"}; !slices.Equal(kinds, want) {
+		t.Errorf("it has %v, want %v", kinds, want)
+	}
 }

@@ -56,7 +56,7 @@ func (s *sample) generate(t *testing.T) ([]made, map[string]int) {
 	for _, base := range s.objects {
 		objects[base.GetKind()+"/"+base.GetName()] = base
 	}
-	offered, problems := catalog.Merge(s.template, s.sources(t))
+	offered, problems := s.types(t)
 	if len(problems) > 0 {
 		t.Errorf("not all offerings are valid: %v", problems)
 	}

@@ -173,20 +173,14 @@ func (s *sample) named(t *testing.T, kind, name string) *unstructured.Unstructur
 	return nil
 }
 
-// sources returns what the catalogs of a sample offer to its template.
-func (s *sample) sources(t *testing.T) []catalog.Source {
+// types returns the instance types that the template of a sample offers from its catalogs.
+func (s *sample) types(t *testing.T) ([]catalog.Type, []catalog.Problem) {
 	t.Helper()
-	var sources []catalog.Source
+	var catalogs []*v1alpha1.InstanceTypeCatalog
 	for _, ref := range s.template.Spec.CatalogRefs {
 		c := &v1alpha1.InstanceTypeCatalog{}
 		convert(t, s.named(t, v1alpha1.CatalogKind, ref.Name).Object, c)
-		types, problems := catalog.Expand(&c.Spec.InstanceTypeSet)
-		for _, problem := range problems {
-			t.Errorf("%s %s: %v", v1alpha1.CatalogKind, ref.Name, problem)
-		}
-		for i := range types {
-			sources = append(sources, catalog.Source{Name: ref.Name, Type: types[i]})
-		}
+		catalogs = append(catalogs, c)
 	}
-	return sources
+	return catalog.TypesOf(s.template, nil, catalogs...)
 }

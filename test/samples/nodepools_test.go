@@ -26,7 +26,7 @@ func TestNodePools(t *testing.T) {
 			template := &v1alpha1.KarpenterMachineTemplate{}
 			convert(t, s.ofKind(v1alpha1.Kind)[0].Object, template)
 			s.template = template
-			offered, problems := catalog.Merge(template, s.sources(t))
+			offered, problems := s.types(t)
 			built, more := catalog.Build(template, offered)
 			if problems = append(problems, more...); len(problems) > 0 {
 				t.Errorf("not all offerings are valid: %v", problems)

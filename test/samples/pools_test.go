@@ -7,7 +7,6 @@ import (
 
 	"sigs.k8s.io/cluster-api/util/annotations"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
@@ -24,7 +23,7 @@ func TestPoolsArePaused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			offered, _ := catalog.Merge(s.template, s.sources(t))
+			offered, _ := s.types(t)
 			generated, err := generator.Generate(&offered[0], &offered[0].Offerings[0])
 			if err != nil {
 				t.Fatal(err)

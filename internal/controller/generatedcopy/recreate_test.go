@@ -74,11 +74,11 @@ func followGone(template *v1alpha1.KarpenterMachineTemplate) {
 func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: machineTemplate.Group, Kind: machineTemplate.Kind, Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
+	listed := fixture.Listing(template, v1alpha1.InstanceType{
 		Name:      "small",
 		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
 		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
-	}}
+	})
 	template.Spec.Template.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: configTemplate.Group, Kind: configTemplate.Kind, Name: "config"}
 	ofConfig := fixture.Patch("/spec/template/spec/arguments", "{{ .instanceType }}")
 	ofConfig.Target = v1alpha1.PatchTargetBootstrap
@@ -91,6 +91,7 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 		earlier  bool // a resource of an earlier state of the template refers to it, too
 		resource func(*clusterv1.MachineDeployment)
 		template func(*v1alpha1.KarpenterMachineTemplate) // since the resource was generated
+		listed   func(*v1alpha1.InstanceTypeCatalog)      // since then
 		want     bool
 	}{
 		"it was deleted":                        {want: true},
@@ -103,11 +104,11 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 		"its template has changed":                                  {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.3" }},
 		"what its template follows no longer exists":                {template: followGone},
 		"it exists, and what its template follows no longer exists": {present: true, template: followGone, want: true},
-		"its offering is not offered":                               {template: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes[0].Offerings[0].Zones[0] = "b" }},
+		"its offering is not offered":                               {listed: func(c *v1alpha1.InstanceTypeCatalog) { c.Spec.InstanceTypes[0].Offerings[0].Zones[0] = "b" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template := template.DeepCopy()
-			unused := newReconciler(newObject("workers", nil), config)
+			template, listed := template.DeepCopy(), listed.DeepCopy()
+			unused := newReconciler(newObject("workers", nil), config, listed.DeepCopy())
 			launch, err := generate.LaunchOf(t.Context(), unused.clusters, unused.catalog, template, catalog.Key{InstanceType: "small", Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand})
 			if err != nil {
 				t.Fatal(err)
@@ -120,7 +121,10 @@ func TestDeletedCopiesAreCreatedAgain(t *testing.T) {
 				tc.template(template)
 				template.Generation++
 			}
-			objects := []client.Object{newObject("workers", nil), config, deployment}
+			if tc.listed != nil {
+				tc.listed(listed)
+			}
+			objects := []client.Object{newObject("workers", nil), config, deployment, listed}
 			if tc.earlier {
 				earlier := deployment.DeepCopy()
 				earlier.Name = "a-" + deployment.Name // it is listed first

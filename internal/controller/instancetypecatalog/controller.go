@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // setStatus sets the status of a catalog, given all templates.
 func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.KarpenterMachineTemplate) {
-	instanceTypes, offerings, problems := catalog.Check(&found.Spec.InstanceTypeSet)
+	instanceTypes, offerings, problems := catalog.Check(&found.Spec)
 	found.Status.InstanceTypes, found.Status.Offerings = int32(instanceTypes), int32(offerings)
 	found.Status.Templates = int32(lo.CountBy(templates, func(t v1alpha1.KarpenterMachineTemplate) bool { return t.RefersTo(found.Name) }))
 	conditions := found.StatusConditions()

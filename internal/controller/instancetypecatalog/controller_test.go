@@ -30,7 +30,7 @@ func refersTo(names ...string) v1alpha1.KarpenterMachineTemplate {
 }
 
 func TestSetStatus(t *testing.T) {
-	usable := fixture.Template().Spec.InstanceTypes
+	usable := fixture.Catalog().Spec.InstanceTypes
 	unusable := *usable[0].DeepCopy()
 	unusable.Name, unusable.Offerings[0].Price = "bad", "cheap"
 	for name, tc := range map[string]struct {
@@ -69,11 +69,11 @@ func TestTooManyOfferings(t *testing.T) {
 	}
 	found.Spec.Offerings = slices.Repeat([]v1alpha1.Offering{shared}, 64)
 	for i := range 100 {
-		found.Spec.InstanceTypes = append(found.Spec.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprint("type-", i), Capacity: fixture.Template().Spec.InstanceTypes[0].Capacity})
+		found.Spec.InstanceTypes = append(found.Spec.InstanceTypes, v1alpha1.InstanceType{Name: fmt.Sprint("type-", i), Capacity: fixture.Catalog().Spec.InstanceTypes[0].Capacity})
 	}
 	setStatus(found, nil)
 	valid := found.StatusConditions().Get(v1alpha1.ConditionInstanceTypesValid)
-	if valid.Reason != v1alpha1.ReasonTooManyOfferings || !strings.Contains(valid.Message, "it has 204800 offerings, and a list can have 50000") {
+	if valid.Reason != v1alpha1.ReasonTooManyOfferings || !strings.Contains(valid.Message, "it has 204800 offerings, and a catalog can have 50000") {
 		t.Errorf("got %+v", valid)
 	}
 	if found.Status.InstanceTypes != 0 || found.Status.Offerings != 0 {
@@ -106,7 +106,7 @@ func TestOfTemplate(t *testing.T) {
 // The status is written if it changes, and not again. A catalog that no longer exists is no error.
 func TestReconcile(t *testing.T) {
 	stored := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
-	stored.Spec.InstanceTypes = fixture.Template().Spec.InstanceTypes[:1]
+	stored.Spec.InstanceTypes = fixture.Catalog().Spec.InstanceTypes[:1]
 	template := refersTo("c")
 	clusters := fixture.Clusters()
 	clusters.Workload = fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(stored, &template).WithStatusSubresource(stored).Build()}

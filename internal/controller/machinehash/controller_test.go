@@ -33,16 +33,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
-// newTemplate returns a template that is Ready, with one offering and version v1.36.3.
+// newTemplate returns a template that is Ready, with version v1.36.3 and the offering of newCatalog.
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
 	template.Spec.Template.Spec.Version = "v1.36.3"
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestMachineTemplate", Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
-		Name:      "small",
-		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
-		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
-	}}
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: newCatalog().Name}}
 	for _, condition := range []string{
 		v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
 	} {
@@ -50,6 +46,15 @@ func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	}
 	template.Status.AcceptedHash = "accepted"
 	return template
+}
+
+// newCatalog returns the catalog of newTemplate, with one offering.
+func newCatalog() *v1alpha1.InstanceTypeCatalog {
+	return fixture.CatalogOf(v1alpha1.InstanceType{
+		Name:      "small",
+		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
+	})
 }
 
 // newClaim returns a registered claim of the template's offering, without hashes. Its MachineDeployment
@@ -156,7 +161,7 @@ func TestReconcile(t *testing.T) {
 			old.Spec.Template.Spec.Version = "v1.36.2"
 			writes := 0
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).
-				WithObjects(template, claim, old, adoptable(),
+				WithObjects(template, newCatalog(), claim, old, adoptable(),
 					unstructuredObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
 					unstructuredObject("infrastructure.cluster.x-k8s.io/v1beta2", "TestMachineTemplate", fixture.Served.Namespace, "workers", nil)).
 				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).

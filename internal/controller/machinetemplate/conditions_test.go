@@ -31,14 +31,12 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			}
 		}
 	}
-	invalid := func(zones ...v1alpha1.Zone) change {
-		return func(t *v1alpha1.KarpenterMachineTemplate) {
-			t.Spec.InstanceTypes[0].Offerings[0].Zones = zones
-			t.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ ne .zone "a" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
-		}
+	invalid := func(t *v1alpha1.KarpenterMachineTemplate) {
+		t.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ ne .zone "a" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
 	}
 	for name, tc := range map[string]struct {
 		change    change
+		zones     []v1alpha1.Zone
 		condition string
 		status    metav1.ConditionStatus
 		reason    string
@@ -87,20 +85,20 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			change: followsMissing, condition: v1alpha1.ConditionBootstrapReady, status: metav1.ConditionUnknown, reason: v1alpha1.ReasonReferenceMissing, message: waitsForFrom,
 		},
 		"no instance types": {
-			change:    func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.InstanceTypes = nil },
-			condition: v1alpha1.ConditionInstanceTypesReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonNoInstanceTypes, message: "add the instance types",
+			change:    func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.CatalogRefs = nil },
+			condition: v1alpha1.ConditionInstanceTypesReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonNoInstanceTypes, message: "name an InstanceTypeCatalog in spec.catalogRefs",
 		},
 		"a discovery that finds nothing": {
 			stays: v1alpha1.ConditionInfrastructureReady,
 			change: func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes, t.Spec.Template.Spec.InfrastructureRef = nil, nil
+				t.Spec.CatalogRefs, t.Spec.Template.Spec.InfrastructureRef = nil, nil
 				t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"discover": "yes"}}}}
 			},
 			condition: v1alpha1.ConditionInstanceTypesReady, status: metav1.ConditionFalse, reason: v1alpha1.ReasonNoInstanceTypes, message: "finds nothing",
 		},
 		"a catalog that does not exist": {
 			change: func(t *v1alpha1.KarpenterMachineTemplate) {
-				t.Spec.InstanceTypes, t.Spec.CatalogRefs = nil, []v1alpha1.CatalogReference{{Name: "missing"}}
+				t.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: "missing"}}
 			},
 			condition: v1alpha1.ConditionInstanceTypesReady, status: metav1.ConditionFalse, message: "missing",
 		},
@@ -113,16 +111,16 @@ func TestConditionsReportWhatIsWrong(t *testing.T) {
 			message: "; and 2 more", launches: true,
 		},
 		"an offering that cannot be generated": {
-			change: invalid("a", "b"), condition: v1alpha1.ConditionOfferingsValid, status: metav1.ConditionFalse, message: "offering m5/b/on-demand: ", launches: true,
+			change: invalid, zones: []v1alpha1.Zone{"a", "b"}, condition: v1alpha1.ConditionOfferingsValid, status: metav1.ConditionFalse, message: "offering m5/b/on-demand: ", launches: true,
 		},
 		"two of them": {
-			change: invalid("a", "b", "c"), condition: v1alpha1.ConditionOfferingsValid, status: metav1.ConditionFalse, message: "2 offerings, such as m5/b/on-demand", launches: true,
+			change: invalid, zones: []v1alpha1.Zone{"a", "b", "c"}, condition: v1alpha1.ConditionOfferingsValid, status: metav1.ConditionFalse, message: "2 offerings, such as m5/b/on-demand", launches: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := newTemplate()
 			tc.change(template)
-			stored, err := newCell(template).reconcile(t, template.Name)
+			stored, err := newCell(template, newCatalog(tc.zones...)).reconcile(t, template.Name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,11 @@ func named(kind schema.GroupVersionKind, name string) *unstructured.Unstructured
 	return object
 }
 
+// newCell returns a cell with objects. It has newCatalog, unless one of them is a catalog with its name.
 func newCell(objects ...client.Object) *cell {
+	if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == newCatalog().Name }) {
+		objects = append(objects, newCatalog())
+	}
 	c := &cell{clock: clocktesting.NewFakeClock(began)}
 	crd := named(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "testmachinetemplates.infrastructure.cluster.x-k8s.io")
 	crd.SetNamespace("")
@@ -149,16 +153,24 @@ func onlyStatus(object client.Object, patch client.Patch) error {
 	return nil
 }
 
-// newTemplate returns a template with one offering. Its base exists in a cell.
+// newTemplate returns a template with one offering. Its base and its catalog exist in a cell.
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
 	template.Spec.Template.Spec.Bootstrap.DataSecretName = new("bootstrap")
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
-		Name: "m5", Capacity: quantities("cpu", "2", "memory", "8Gi"),
-		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "on-demand", Price: "1"}},
-	}}
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: newCatalog().Name}}
 	return template
+}
+
+// newCatalog returns the catalog of newTemplate, with one offering or those in the given zones.
+func newCatalog(zones ...v1alpha1.Zone) *v1alpha1.InstanceTypeCatalog {
+	if len(zones) == 0 {
+		zones = []v1alpha1.Zone{"a"}
+	}
+	return fixture.CatalogOf(v1alpha1.InstanceType{
+		Name: "m5", Capacity: quantities("cpu", "2", "memory", "8Gi"),
+		Offerings: []v1alpha1.Offering{{Zones: zones, CapacityType: "on-demand", Price: "1"}},
+	})
 }
 
 // reconcile reconciles the template and returns it as it is stored afterwards.
@@ -269,12 +281,11 @@ func TestAnEarlierConditionDoesNotDecide(t *testing.T) {
 // nevertheless. A mark that could not be written is written with the next status.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	template := newTemplate()
-	c := newCell(template)
+	c := newCell(template, newCatalog("a", "b"))
 	stored, err := c.reconcile(t, "general")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored.Spec.InstanceTypes[0].Offerings = append(stored.Spec.InstanceTypes[0].Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "0.1"})
 	stored.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ eq .zone "b" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
 	stored.Generation = 2
 	if err := c.Update(t.Context(), stored); err != nil {

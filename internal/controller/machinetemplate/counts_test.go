@@ -143,7 +143,7 @@ func TestCountsAreWrittenSeldom(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "general"}, template); err != nil {
 		t.Fatal(err)
 	}
-	template.Spec.InstanceTypes, template.Generation = nil, template.Generation+1
+	template.Spec.CatalogRefs, template.Generation = nil, template.Generation+1
 	if err := c.Update(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
@@ -160,9 +160,9 @@ func TestCountsAreWrittenSeldom(t *testing.T) {
 
 // An offering at its limit cannot be chosen, before the status shows that.
 func TestLimitsDoNotWaitForTheStatus(t *testing.T) {
-	template := newTemplate()
-	template.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
-	c := newCell(template)
+	template, listed := newTemplate(), newCatalog()
+	listed.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
+	c := newCell(template, listed)
 	if _, err := c.reconcile(t, "general"); err != nil {
 		t.Fatal(err)
 	}

@@ -52,15 +52,14 @@ func TestNodesCurrent(t *testing.T) {
 		want string // in the message; empty if the condition is True
 	}{
 		{"nothing", func(*v1alpha1.KarpenterMachineTemplateSpec) {}, ""},
-		{"a price", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes[0].Offerings[0].Price = "2" }, ""},
 		{"a Secret", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			s.Template.Spec.Bootstrap.DataSecretName = new("other")
 		},
 			"2 of 2 Nodes are not what the template generates now (BootstrapDrift 2): Karpenter replaces them"},
-		{"no instance type", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.InstanceTypes = nil }, "(BootstrapDrift 2): Karpenter replaces them"},
+		{"no instance type", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.CatalogRefs = nil }, "(BootstrapDrift 2): Karpenter replaces them"},
 		{"an existing MachineDeployment has the offering", func(s *v1alpha1.KarpenterMachineTemplateSpec) {
 			*s = newTemplate().Spec
-			s.InstanceTypes, s.Discovery = nil, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
+			s.CatalogRefs, s.Discovery = nil, &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{}}
 		}, ""},
 		{"all as it was", func(s *v1alpha1.KarpenterMachineTemplateSpec) { *s = newTemplate().Spec }, ""},
 	} {

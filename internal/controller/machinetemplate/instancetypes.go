@@ -59,12 +59,15 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
 	case len(problems) > 0:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, problems[0].Reason, textOf(problems))
+	case len(template.Spec.CatalogRefs) > 0:
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes,
+			"the catalogs in spec.catalogRefs list no instance type: add some to them")
 	case template.Spec.Discovery != nil:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes,
-			"spec.instanceTypes is empty and spec.discovery finds nothing: label what it should find, or correct its selectors")
+			"spec.discovery finds nothing: label what it should find, or correct its selectors")
 	default:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes,
-			"spec.instanceTypes is empty: add the instance types that Karpenter may choose from, or name a catalog in spec.catalogRefs")
+			"the template has no instance types: name an InstanceTypeCatalog in spec.catalogRefs, or set spec.discovery")
 	}
 	return again, nil
 }

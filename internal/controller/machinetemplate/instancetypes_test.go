@@ -40,7 +40,7 @@ func TestDiscoveryOfAKindThatCannotBeListed(t *testing.T) {
 			template := newTemplate()
 			template.Spec.Discovery = &v1alpha1.Discovery{InfrastructureTemplates: &v1alpha1.InfrastructureTemplateDiscovery{APIGroup: other.Group, Kind: other.Kind}}
 			if !tc.own {
-				template.Spec.InstanceTypes = nil
+				template.Spec.CatalogRefs = nil
 			}
 			claim := claimOf("c", "discovered", "a", "on-demand")
 			claim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)

@@ -75,8 +75,7 @@ func TestNameOfAnotherOffering(t *testing.T) {
 // If one name becomes free and another is taken at the same time, the template reports the other offering.
 func TestAnotherNameIsTaken(t *testing.T) {
 	template := newTemplate()
-	template.Spec.InstanceTypes[0].Offerings = []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a", "b"}, CapacityType: "on-demand", Price: "1"}}
-	c := newCell(template)
+	c := newCell(template, newCatalog("a", "b"))
 	known := catalog.New(c.clusters)
 	// takenBy returns a MachineDeployment of another offering with the name for a zone.
 	takenBy := func(zone string) *clusterv1.MachineDeployment {

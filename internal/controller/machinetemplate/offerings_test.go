@@ -28,6 +28,7 @@ func claimOf(name, instanceType, zone, capacityType string) *karpv1.NodeClaim {
 func TestAvailable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(*v1alpha1.KarpenterMachineTemplate, time.Time)
+		limit   *int32 // of the first offering
 		objects []client.Object
 		want    int32
 	}{
@@ -41,9 +42,7 @@ func TestAvailable(t *testing.T) {
 		"none that is invalid": {want: 2, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
 			t.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, EnabledIf: `{{ eq .zone "b" }}`, JSONPatches: []v1alpha1.JSONPatch{{Op: "remove", Path: "/spec/missing"}}}}
 		}},
-		"none at its limit": {want: 2, objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
-			t.Spec.InstanceTypes[0].Offerings[0].MaxMachines = new(int32(1))
-		}},
+		"none at its limit":                 {want: 2, objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, limit: new(int32(1))},
 		"none whose reservation is used up": {want: 2, objects: []client.Object{claimOf("x", "m5", "c", "reserved")}},
 		"none of a template at its limit": {want: 0, objects: []client.Object{claimOf("x", "m5", "a", "on-demand")}, change: func(t *v1alpha1.KarpenterMachineTemplate, _ time.Time) {
 			t.Spec.MaxMachines = new(int32(1))
@@ -57,14 +56,16 @@ func TestAvailable(t *testing.T) {
 		"not those that only NodeClaims have": {want: 3, objects: []client.Object{claimOf("x", "old", "a", "on-demand")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template := newTemplate()
-			template.Spec.InstanceTypes[0].Offerings = append(template.Spec.InstanceTypes[0].Offerings,
+			template, listed := newTemplate(), newCatalog()
+			offerings := &listed.Spec.InstanceTypes[0].Offerings
+			(*offerings)[0].MaxMachines = tc.limit
+			*offerings = append(*offerings,
 				v1alpha1.Offering{Zones: []v1alpha1.Zone{"b"}, CapacityType: "on-demand", Price: "1"},
 				v1alpha1.Offering{Zones: []v1alpha1.Zone{"c"}, CapacityType: "reserved", Price: "0", Reservation: &v1alpha1.Reservation{ID: "r", Count: 1}})
 			if tc.change != nil {
 				tc.change(template, began)
 			}
-			stored, err := newCell(append(tc.objects, template)...).reconcile(t, "general")
+			stored, err := newCell(append(tc.objects, template, listed)...).reconcile(t, "general")
 			if err != nil || stored.Status.Offerings != 3 || stored.Status.AvailableOfferings != tc.want {
 				t.Errorf("got %d of %d and %v, want %d of 3", stored.Status.AvailableOfferings, stored.Status.Offerings, err, tc.want)
 			}

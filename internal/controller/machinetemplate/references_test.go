@@ -29,12 +29,12 @@ func withOwnInfrastructure(names ...string) (*v1alpha1.KarpenterMachineTemplate,
 	template := newTemplate()
 	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "shared", UID: "2", Generation: 1}}
 	for _, name := range names {
-		instanceType := template.Spec.InstanceTypes[0].DeepCopy()
+		instanceType := newCatalog().Spec.InstanceTypes[0]
 		instanceType.Name = "type-" + name
 		instanceType.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: infrastructureKind.Group, Kind: infrastructureKind.Kind, Name: name}
-		listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, *instanceType)
+		listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, instanceType)
 	}
-	template.Spec.InstanceTypes, template.Spec.Template.Spec.InfrastructureRef = nil, nil
+	template.Spec.Template.Spec.InfrastructureRef = nil
 	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed.Name}}
 	return template, listed
 }
@@ -156,11 +156,10 @@ func TestUnusablePools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := newTemplate()
-			template.Spec.InstanceTypes[0].Offerings[0].Zones = []v1alpha1.Zone{"a", "b"}
 			template.Spec.ScalableResource.Kind = v1alpha1.ScalableResourceKindMachinePool
 			template.Spec.Template.Spec.InfrastructureRef.Kind = poolKind.Kind
 			base := named(poolKind, "workers")
-			c := newCell(template, base, definition)
+			c := newCell(template, newCatalog("a", "b"), base, definition)
 			var pools []*clusterv1.MachinePool
 			for _, zone := range []string{"a", "b"} {
 				launch, err := generate.LaunchOf(t.Context(), c.clusters, c.catalog, template, catalog.Key{InstanceType: "m5", Zone: zone, CapacityType: "on-demand"})

@@ -43,7 +43,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 	const resource = "workers"
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{Name: "m5", Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "1"}}}}
+	listed := fixture.Listing(template, v1alpha1.InstanceType{Name: "m5", Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: "spot", Price: "1"}}})
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "claim", UID: "c", CreationTimestamp: metav1.NewTime(now), Finalizers: []string{karpv1.TerminationFinalizer},
 		Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: resource},
@@ -65,7 +65,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 	byLabel := func(label string) client.IndexerFunc {
 		return func(o client.Object) []string { return []string{o.GetLabels()[label]} }
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, claim, deployment, machine, cluster).
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, listed, claim, deployment, machine, cluster).
 		WithStatusSubresource(template, claim).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
 			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}

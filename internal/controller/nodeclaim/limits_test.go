@@ -31,14 +31,24 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: "not yet"})
 		}
 	}
-	ofTemplate := func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) }
-	ofOffering := func(t *v1alpha1.KarpenterMachineTemplate) {
-		for i := range t.Spec.InstanceTypes {
-			t.Spec.InstanceTypes[i].Offerings[0].MaxMachines = new(int32(1))
+	ofTemplate := func(t *testing.T, w *testCluster) {
+		w.limit(t, func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(1)) })
+	}
+	ofOffering := func(t *testing.T, w *testCluster) {
+		listed := &v1alpha1.InstanceTypeCatalog{}
+		if err := w.api.Get(t.Context(), types.NamespacedName{Name: newCatalog().Name}, listed); err != nil {
+			t.Fatal(err)
+		}
+		for i := range listed.Spec.InstanceTypes {
+			listed.Spec.InstanceTypes[i].Offerings[0].MaxMachines = new(int32(1))
+		}
+		listed.Generation++
+		if err := w.api.Update(t.Context(), listed); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for name, tc := range map[string]struct {
-		limit   func(*v1alpha1.KarpenterMachineTemplate)
+		limit   func(*testing.T, *testCluster)
 		machine func(*clusterv1.Machine) // how the Machine that it gets changes
 		marks   int
 		want    metav1.ConditionStatus
@@ -50,7 +60,7 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			older := launched("older", func(c *karpv1.NodeClaim) { c.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Minute)) })
 			w := newWorld(older, launched("alone", func(c *karpv1.NodeClaim) { delete(c.Labels, karpv1.NodePoolLabelKey) }), machine("first", because("NotReady")), machine("second", because("NotReady")))
-			w.limit(t, tc.limit)
+			tc.limit(t, w)
 			r := w.newProcess()
 			reconcileAll := func() {
 				t.Helper()

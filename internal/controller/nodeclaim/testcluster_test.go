@@ -49,22 +49,29 @@ type testCluster struct {
 	reads int
 }
 
-// newTemplate returns a template that is Ready, with a small and a large instance type.
+// newTemplate returns a template that is Ready, with the instance types of newCatalog.
 func newTemplate() *v1alpha1.KarpenterMachineTemplate {
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestMachineTemplate", Name: "workers"}
-	for name, price := range map[string]v1alpha1.Decimal{"small": "0.2", "large": "0.8"} {
-		template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, v1alpha1.InstanceType{
-			Name:      name,
-			Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
-			Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
-		})
-	}
+	template.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: newCatalog().Name}}
 	for _, condition := range []string{v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady} {
 		template.StatusConditions().SetTrue(condition)
 	}
 	template.Status.AcceptedHash = "accepted" // the management cluster has accepted all dry runs
 	return template
+}
+
+// newCatalog returns a catalog with a small and a large instance type.
+func newCatalog() *v1alpha1.InstanceTypeCatalog {
+	listed := fixture.CatalogOf()
+	for name, price := range map[string]v1alpha1.Decimal{"small": "0.2", "large": "0.8"} {
+		listed.Spec.InstanceTypes = append(listed.Spec.InstanceTypes, v1alpha1.InstanceType{
+			Name:      name,
+			Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+			Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: price}},
+		})
+	}
+	return listed
 }
 
 // bases returns the base template and its CustomResourceDefinition.
@@ -90,7 +97,7 @@ func newWorld(objects ...client.Object) *testCluster {
 	}
 	served := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
 	return &testCluster{api: fake.NewClientBuilder().WithScheme(scheme.Scheme).
-		WithObjects(append(objects, template, resource, served)...).
+		WithObjects(append(objects, template, newCatalog(), resource, served)...).
 		WithObjects(bases()...).
 		WithStatusSubresource(&karpv1.NodeClaim{}, template).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {

@@ -54,10 +54,9 @@ func TestRegistered(t *testing.T) {
 		"its instance type is not offered": {template: "general", before: labels("disk", "hdd", corev1.LabelInstanceTypeStable, "gone"), labels: labels("disk", "hdd", corev1.LabelInstanceTypeStable, "gone"), annotations: noted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template := fixture.Template()
-			template.Spec.InstanceTypes = append(template.Spec.InstanceTypes, *template.Spec.InstanceTypes[0].DeepCopy())
-			template.Spec.InstanceTypes[0].Name, template.Spec.InstanceTypes[0].Labels = "small", map[string]v1alpha1.LabelValue{"disk": "ssd"}
-			template.Spec.InstanceTypes[1].Name, template.Spec.InstanceTypes[1].Labels = "large", map[string]v1alpha1.LabelValue{"disk": "hdd", "gpu": "a100"}
+			template, small, large := fixture.Template(), fixture.Catalog().Spec.InstanceTypes[0], fixture.Catalog().Spec.InstanceTypes[0]
+			small.Name, small.Labels = "small", map[string]v1alpha1.LabelValue{"disk": "ssd"}
+			large.Name, large.Labels = "large", map[string]v1alpha1.LabelValue{"disk": "hdd", "gpu": "a100"}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: "sim://n", Taints: tc.taints}}
 			if tc.registered {
 				node.Labels = map[string]string{karpv1.NodeRegisteredLabelKey: "true"}
@@ -65,7 +64,7 @@ func TestRegistered(t *testing.T) {
 			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: tc.before, Annotations: map[string]string{"a": "b"}}}
 			claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: tc.template}
 			claim.Status.ProviderID = "sim://n"
-			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, node).
+			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, fixture.CatalogOf(small, large), node).
 				WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
 					return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}

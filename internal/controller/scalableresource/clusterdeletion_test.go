@@ -113,20 +113,25 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 	}
 }
 
-// template returns a template with one instance type, whose discovery finds others.
+// template returns a template with the instance type of listed, whose discovery finds others.
 func template() *v1alpha1.KarpenterMachineTemplate {
 	t := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "1", Generation: 1}}
 	t.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "AWSMachineTemplate", Name: "workers"}
 	t.Spec.Patches = []v1alpha1.Patch{{Target: v1alpha1.PatchTargetInfrastructure, JSONPatches: []v1alpha1.JSONPatch{
 		{Op: "add", Path: "/spec/template/spec/instanceType", ValueFrom: &v1alpha1.JSONPatchValue{Template: "{{ .instanceType }}"}},
 	}}}
-	t.Spec.InstanceTypes = []v1alpha1.InstanceType{{
+	t.Spec.CatalogRefs = []v1alpha1.CatalogReference{{Name: listed().Name}}
+	t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"discover": "yes"}}}}
+	return t
+}
+
+// listed returns the catalog of template, with one instance type.
+func listed() *v1alpha1.InstanceTypeCatalog {
+	return fixture.CatalogOf(v1alpha1.InstanceType{
 		Name:      "small",
 		Capacity:  map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi")},
 		Offerings: []v1alpha1.Offering{{CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.1"}},
-	}}
-	t.Spec.Discovery = &v1alpha1.Discovery{MachineDeployments: &v1alpha1.MachineDeploymentDiscovery{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"discover": "yes"}}}}
-	return t
+	})
 }
 
 // existing returns a MachineDeployment that the discovery of template finds.
@@ -184,7 +189,7 @@ func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *
 		}
 		return gvk.Kind
 	}
-	cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, template(), base, crd)...).WithStatusSubresource(&karpv1.NodeClaim{}).
+	cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, template(), listed(), base, crd)...).WithStatusSubresource(&karpv1.NodeClaim{}).
 		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {

@@ -37,11 +37,11 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	template := &v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "general", Generation: 1}}
 	template.Spec.Template.Spec.InfrastructureRef = &clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestMachineTemplate", Name: "workers"}
-	template.Spec.InstanceTypes = []v1alpha1.InstanceType{{
+	listed := fixture.Listing(template, v1alpha1.InstanceType{
 		Name:      "small",
 		Capacity:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
 		Offerings: []v1alpha1.Offering{{Zones: []v1alpha1.Zone{"a"}, CapacityType: karpv1.CapacityTypeOnDemand, Price: "0.2"}},
-	}}
+	})
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "c", UID: "c",
@@ -54,7 +54,7 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 		Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"}},
 	}
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
-	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, template,
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, template, listed,
 		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{clusterv1.GroupVersion.String(): "v1"}),
 		object("infrastructure.cluster.x-k8s.io/v1", "TestMachineTemplate", "fleet", "workers", nil)).
 		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).

@@ -80,7 +80,7 @@ func importedTypes(t *testing.T) []catalog.Type {
 	if err := yaml.UnmarshalStrict(content, imported); err != nil {
 		t.Fatal(err)
 	}
-	types, problems := catalog.Expand(&imported.Spec.InstanceTypeSet)
+	types, problems := catalog.Expand(&imported.Spec)
 	if offerings := lo.SumBy(types, func(t catalog.Type) int { return len(t.Offerings) }); len(types) != 9 || offerings != 9*3*2 || len(problems) > 0 {
 		t.Fatalf("got %d instance types with %d offerings, problems %v", len(types), offerings, problems)
 	}

@@ -17,8 +17,8 @@ func zonal(capacityType v1alpha1.CapacityType, price v1alpha1.Decimal, zones ...
 	return v1alpha1.Offering{Zones: zones, CapacityType: capacityType, Price: price}
 }
 
-// TestOfferingsOfSet tests which offerings a type of a list has, and at which price.
-func TestOfferingsOfSet(t *testing.T) {
+// TestOfferingsOfACatalog tests which offerings a type of a list has, and at which price.
+func TestOfferingsOfACatalog(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pricing  *v1alpha1.Pricing
 		defaults []v1alpha1.Offering
@@ -49,7 +49,7 @@ func TestOfferingsOfSet(t *testing.T) {
 		"a price per GPU": {pricing: &v1alpha1.Pricing{GPU: "2"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 2"},
 		"free":            {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
 
-		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the list"},
+		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the catalog"},
 		"no price":                {own: []v1alpha1.Offering{zonal("spot", "", "a", "b")}, err: "offering a,b/spot: it has no price: set price here or for the instance type, or pricing"},
 		"only factors":            {pricing: &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}}, own: []v1alpha1.Offering{zonal("spot", "")}, err: "it has no price"},
 		"a zone twice":            {price: "1", own: []v1alpha1.Offering{zonal("spot", "", "a", "b"), zonal("spot", "", "b")}, err: "offering b/spot is given twice"},
@@ -62,8 +62,8 @@ func TestOfferingsOfSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := v1alpha1.InstanceType{Name: "x", Capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1"), Price: tc.price, Offerings: tc.own}
-			set := &v1alpha1.InstanceTypeSet{Pricing: tc.pricing, Offerings: tc.defaults, InstanceTypes: []v1alpha1.InstanceType{given}}
-			count, offerings, problems := Check(set)
+			spec := &v1alpha1.InstanceTypeCatalogSpec{Pricing: tc.pricing, Offerings: tc.defaults, InstanceTypes: []v1alpha1.InstanceType{given}}
+			count, offerings, problems := Check(spec)
 			if tc.err != "" {
 				if count != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), tc.err) {
 					t.Errorf("got %d instance types and %v, want %q", count, problems, tc.err)
@@ -74,7 +74,7 @@ func TestOfferingsOfSet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := typeOf(set, &given, prices)
+			found, err := typeOf(spec, &given, prices)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestOfferingsOfSet(t *testing.T) {
 
 // One wrong type costs the others nothing.
 func TestCheckCountsTheOthers(t *testing.T) {
-	set := &v1alpha1.InstanceTypeSet{
+	spec := &v1alpha1.InstanceTypeCatalogSpec{
 		Offerings: []v1alpha1.Offering{zonal("on-demand", "", "a", "b", "c"), zonal("spot", "0.1", "a")},
 		InstanceTypes: []v1alpha1.InstanceType{
 			{Name: "good", Capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "0"), Price: "1"},
@@ -100,7 +100,7 @@ func TestCheckCountsTheOthers(t *testing.T) {
 			{Name: "negative", Capacity: list("cpu", "1", "memory", "8Gi", "nvidia.com/gpu", "-1"), Price: "1"},
 		},
 	}
-	count, offerings, problems := Check(set)
+	count, offerings, problems := Check(spec)
 	if count != 1 || offerings != 4 || len(problems) != 3 {
 		t.Fatalf("got %d instance types with %d offerings and %v", count, offerings, problems)
 	}
@@ -151,7 +151,7 @@ func TestLabelsThatNoNodeCanHave(t *testing.T) {
 			wrong.Name, wrong.Labels = "wrong", map[string]v1alpha1.LabelValue{tc.key: tc.value}
 			catalog := &v1alpha1.InstanceTypeCatalog{}
 			catalog.Name = "aws"
-			catalog.Spec.InstanceTypeSet = v1alpha1.InstanceTypeSet{Offerings: []v1alpha1.Offering{zonal("", "1")}, InstanceTypes: []v1alpha1.InstanceType{wrong, good}}
+			catalog.Spec = v1alpha1.InstanceTypeCatalogSpec{Offerings: []v1alpha1.Offering{zonal("", "1")}, InstanceTypes: []v1alpha1.InstanceType{wrong, good}}
 			sources, problems := ofCatalog(template(), catalog)
 			if len(sources) != 1 || sources[0].Type.Name != "good" {
 				t.Errorf("got %d sources, want the good one", len(sources))

@@ -2,34 +2,6 @@
 
 package v1alpha1
 
-// InstanceTypeSet is a list of instance types, and what they have in common. Templates and
-// InstanceTypeCatalogs have one.
-type InstanceTypeSet struct {
-	// pricing computes the prices that instance types and offerings do not set.
-	// Default: none; then each instance type or each of its offerings must have a price.
-	// Example: {factors: [{capacityType: spot, factor: "0.35"}]}.
-	// +optional
-	Pricing *Pricing `json:"pricing,omitempty"`
-
-	// offerings are the ways to buy the instance types that set no offerings themselves,
-	// at most 64, and at most one for each pair of zone and capacity type.
-	// Default: none. Example: [{zones: [us-east-1a, us-east-1b]}, {zones: [us-east-1a], capacityType: spot}].
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	Offerings []Offering `json:"offerings,omitempty"`
-
-	// instanceTypes are the shapes of machine on offer, at most 1000, each with another
-	// name.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=1000
-	InstanceTypes []InstanceType `json:"instanceTypes,omitempty"`
-}
-
 // Pricing computes prices for one hour.
 type Pricing struct {
 	// cpu is the price of one CPU, for instance types without a price.

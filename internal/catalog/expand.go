@@ -18,29 +18,29 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// Check returns how many instance types of a list can be used, how many offerings they have, and
+// Check returns how many instance types of a catalog can be used, how many offerings they have, and
 // what is wrong with the others. It does not depend on a template.
-func Check(set *v1alpha1.InstanceTypeSet) (instanceTypes, offerings int, problems []error) {
-	types, problems := Expand(set)
+func Check(spec *v1alpha1.InstanceTypeCatalogSpec) (instanceTypes, offerings int, problems []error) {
+	types, problems := Expand(spec)
 	return len(types), lo.SumBy(types, func(t Type) int { return len(t.Offerings) }), problems
 }
 
-// Expand returns the instance types of a list that can be used, with the offerings and prices that
-// follow from the list, and what is wrong with the others. It does not depend on a template.
-func Expand(set *v1alpha1.InstanceTypeSet) ([]Type, []error) {
-	if err := checkSize(set); err != nil {
+// Expand returns the instance types of a catalog that can be used, with the offerings and prices that
+// follow from the catalog, and what is wrong with the others. It does not depend on a template.
+func Expand(spec *v1alpha1.InstanceTypeCatalogSpec) ([]Type, []error) {
+	if err := checkSize(spec); err != nil {
 		return nil, []error{err}
 	}
-	prices, err := pricesOf(set.Pricing)
+	prices, err := pricesOf(spec.Pricing)
 	if err != nil {
 		return nil, []error{err}
 	}
-	types := make([]Type, 0, len(set.InstanceTypes))
+	types := make([]Type, 0, len(spec.InstanceTypes))
 	var problems []error
-	for i := range set.InstanceTypes {
-		found, err := typeOf(set, &set.InstanceTypes[i], prices)
+	for i := range spec.InstanceTypes {
+		found, err := typeOf(spec, &spec.InstanceTypes[i], prices)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("instance type %s: %w", set.InstanceTypes[i].Name, err))
+			problems = append(problems, fmt.Errorf("instance type %s: %w", spec.InstanceTypes[i].Name, err))
 			continue
 		}
 		types = append(types, found)
@@ -48,9 +48,9 @@ func Expand(set *v1alpha1.InstanceTypeSet) ([]Type, []error) {
 	return types, problems
 }
 
-// typeOf returns an instance type of a list with the offerings that it has itself, or else with
-// those of the list.
-func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices prices) (Type, error) {
+// typeOf returns an instance type of a catalog with the offerings that it has itself, or else with
+// those of the catalog.
+func typeOf(spec *v1alpha1.InstanceTypeCatalogSpec, given *v1alpha1.InstanceType, prices prices) (Type, error) {
 	found := Type{
 		Name:     given.Name,
 		Capacity: corev1.ResourceList(given.Capacity),
@@ -59,9 +59,9 @@ func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices 
 	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels)); err != nil {
 		return Type{}, err
 	}
-	offerings := offeringsOf(set, given)
+	offerings := offeringsOf(spec, given)
 	if len(offerings) == 0 {
-		return Type{}, errors.New("it has no offerings: set offerings here or for all instance types of the list")
+		return Type{}, errors.New("it has no offerings: set offerings here or for all instance types of the catalog")
 	}
 	seen := sets.New[Key]()
 	for i := range offerings {
@@ -86,10 +86,10 @@ func typeOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType, prices 
 	return found, nil
 }
 
-// offeringsOf returns the offerings of an instance type of a list.
-func offeringsOf(set *v1alpha1.InstanceTypeSet, given *v1alpha1.InstanceType) []v1alpha1.Offering {
+// offeringsOf returns the offerings of an instance type of a catalog.
+func offeringsOf(spec *v1alpha1.InstanceTypeCatalogSpec, given *v1alpha1.InstanceType) []v1alpha1.Offering {
 	if len(given.Offerings) == 0 {
-		return set.Offerings
+		return spec.Offerings
 	}
 	return given.Offerings
 }
