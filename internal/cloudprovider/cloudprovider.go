@@ -95,7 +95,12 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, err
 	}
-	switch ready := template.StatusConditions().Get(status.ConditionReady); {
+	conditions := template.StatusConditions()
+	switch ready, reached := conditions.Get(status.ConditionReady), conditions.Get(v1alpha1.ConditionClusterReady); {
+	case reached.IsFalse() && reached.Reason == v1alpha1.ReasonClusterUnreachable:
+		// Both clusters answer again, and the status is from before that. Core deletes the claim if the template is not ready.
+		return nil, cloudprovider.NewCreateError(fmt.Errorf("KarpenterMachineTemplate %s is not reconciled yet since %s", template.Name, reached.Message),
+			v1alpha1.ReasonClusterUnreachable, reached.Message)
 	case ready.IsFalse():
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("KarpenterMachineTemplate %s is not ready: %s", template.Name, ready.Message))
 	case ready.IsUnknown() || ready.ObservedGeneration != template.Generation || !c.catalog.Examined(template):

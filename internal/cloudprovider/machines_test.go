@@ -310,10 +310,16 @@ func TestCreateWaitsForTheTemplate(t *testing.T) {
 		"it is Ready":                 {},
 		"it is not Ready":             {change: func(t template) { t.StatusConditions().SetFalse(v1alpha1.ConditionInstanceTypesReady, "x", "x") }, notReady: true},
 		"it is not known to be Ready": {change: func(t template) { t.StatusConditions().SetUnknown(v1alpha1.ConditionInstanceTypesReady) }, waits: true},
-		"it has changed since":        {change: func(t template) { t.Generation++ }, waits: true},
-		"it does not exist":           {ref: func(ref *karpv1.NodeClassReference) { ref.Name = "other" }, notReady: true},
-		"it is of another kind":       {ref: func(ref *karpv1.NodeClassReference) { ref.Kind = "EC2NodeClass" }, notReady: true},
-		"it is of another group":      {ref: func(ref *karpv1.NodeClassReference) { ref.Group = "karpenter.k8s.aws" }, notReady: true},
+		"a cluster could not be reached before": {change: func(t template) {
+			t.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterUnreachable, "the workload cluster cannot be reached")
+		}, waits: true},
+		"its Cluster is being deleted": {change: func(t template) {
+			t.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterDeleting, "x")
+		}, notReady: true},
+		"it has changed since":   {change: func(t template) { t.Generation++ }, waits: true},
+		"it does not exist":      {ref: func(ref *karpv1.NodeClassReference) { ref.Name = "other" }, notReady: true},
+		"it is of another kind":  {ref: func(ref *karpv1.NodeClassReference) { ref.Kind = "EC2NodeClass" }, notReady: true},
+		"it is of another group": {ref: func(ref *karpv1.NodeClassReference) { ref.Group = "karpenter.k8s.aws" }, notReady: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider, _ := newProvider(tc.change)
