@@ -58,8 +58,9 @@ const (
 	ConditionVersionReady = "VersionReady"
 
 	// ConditionInstanceTypesReady reports whether at least one instance type can be offered. Ready depends on it.
-	//   - On: KarpenterMachineTemplate
-	//   - True: at least one can be offered. OfferingsValid reports whether all can.
+	//   - On: KarpenterMachineTemplate, InstanceTypeCatalog
+	//   - True: at least one can be offered. OfferingsValid of a template and InstanceTypesValid of a catalog report
+	//     whether all can.
 	//   - False: none can be offered.
 	//   - Unknown: not determined yet.
 	ConditionInstanceTypesReady = "InstanceTypesReady"
@@ -123,7 +124,8 @@ const ConditionNodesCurrent = "NodesCurrent"
 //   - Unknown: infrastructure or bootstrap objects of Machines cannot be read.
 const ConditionMachinesProgressing = "MachinesProgressing"
 
-// ConditionInstanceTypesValid reports whether all instance types of a catalog can be used. Ready depends on it.
+// ConditionInstanceTypesValid reports whether all instance types of a catalog can be used. Ready does not
+// depend on it, because the others can be used.
 //   - On: InstanceTypeCatalog
 //   - True: all of them can be used.
 //   - False: some cannot be used, and the message describes why. The others are offered.
@@ -184,5 +186,5 @@ func (c *InstanceTypeCatalog) SetConditions(conditions []status.Condition) {
 // StatusConditions returns the set of conditions with Ready as its root, for
 // operatorpkg's status.Object.
 func (c *InstanceTypeCatalog) StatusConditions(opts ...status.ForOption) status.ConditionSet {
-	return status.NewReadyConditions(ConditionInstanceTypesValid).For(c, opts...)
+	return status.NewReadyConditions(ConditionInstanceTypesReady).For(c, opts...)
 }

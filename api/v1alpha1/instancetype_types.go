@@ -35,12 +35,12 @@ type InstanceType struct {
 
 	// labels that Nodes of this type have, in addition to instance type, zone and
 	// capacity type. NodePools and Pods can require them. kubernetes.io/arch defaults to
-	// amd64 and kubernetes.io/os to linux. The operator itself adds
-	// karpenter.cluster.x-k8s.io/instance-cpu (in cores), instance-memory (in MiB) and
-	// instance-gpu-count from the capacity. You can set instance-category,
+	// amd64, kubernetes.io/os to linux. In the domain karpenter.cluster.x-k8s.io, the
+	// operator adds instance-cpu (in cores) and instance-gpu-count, and you can set
+	// instance-memory (in MiB, as sold; default: from the capacity), instance-category,
 	// instance-family, instance-generation, instance-size, instance-cpu-manufacturer,
 	// instance-gpu-name, instance-local-storage (in GiB) and instance-network-bandwidth
-	// (in Mbit/s) of that domain here. Example: {kubernetes.io/arch: arm64,
+	// (in Mbit/s). Example: {kubernetes.io/arch: arm64,
 	// topology.kubernetes.io/region: us-east-1,
 	// karpenter.cluster.x-k8s.io/instance-family: m7g}.
 	// +optional
@@ -50,7 +50,7 @@ type InstanceType struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.sh/') || k.contains('.karpenter.sh/'))",message="labels must not be in the domain karpenter.sh: Karpenter sets them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k in ['kubernetes.io/hostname', 'node.kubernetes.io/instance-type', 'topology.kubernetes.io/zone'])",message="labels must not contain kubernetes.io/hostname, node.kubernetes.io/instance-type or topology.kubernetes.io/zone: the Node, the name and the offering set them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('node-restriction.kubernetes.io/') || k.contains('.node-restriction.kubernetes.io/') || k in ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master', 'node-role.kubernetes.io/etcd'])",message="labels must not contain node-role.kubernetes.io/control-plane, master and etcd, and none of node-restriction.kubernetes.io: Pods and controllers know Nodes of others by them"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-category', 'karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-generation', 'karpenter.cluster.x-k8s.io/instance-size', 'karpenter.cluster.x-k8s.io/instance-cpu-manufacturer', 'karpenter.cluster.x-k8s.io/instance-gpu-name', 'karpenter.cluster.x-k8s.io/instance-local-storage', 'karpenter.cluster.x-k8s.io/instance-network-bandwidth'])",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-category, instance-family, instance-generation, instance-size, instance-cpu-manufacturer, instance-gpu-name, instance-local-storage or instance-network-bandwidth: the operator sets all others"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-memory', 'karpenter.cluster.x-k8s.io/instance-category', 'karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-generation', 'karpenter.cluster.x-k8s.io/instance-size', 'karpenter.cluster.x-k8s.io/instance-cpu-manufacturer', 'karpenter.cluster.x-k8s.io/instance-gpu-name', 'karpenter.cluster.x-k8s.io/instance-local-storage', 'karpenter.cluster.x-k8s.io/instance-network-bandwidth'])",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-memory, instance-category, instance-family, instance-generation, instance-size, instance-cpu-manufacturer, instance-gpu-name, instance-local-storage or instance-network-bandwidth: the operator sets all others"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
 	// infrastructureRef names the infrastructure machine template of this instance type,

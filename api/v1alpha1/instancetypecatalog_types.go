@@ -15,13 +15,13 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=itc,categories={karpenter,cluster-api}
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether all instance types of the catalog can be used"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the catalog has instance types that can be used"
 // +kubebuilder:printcolumn:name="InstanceTypes",type=integer,JSONPath=`.status.instanceTypes`,description="Number of instance types that can be used"
 // +kubebuilder:printcolumn:name="Offerings",type=integer,JSONPath=`.status.offerings`,description="Number of offerings of these instance types"
 // +kubebuilder:printcolumn:name="Templates",type=integer,JSONPath=`.status.templates`,description="Number of KarpenterMachineTemplates that refer to the catalog"
 // +kubebuilder:printcolumn:name="Source",type=string,priority=1,JSONPath=`.spec.source`,description="Where the instance types and prices are from"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Which instance types cannot be used, and why"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="InstanceTypesValid")].message`,description="Which instance types cannot be used, and why"
 type InstanceTypeCatalog struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -86,9 +86,9 @@ type InstanceTypeCatalogSpec struct {
 
 // InstanceTypeCatalogStatus is what the operator observes.
 type InstanceTypeCatalogStatus struct {
-	// conditions are InstanceTypesValid, which is False while some instance types cannot be
-	// used, and Ready, which is True when InstanceTypesValid is. Templates use all other
-	// instance types even if the catalog is not Ready.
+	// conditions are Ready, InstanceTypesReady, on which it depends and which is True while
+	// at least one instance type can be used, and InstanceTypesValid, which is False while
+	// some cannot be used. Templates use all others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

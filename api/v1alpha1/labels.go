@@ -116,7 +116,8 @@ const TerminationFinalizer = Group + "/termination"
 const (
 	// InstanceCPULabel is the number of CPUs, rounded down: "4".
 	InstanceCPULabel = Group + "/instance-cpu"
-	// InstanceMemoryLabel is the memory in MiB, rounded down: "8192".
+	// InstanceMemoryLabel is the memory in MiB, as it is sold: "8192". If it is not set, it is the memory of
+	// the capacity, rounded down.
 	InstanceMemoryLabel = Group + "/instance-memory"
 	// InstanceGPUCountLabel is the number of GPUs of any vendor: "1".
 	InstanceGPUCountLabel = Group + "/instance-gpu-count"
@@ -193,6 +194,6 @@ const (
 
 // SettableLabels are the labels of this domain that an instance type can set.
 var SettableLabels = []string{
-	InstanceCategoryLabel, InstanceFamilyLabel, InstanceGenerationLabel, InstanceSizeLabel,
+	InstanceMemoryLabel, InstanceCategoryLabel, InstanceFamilyLabel, InstanceGenerationLabel, InstanceSizeLabel,
 	InstanceCPUManufacturerLabel, InstanceGPUNameLabel, InstanceLocalStorageLabel, InstanceNetworkBandwidthLabel,
 }

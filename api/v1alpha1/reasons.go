@@ -131,9 +131,9 @@ const (
 
 // Reasons of what a template and its catalogs offer.
 const (
-	// ReasonNoInstanceTypes: the template has no instance types to offer.
+	// ReasonNoInstanceTypes: the template or catalog has no instance types to offer.
 	//   - In: InstanceTypesReady=False
-	//   - To do: add instance types, name a catalog in spec.catalogRefs, or correct the selectors of
+	//   - To do: add instance types to the catalog, name a catalog in spec.catalogRefs, or correct the selectors of
 	//     spec.discovery.
 	ReasonNoInstanceTypes = "NoInstanceTypes"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered, because it has a mistake.

@@ -145,7 +145,7 @@ func TestLabelsOfNodes(t *testing.T) {
 		v1alpha1.InstanceFamilyLabel: "m7", v1alpha1.InstanceGPUNameLabel: "t4",
 
 		corev1.LabelHostname: "h", corev1.LabelInstanceTypeStable: "m5", corev1.LabelTopologyZone: "a", "karpenter.sh/capacity-type": "spot", "compatibility.karpenter.sh/x": "1",
-		v1alpha1.InstanceCPULabel: "2", v1alpha1.InstanceMemoryLabel: "8192", v1alpha1.InstanceGPUCountLabel: "1", v1alpha1.ReservationIDLabel: "cr-1", v1alpha1.TemplateLabel: "general",
+		v1alpha1.InstanceCPULabel: "2", v1alpha1.InstanceGPUCountLabel: "1", v1alpha1.ReservationIDLabel: "cr-1", v1alpha1.TemplateLabel: "general",
 	})
 	want := map[string]string{
 		"team": "a", "node.cluster.x-k8s.io/disk": "ssd", corev1.LabelTopologyRegion: "r", corev1.LabelArchStable: "arm64", "my-karpenter.sh/x": "1", "karpenter.sh": "1",

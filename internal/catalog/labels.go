@@ -24,7 +24,7 @@ import (
 
 // ownLabels are the labels of this operator for which every instance type has a
 // requirement.
-var ownLabels = append([]string{v1alpha1.InstanceCPULabel, v1alpha1.InstanceMemoryLabel, v1alpha1.InstanceGPUCountLabel}, v1alpha1.SettableLabels...)
+var ownLabels = append([]string{v1alpha1.InstanceCPULabel, v1alpha1.InstanceGPUCountLabel}, v1alpha1.SettableLabels...)
 
 // zonesOfVolumes are the labels with which volumes of CSI drivers name their zone. The
 // values are those of the zone label of Nodes. If Karpenter did not know these labels,

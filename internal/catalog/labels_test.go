@@ -32,6 +32,10 @@ func TestDerivedLabels(t *testing.T) {
 			capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "4", "amd.com/gpu", "2", "vendor.com/gpu-shared", "1", "gpu.intel.com/i915", "9", "cpu.example.com/x", "3"),
 			want:     map[string]string{v1alpha1.InstanceGPUCountLabel: "7"},
 		},
+		"the memory that is sold": {
+			capacity: list("cpu", "2", "memory", "7577Mi"), labels: map[string]v1alpha1.LabelValue{v1alpha1.InstanceMemoryLabel: "8192"},
+			want: map[string]string{v1alpha1.InstanceMemoryLabel: "8192"},
+		},
 		"labels that are set": {
 			capacity: list("cpu", "2", "memory", "8Gi"),
 			labels:   map[string]v1alpha1.LabelValue{v1alpha1.InstanceFamilyLabel: "m5", v1alpha1.InstanceGPUNameLabel: "t4", corev1.LabelTopologyRegion: "r"},

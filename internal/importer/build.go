@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -110,6 +111,7 @@ func instanceTypeOf(m *machine, region string, options *Options) v1alpha1.Instan
 		capacity[corev1.ResourceEphemeralStorage] = *options.EphemeralStorage
 	}
 	labels := lo.MapValues(m.labels, func(value, _ string) v1alpha1.LabelValue { return v1alpha1.LabelValue(value) })
+	labels[v1alpha1.InstanceMemoryLabel] = v1alpha1.LabelValue(strconv.FormatInt(m.memory/mebibyte, 10))
 	labels[corev1.LabelArchStable] = v1alpha1.LabelValue(m.architecture)
 	if region != "" {
 		labels[corev1.LabelTopologyRegion] = v1alpha1.LabelValue(region)

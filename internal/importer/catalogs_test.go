@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
 	"github.com/shopspring/decimal"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -98,6 +99,9 @@ func described(c *v1alpha1.InstanceTypeCatalog) []string {
 			line = append(line, fmt.Sprintf("%s=%s", name, quantity.String()))
 		}
 		for _, key := range slices.Sorted(maps.Keys(it.Labels)) {
+			if key == v1alpha1.InstanceMemoryLabel {
+				continue // see TestMemoryThatIsSold
+			}
 			line = append(line, fmt.Sprintf("%s=%s", key[strings.LastIndex(key, "/")+1:], it.Labels[key]))
 		}
 		for _, o := range lo.Ternary(len(it.Offerings) == 0, c.Spec.Offerings, it.Offerings) {
@@ -110,6 +114,30 @@ func described(c *v1alpha1.InstanceTypeCatalog) []string {
 		lines = append(lines, strings.Join(line, " "))
 	}
 	return lines
+}
+
+// The label has the memory that is sold, and the capacity what a Node has of it.
+func TestMemoryThatIsSold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		format       Format
+		files        []string
+		label, nodes string
+	}{
+		"gcp": {gcpFormat, []string{gcpTypesOf("n2-standard-2 us-central1-a"), "machine-type,price\nn2-standard-2,0.1\n"}, "8192", "7577Mi"},
+		"csv": {csvFormat, []string{"name,cpu,memory,price\na,1,1100000Ki,1\n"}, "1074", "1074Mi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := lo.Map(tc.files, func(content string, i int) File { return File{fmt.Sprintf("file-%d", i), strings.NewReader(content)} })
+			result, err := tc.format.Import(files, Options{Name: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			it := result.Catalog.Spec.InstanceTypes[0]
+			if memory := it.Capacity[corev1.ResourceMemory]; string(it.Labels[v1alpha1.InstanceMemoryLabel]) != tc.label || memory.String() != tc.nodes {
+				t.Errorf("got the label %s and the capacity %s, want %s and %s", it.Labels[v1alpha1.InstanceMemoryLabel], memory.String(), tc.label, tc.nodes)
+			}
+		})
+	}
 }
 
 func TestCatalogs(t *testing.T) {

@@ -31,8 +31,8 @@ network-bandwidth (Mbit/s), label:KEY and capacity:RESOURCE. Without the column 
 	read: readCSV,
 }
 
-// csvLabels are the columns of labels, by the last part of their keys.
-var csvLabels = lo.SliceToMap(v1alpha1.SettableLabels, func(key string) (string, string) {
+// csvLabels are the columns of labels, by the last part of their keys. That of the memory is the column memory.
+var csvLabels = lo.SliceToMap(lo.Without(v1alpha1.SettableLabels, v1alpha1.InstanceMemoryLabel), func(key string) (string, string) {
 	return strings.TrimPrefix(key, v1alpha1.Group+"/instance-"), key
 })
 

@@ -89,6 +89,11 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 	conditions := found.StatusConditions()
 	if len(problems) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesValid)
+		if instanceTypes > 0 {
+			conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
+		} else {
+			conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "the catalog has no instance types: add some to spec.instanceTypes")
+		}
 		return
 	}
 	message := fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...))
@@ -96,5 +101,11 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 	if errors.As(problems[0], &catalog.TooManyError{}) {
 		reason = v1alpha1.ReasonTooManyOfferings
 	}
-	conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, reason, budget.Text(message, budget.Message))
+	message = budget.Text(message, budget.Message)
+	conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, reason, message)
+	if instanceTypes > 0 {
+		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
+	} else {
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, reason, message)
+	}
 }

@@ -38,11 +38,13 @@ func TestSetStatus(t *testing.T) {
 		templates []v1alpha1.KarpenterMachineTemplate
 		want      v1alpha1.InstanceTypeCatalogStatus
 		problem   string // empty if all instance types can be used
+		ready     string // reason of InstanceTypesReady if it is False
 	}{
-		"empty":                           {},
+		"empty":                           {ready: v1alpha1.ReasonNoInstanceTypes},
+		"with nothing usable":             {types: []v1alpha1.InstanceType{unusable}, problem: "1 of 1 instance types cannot be used: instance type bad: ", ready: v1alpha1.ReasonInstanceTypesInvalid},
 		"usable":                          {types: usable[:1], want: v1alpha1.InstanceTypeCatalogStatus{InstanceTypes: 1, Offerings: int32(len(usable[0].Offerings))}},
 		"with an unusable instance type":  {types: []v1alpha1.InstanceType{usable[0], unusable}, want: v1alpha1.InstanceTypeCatalogStatus{InstanceTypes: 1, Offerings: int32(len(usable[0].Offerings))}, problem: "1 of 2 instance types cannot be used: instance type bad: "},
-		"in use by two of four templates": {templates: []v1alpha1.KarpenterMachineTemplate{refersTo("c"), refersTo(), refersTo("x", "c"), refersTo("x")}, want: v1alpha1.InstanceTypeCatalogStatus{Templates: 2}},
+		"in use by two of four templates": {templates: []v1alpha1.KarpenterMachineTemplate{refersTo("c"), refersTo(), refersTo("x", "c"), refersTo("x")}, want: v1alpha1.InstanceTypeCatalogStatus{Templates: 2}, ready: v1alpha1.ReasonNoInstanceTypes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			catalog := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
@@ -55,6 +57,10 @@ func TestSetStatus(t *testing.T) {
 			valid := catalog.StatusConditions().Get(v1alpha1.ConditionInstanceTypesValid)
 			if valid.IsTrue() != (tc.problem == "") || !strings.HasPrefix(valid.Message, tc.problem) {
 				t.Errorf("got %s with message %q, want %q", valid.Status, valid.Message, tc.problem)
+			}
+			ready := catalog.StatusConditions().Get(v1alpha1.ConditionInstanceTypesReady)
+			if root := catalog.StatusConditions().Root(); ready.IsTrue() != (tc.ready == "") || tc.ready != "" && ready.Reason != tc.ready || root.Status != ready.Status {
+				t.Errorf("got %+v and %+v, want the reason %q", ready, root, tc.ready)
 			}
 		})
 	}
