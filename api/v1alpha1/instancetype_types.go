@@ -31,6 +31,7 @@ type InstanceType struct {
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317)",message="each key must be the name of a resource with at most 317 characters"
 	Capacity map[corev1.ResourceName]resource.Quantity `json:"capacity,omitempty"`
 
 	// labels that Nodes of this type have, in addition to instance type, zone and

@@ -334,6 +334,7 @@ func TestRefused(t *testing.T) {
 		"an empty capacity":                 {"spec/instanceTypes/0/capacity", map[string]any{}, []string{"spec.instanceTypes[0].capacity"}},
 		"capacity without cpu":              {"spec/instanceTypes/0/capacity/cpu", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},
 		"capacity without memory":           {"spec/instanceTypes/0/capacity/memory", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},
+		"a long name of a resource":         {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "2", "memory": "8Gi", strings.Repeat("a", 318): "1"}, []string{"spec.instanceTypes[0].capacity", "at most 317 characters"}},
 		"a capacity that is no quantity":    {"spec/instanceTypes/0/capacity/cpu", "two", []string{"spec.instanceTypes[0].capacity.cpu"}},
 		"an exponent that is no number":     {"spec/instanceTypes/0/capacity/cpu", "1e1.5", []string{"spec.instanceTypes[0].capacity.cpu"}},
 		"an exponent that is too large":     {"spec/kubelet/kubeReserved", map[string]any{"cpu": "1e2147483647"}, []string{"spec.kubelet.kubeReserved.cpu"}},
