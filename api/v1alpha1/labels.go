@@ -36,6 +36,11 @@ const (
 	NodeClaimUIDLabel = Group + "/node-claim-uid"
 )
 
+// OtherMemberLabel is the label of the MachineDeployments that karpenter-provider-cluster-api scales, and of their
+// Machines. It is the other Karpenter provider for Cluster API. This operator does not adopt such a MachineDeployment,
+// and does not take the label from one that a template follows.
+const OtherMemberLabel = "node.cluster.x-k8s.io/karpenter-member"
+
 const (
 	// NodeClaimAnnotation is, on a Machine, the name of the NodeClaim that it serves.
 	NodeClaimAnnotation = Group + "/node-claim"

@@ -29,6 +29,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.CapacityTypeLabel, "karpenter.cluster.x-k8s.io/capacity-type"},
 		{v1alpha1.TemplateHashLabel, "karpenter.cluster.x-k8s.io/template-hash"},
 		{v1alpha1.NodeClaimUIDLabel, "karpenter.cluster.x-k8s.io/node-claim-uid"},
+		{v1alpha1.OtherMemberLabel, "node.cluster.x-k8s.io/karpenter-member"},
 		{v1alpha1.NodeClaimAnnotation, "karpenter.cluster.x-k8s.io/node-claim"},
 		{v1alpha1.ScalableResourceAnnotation, "karpenter.cluster.x-k8s.io/scalable-resource"},
 		{v1alpha1.TemplateHashAnnotation, "karpenter.cluster.x-k8s.io/template-hash"},

@@ -62,6 +62,9 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 	if owner := deployment.Labels[v1alpha1.TemplateLabel]; owner != "" && owner != template.Name {
 		return Type{}, fmt.Errorf("it is adopted by KarpenterMachineTemplate %s: change the selectors so that only one template selects it", owner)
 	}
+	if _, member := deployment.Labels[v1alpha1.OtherMemberLabel]; member {
+		return Type{}, fmt.Errorf("karpenter-provider-cluster-api scales it: remove the label %s", v1alpha1.OtherMemberLabel)
+	}
 	given := annotations(deployment.Annotations)
 	machine := deployment.Spec.Template
 	found, err := describe(given, infrastructure, machine.Labels, deployment.Name, prices)

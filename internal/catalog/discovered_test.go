@@ -205,6 +205,11 @@ func TestFromMachineDeployment(t *testing.T) {
 			change:      func(md *clusterv1.MachineDeployment) { md.Labels = map[string]string{v1alpha1.TemplateLabel: "other"} },
 			wantError:   "it is adopted by KarpenterMachineTemplate other",
 		},
+		"scaled by the other provider": {
+			annotations: capacity,
+			change:      func(md *clusterv1.MachineDeployment) { md.Labels = map[string]string{v1alpha1.OtherMemberLabel: ""} },
+			wantError:   "karpenter-provider-cluster-api scales it: remove the label node.cluster.x-k8s.io/karpenter-member",
+		},
 		"a bad limit": {annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "many"}, wantError: "cluster-api-autoscaler-node-group-max-size: expected a whole number"},
 		"a bad number of unmanaged replicas": {
 			annotations: map[string]string{cpuAnnotation: "4", v1alpha1.AdoptedAnnotation: "", v1alpha1.UnmanagedReplicasAnnotation: "x"},

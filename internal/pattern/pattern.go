@@ -17,7 +17,7 @@ import (
 
 // notTaken are the domains of the labels and annotations of Machines that are not taken. The topology
 // controller and MachineHealthChecks select Machines by those of Cluster API. The others are set by
-// Karpenter and this operator.
+// Karpenter and this operator. OtherMemberLabel is not taken either.
 var notTaken = []string{"cluster.x-k8s.io", "topology.cluster.x-k8s.io", "karpenter.sh", v1alpha1.Group}
 
 // Named reports whether a template names a MachineDeployment as its pattern.
@@ -110,7 +110,7 @@ func Observe(deployment *clusterv1.MachineDeployment) *Taken {
 func taken(all map[string]string) map[string]string {
 	some := lo.OmitBy(all, func(key, _ string) bool {
 		domain, _, prefixed := strings.Cut(key, "/")
-		return prefixed && slices.Contains(notTaken, domain)
+		return prefixed && slices.Contains(notTaken, domain) || key == v1alpha1.OtherMemberLabel
 	})
 	return lo.Ternary(len(some) == 0, nil, some)
 }

@@ -27,7 +27,7 @@ func deployment() *clusterv1.MachineDeployment {
 	d.Spec.Selector.MatchLabels = map[string]string{clusterv1.ClusterNameLabel: "prod", "example.com/pool": "a"}
 	d.Spec.Template.Labels = map[string]string{
 		clusterv1.ClusterNameLabel: "prod", clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterTopologyMachineDeploymentNameLabel: "md-0",
-		"karpenter.sh/nodepool": "other", v1alpha1.TemplateLabel: "other", "example.com/pool": "a",
+		"karpenter.sh/nodepool": "other", v1alpha1.TemplateLabel: "other", v1alpha1.OtherMemberLabel: "", "example.com/pool": "a",
 		"team": "platform", "node.cluster.x-k8s.io/disk": "ssd",
 	}
 	d.Spec.Template.Annotations = map[string]string{"cluster.x-k8s.io/skip-remediation": "", "machine.cluster.x-k8s.io/exclude-node-draining": ""}
