@@ -281,9 +281,8 @@ type MachineMetadata struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="each key must be a label key: an optional domain in lower case and a slash, then at most 63 letters, digits, '-', '_' or '.'"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 63)",message="each value must have at most 63 characters"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k.startsWith('karpenter.sh/'))",message="labels must not be in the domains karpenter.cluster.x-k8s.io and karpenter.sh: Karpenter and the operator set them"
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]LabelValue `json:"labels,omitempty"`
 
 	// annotations of every generated Machine, at most 64 with 4096 characters each.
 	// Default: none. Example: {example.com/owner: platform}.
@@ -294,6 +293,15 @@ type MachineMetadata struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].size() <= 4096)",message="each value must have at most 4096 characters"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('karpenter.cluster.x-k8s.io/') || k == 'cluster.x-k8s.io/delete-machine')",message="annotations must not be in the domain karpenter.cluster.x-k8s.io and must not contain cluster.x-k8s.io/delete-machine: the operator sets them"
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// LabelStrings returns the labels as Kubernetes has them.
+func (m MachineMetadata) LabelStrings() map[string]string {
+	labels := make(map[string]string, len(m.Labels))
+	for key, value := range m.Labels {
+		labels[key] = string(value)
+	}
+	return labels
 }
 
 // MachineTemplateSpec is the part of Cluster API's MachineSpec that a template can set.

@@ -164,7 +164,7 @@ func TestRevisionIsExact(t *testing.T) {
 		same   bool
 	}{
 		"a label of Machines": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {
-			s.Template.Metadata.Labels = map[string]string{"a": "b"}
+			s.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"a": "b"}
 		}, true},
 		"a time until ready": {func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Template.Spec.MinReadySeconds = new(int32(9)) }, true},
 		"a readiness gate": {func(s *v1alpha1.KarpenterMachineTemplateSpec) {

@@ -66,7 +66,7 @@ func TestCreateOfWhatIsNotAllowed(t *testing.T) {
 		},
 		"a worker that looks like a control plane": {
 			change: func(t template, listed catalog) {
-				t.Spec.Template.Metadata.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+				t.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{clusterv1.MachineControlPlaneLabel: ""}
 			},
 			want: "spec.template.metadata.labels may not contain cluster.x-k8s.io/control-plane",
 		},

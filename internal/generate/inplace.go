@@ -37,7 +37,7 @@ func InPlace(resource *scalable.Resource, template *v1alpha1.KarpenterMachineTem
 	}
 	machines := resource.MachineTemplate()
 	before := machines.DeepCopy()
-	machines.Labels = lo.Assign(settings.Metadata.Labels, lo.PickByKeys(machines.Labels, ownLabels))
+	machines.Labels = lo.Assign(settings.Metadata.LabelStrings(), lo.PickByKeys(machines.Labels, ownLabels))
 	machines.Annotations = lo.Assign(settings.Metadata.Annotations)
 	setInPlace(&machines.Spec, settings.Spec)
 	if known || !equality.Semantic.DeepEqual(before, machines) {

@@ -25,7 +25,7 @@ var editSeed = flag.Uint64("edit-seed", 1, "the first seed of random edits of a 
 // before, except for fields that both set.
 var edits = []func(*rand.Rand, *v1alpha1.KarpenterMachineTemplate, *Bases){
 	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Metadata.Labels = randomMap(r)
+		t.Spec.Template.Metadata.Labels = lo.MapValues(randomMap(r), func(value, _ string) v1alpha1.LabelValue { return v1alpha1.LabelValue(value) })
 	},
 	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
 		t.Spec.Template.Metadata.Annotations = randomMap(r)
@@ -142,7 +142,7 @@ func TestInPlaceLeavesWhatOthersAdd(t *testing.T) {
 		if diff := difference(stored, resource); diff != "" {
 			t.Errorf("%s (-stored +changed):\n%s", kind, diff)
 		}
-		template.Spec.Template.Metadata.Labels = map[string]string{"team": "other"}
+		template.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"team": "other"}
 		InPlace(resource, template)
 		if got := resource.MachineTemplate().Labels["team"]; got != "other" {
 			t.Errorf("%s: after a change of the template, Machines get the label %q", kind, got)
@@ -209,7 +209,7 @@ func TestHashOfTheSettings(t *testing.T) {
 			resource := generated.Resource
 			resource.SetAnnotations(lo.PickBy(map[string]string{v1alpha1.InPlaceHashAnnotation: tc.hash}, func(_, hash string) bool { return hash != "" }))
 			if tc.changed {
-				template.Spec.Template.Metadata.Labels = map[string]string{"team": "other"}
+				template.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"team": "other"}
 			}
 			InPlace(resource, template)
 			if got := resource.GetAnnotations()[v1alpha1.InPlaceHashAnnotation]; got != lo.Ternary(tc.want, inPlaceHash(template), "") {

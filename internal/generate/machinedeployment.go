@@ -58,7 +58,7 @@ func (g *Generator) newMachineDeployment(name, content string, key catalog.Key, 
 			Deletion: clusterv1.MachineDeploymentDeletionSpec{Order: clusterv1.NewestMachineSetDeletionOrder},
 			Template: clusterv1.MachineTemplateSpec{
 				ObjectMeta: clusterv1.ObjectMeta{
-					Labels:      lo.Assign(template.Spec.Template.Metadata.Labels, labels, selector),
+					Labels:      lo.Assign(template.Spec.Template.Metadata.LabelStrings(), labels, selector),
 					Annotations: template.Spec.Template.Metadata.Annotations,
 				},
 				Spec: machine,

@@ -44,7 +44,7 @@ func (g *Generator) setMachinePool(generated *Generated, key catalog.Key, offeri
 			FailureDomains: lo.Compact([]string{offering.FailureDomain}),
 			Template: clusterv1.MachineTemplateSpec{
 				ObjectMeta: clusterv1.ObjectMeta{
-					Labels: lo.Assign(metadata.Labels, labels),
+					Labels: lo.Assign(metadata.LabelStrings(), labels),
 					// No hook: Cluster API puts these annotations on Machines that are being
 					// deleted, too (createOrUpdateMachines), so it could never be removed.
 					Annotations: lo.Assign(metadata.Annotations),

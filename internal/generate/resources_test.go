@@ -43,8 +43,8 @@ func TestScalableResourcesAreAskedAbout(t *testing.T) {
 		want string // empty if it is accepted
 	}{
 		"nothing":               {edit: func(*v1alpha1.MachineTemplate) {}},
-		"a label":               {edit: func(m *v1alpha1.MachineTemplate) { m.Metadata.Labels = map[string]string{"team": "x"} }},
-		"an invalid label":      {edit: func(m *v1alpha1.MachineTemplate) { m.Metadata.Labels = map[string]string{"my team": "x"} }, want: "spec.template.metadata.labels"},
+		"a label":               {edit: func(m *v1alpha1.MachineTemplate) { m.Metadata.Labels = map[string]v1alpha1.LabelValue{"team": "x"} }},
+		"an invalid label":      {edit: func(m *v1alpha1.MachineTemplate) { m.Metadata.Labels = map[string]v1alpha1.LabelValue{"my team": "x"} }, want: "spec.template.metadata.labels"},
 		"an invalid annotation": {edit: func(m *v1alpha1.MachineTemplate) { m.Metadata.Annotations = map[string]string{"my note": "x"} }, want: "spec.template.metadata.annotations"},
 		"an invalid version":    {edit: func(m *v1alpha1.MachineTemplate) { m.Spec.Version = "v1" }, want: "must be a valid semantic version"},
 	} {

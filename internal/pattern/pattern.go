@@ -4,7 +4,6 @@ package pattern
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -148,11 +147,9 @@ func Resolve(template *v1alpha1.KarpenterMachineTemplate, taken *Taken) {
 }
 
 // merged returns both maps, of which the second takes precedence; nil if there is nothing in them.
-func merged(from, own map[string]string) map[string]string {
+func merged[V ~string](from map[string]string, own map[string]V) map[string]V {
 	if len(from) == 0 {
 		return own
 	}
-	all := maps.Clone(from)
-	maps.Copy(all, own)
-	return all
+	return lo.Assign(lo.MapValues(from, func(value, _ string) V { return V(value) }), own)
 }

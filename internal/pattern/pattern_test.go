@@ -46,7 +46,7 @@ func TestResolve(t *testing.T) {
 	infrastructure := ref("MachineTemplate", "prod-md-0-b")
 	taken := v1alpha1.MachineTemplate{
 		Metadata: v1alpha1.MachineMetadata{
-			Labels:      map[string]string{"team": "platform", "node.cluster.x-k8s.io/disk": "ssd"},
+			Labels:      map[string]v1alpha1.LabelValue{"team": "platform", "node.cluster.x-k8s.io/disk": "ssd"},
 			Annotations: map[string]string{"machine.cluster.x-k8s.io/exclude-node-draining": ""},
 		},
 		Spec: v1alpha1.MachineTemplateSpec{
@@ -62,7 +62,7 @@ func TestResolve(t *testing.T) {
 	}{
 		"all of it": {change: func(*v1alpha1.MachineTemplate) {}},
 		"labels and annotations of its own": {
-			given: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{"team": "data"}, Annotations: map[string]string{"a": "b"}}},
+			given: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]v1alpha1.LabelValue{"team": "data"}, Annotations: map[string]string{"a": "b"}}},
 			change: func(want *v1alpha1.MachineTemplate) {
 				want.Metadata.Labels["team"], want.Metadata.Annotations["a"] = "data", "b"
 			},
@@ -144,7 +144,7 @@ func TestPending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			template := &v1alpha1.KarpenterMachineTemplate{}
 			template.Spec.Template.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
-			template.Spec.Template.Metadata.Labels = map[string]string{"own": "x"}
+			template.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"own": "x"}
 			template.Status.From = tc.status
 			spec := template.Spec.DeepCopy()
 			Resolve(template, tc.now)

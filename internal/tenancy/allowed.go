@@ -115,7 +115,7 @@ func (a Allowed) Metadata(spec *v1alpha1.KarpenterMachineTemplateSpec) error {
 		entries, from map[string]string
 		reserved      func(string) bool
 	}{
-		{labelsField, spec.Template.Metadata.Labels, a.Pattern.Labels, a.Rules.Reserved.label},
+		{labelsField, spec.Template.Metadata.LabelStrings(), a.Pattern.Labels, a.Rules.Reserved.label},
 		{"spec.template.metadata.annotations", spec.Template.Metadata.Annotations, a.Pattern.Annotations, reservedAnnotation},
 		{"spec.scalableResource.annotations", spec.ScalableResource.Annotations, nil, reservedOnResource},
 	} {

@@ -281,13 +281,13 @@ func TestMessageNamesNoOtherSecret(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	labels := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
-		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{key: "x"}}}}
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]v1alpha1.LabelValue{key: "x"}}}}
 	}
 	annotations := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
 		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Annotations: map[string]string{key: "x"}}}}
 	}
 	// This is how Cluster API sets the label.
-	withoutValue := v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}}
+	withoutValue := v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]v1alpha1.LabelValue{clusterv1.MachineControlPlaneLabel: ""}}}}
 	onResource := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
 		return v1alpha1.KarpenterMachineTemplateSpec{ScalableResource: v1alpha1.ScalableResource{Annotations: map[string]string{key: "x"}}}
 	}

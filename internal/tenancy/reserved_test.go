@@ -141,12 +141,12 @@ func TestLabelsOfNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			template := &v1alpha1.KarpenterMachineTemplateSpec{}
-			template.Template.Metadata.Labels = map[string]string{tc.label: ""}
+			template.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{tc.label: ""}
 			allowed := Allowed{Cluster: served, Own: NewOwn(), Rules: Rules{Reserved: reserved}}
 			if err := allowed.Metadata(template); (err != nil) != tc.reserved {
 				t.Errorf("got %v, want it reserved: %t", err, tc.reserved)
 			}
-			allowed.Pattern.Labels = template.Template.Metadata.Labels // of a MachineDeployment that the template follows
+			allowed.Pattern.Labels = template.Template.Metadata.LabelStrings() // of a MachineDeployment that the template follows
 			if err := allowed.Metadata(template); err != nil {
 				t.Errorf("of a MachineDeployment: got %v", err)
 			}
@@ -157,7 +157,7 @@ func TestLabelsOfNodes(t *testing.T) {
 // The message names what the platform team can do, which is nothing for the labels and annotations of controllers.
 func TestMessageOfReservedMetadata(t *testing.T) {
 	labels := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
-		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]string{key: ""}}}}
+		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Labels: map[string]v1alpha1.LabelValue{key: ""}}}}
 	}
 	annotations := func(key string) v1alpha1.KarpenterMachineTemplateSpec {
 		return v1alpha1.KarpenterMachineTemplateSpec{Template: v1alpha1.MachineTemplate{Metadata: v1alpha1.MachineMetadata{Annotations: map[string]string{key: ""}}}}

@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := v1alpha1.KarpenterMachineTemplateSpec{MaxMachines: new(int32(100)), CatalogRefs: []v1alpha1.CatalogReference{{Name: "aws-us-east-1"}}}
 	want.Template.From = &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}
-	want.Template.Metadata = v1alpha1.MachineMetadata{Labels: map[string]string{"team": "platform"}}
+	want.Template.Metadata = v1alpha1.MachineMetadata{Labels: map[string]v1alpha1.LabelValue{"team": "platform"}}
 	if diff := cmp.Diff(want, template.Spec); diff != "" {
 		t.Errorf("the template (-want +got):\n%s", diff)
 	}

@@ -168,7 +168,7 @@ var _ = Describe("A template that follows a MachineDeployment", func() {
 		Expect(env.exists(ctx, claim)).To(BeTrue())
 
 		By("changing what is changed in place")
-		env.change(ctx, f.template, func() { f.template.Spec.Template.Metadata.Labels = map[string]string{"own": "yes"} })
+		env.change(ctx, f.template, func() { f.template.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"own": "yes"} })
 		f.waitNotReady(ctx, v1alpha1.ConditionFromReady, v1alpha1.ReasonReferenceNotFound, "MachineDeployment orphan")
 		stays(Default)
 

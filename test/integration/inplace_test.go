@@ -19,7 +19,7 @@ var _ = forEachKind("A change that replaces no Machine", func(k kind) {
 		machine, resource := env.waitMachine(ctx, claim), f.resource(ctx)
 		machines := f.watchMachines(ctx)
 		env.change(ctx, f.template, func() {
-			f.template.Spec.Template.Metadata = v1alpha1.MachineMetadata{Labels: map[string]string{"team": "platform"}, Annotations: map[string]string{"note": "hello"}}
+			f.template.Spec.Template.Metadata = v1alpha1.MachineMetadata{Labels: map[string]v1alpha1.LabelValue{"team": "platform"}, Annotations: map[string]string{"note": "hello"}}
 			f.template.Spec.Template.Spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDeletionTimeoutSeconds: new(int32(77))}
 		})
 		Eventually(ctx, func(g Gomega) {

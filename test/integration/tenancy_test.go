@@ -112,7 +112,7 @@ var _ = Describe("A template", func() {
 
 	It("cannot make a worker look like a control plane", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("secretlabel")
-		f.template.Spec.Template.Metadata.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+		f.template.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{clusterv1.MachineControlPlaneLabel: ""}
 		f.create(ctx)
 		f.waitNotReady(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonFieldNotAllowed, "spec.template.metadata.labels may not contain cluster.x-k8s.io/control-plane")
 		env.change(ctx, f.template, func() { f.template.Spec.Template.Metadata.Labels = nil })
