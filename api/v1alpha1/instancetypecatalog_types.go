@@ -9,8 +9,8 @@ import (
 
 // InstanceTypeCatalog is a list of instance types with their prices. KarpenterMachineTemplates
 // refer to it in spec.catalogRefs, and several can refer to the same one. It can be changed
-// without a change of the templates, for example when prices change. kubectl karpenter-capi catalog import makes one from what the
-// command lines of clouds print.
+// without a change of the templates, for example when prices change. kubectl karpenter-capi
+// catalog import makes one from what the command lines of clouds print.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=itc,categories={karpenter,cluster-api}
