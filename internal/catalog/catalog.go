@@ -375,7 +375,7 @@ func TypesOf(template *v1alpha1.KarpenterMachineTemplate, discovered []Source, c
 		listed, wrong := ofCatalog(template, catalog)
 		sources, problems = append(sources, listed...), append(problems, wrong...)
 	}
-	merged, conflicts := Merge(template, sources)
+	merged, conflicts := merge(template, sources)
 	return merged, append(problems, conflicts...)
 }
 

@@ -28,24 +28,45 @@ func Check(spec *v1alpha1.InstanceTypeCatalogSpec) (instanceTypes, offerings int
 // Expand returns the instance types of a catalog that can be used, with the offerings and prices that
 // follow from the catalog, and what is wrong with the others. It does not depend on a template.
 func Expand(spec *v1alpha1.InstanceTypeCatalogSpec) ([]Type, []error) {
-	if err := checkSize(spec); err != nil {
-		return nil, []error{err}
-	}
-	prices, err := pricesOf(spec.Pricing)
+	var types []Type
+	var problems []error
+	err := eachType(spec, func(given *v1alpha1.InstanceType, found Type, err error) {
+		if err != nil {
+			problems = append(problems, fmt.Errorf("instance type %s: %w", given.Name, err))
+			return
+		}
+		types = append(types, found)
+	})
 	if err != nil {
 		return nil, []error{err}
 	}
-	types := make([]Type, 0, len(spec.InstanceTypes))
-	var problems []error
-	for i := range spec.InstanceTypes {
-		found, err := typeOf(spec, &spec.InstanceTypes[i], prices)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("instance type %s: %w", spec.InstanceTypes[i].Name, err))
-			continue
-		}
-		types = append(types, found)
-	}
 	return types, problems
+}
+
+// eachType calls do with each instance type of a catalog, or with what is wrong with it. It returns an error if none can
+// be used.
+func eachType(spec *v1alpha1.InstanceTypeCatalogSpec, do func(given *v1alpha1.InstanceType, found Type, err error)) error {
+	if err := checkSize(spec); err != nil {
+		return err
+	}
+	prices, err := pricesOf(spec.Pricing)
+	if err != nil {
+		return err
+	}
+	for i := range spec.InstanceTypes {
+		given := &spec.InstanceTypes[i]
+		found, err := typeOf(spec, given, prices)
+		do(given, found, err)
+	}
+	return nil
+}
+
+// ReasonOf returns the reason of conditions for what is wrong with a catalog.
+func ReasonOf(err error) string {
+	if errors.As(err, &TooManyError{}) {
+		return v1alpha1.ReasonTooManyOfferings
+	}
+	return v1alpha1.ReasonInstanceTypesInvalid
 }
 
 // typeOf returns an instance type of a catalog with the offerings that it has itself, or else with

@@ -19,14 +19,14 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 )
 
-// Merge returns the instance types of a template, by name. Sources with the same name are one type
+// merge returns the instance types of a template, by name. Sources with the same name are one type
 // with the offerings of all.
 //
 // Catalogs take precedence over discovered objects: one that contradicts a catalog, or that has an
 // offering of it, is left out. If catalogs describe a type differently, or discovered objects do, none
 // of them is offered. An offering that two of them have is left out; their other offerings are not. The
 // result does not depend on the order in which the sources were found.
-func Merge(template *v1alpha1.KarpenterMachineTemplate, sources []Source) ([]Type, []Problem) {
+func merge(template *v1alpha1.KarpenterMachineTemplate, sources []Source) ([]Type, []Problem) {
 	sources = slices.Clone(sources)
 	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.Name, b.Name) })
 	byName := lo.GroupBy(sources, func(s Source) string { return s.Type.Name })

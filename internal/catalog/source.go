@@ -27,19 +27,10 @@ type Source struct {
 // ofCatalog returns the instance types of an InstanceTypeCatalog that a template can use, in their
 // order, and what is wrong with the others.
 func ofCatalog(template *v1alpha1.KarpenterMachineTemplate, catalog *v1alpha1.InstanceTypeCatalog) ([]Source, []Problem) {
-	name, spec := v1alpha1.CatalogKind+" "+catalog.Name, &catalog.Spec
-	if err := checkSize(spec); err != nil {
-		return nil, []Problem{{v1alpha1.ReasonTooManyOfferings, name + ": " + err.Error()}}
-	}
-	prices, err := pricesOf(spec.Pricing)
-	if err != nil {
-		return nil, []Problem{{v1alpha1.ReasonInstanceTypesInvalid, name + ": " + err.Error()}}
-	}
-	sources := make([]Source, 0, len(spec.InstanceTypes))
+	name := v1alpha1.CatalogKind + " " + catalog.Name
+	sources := make([]Source, 0, len(catalog.Spec.InstanceTypes))
 	var problems []Problem
-	for i := range spec.InstanceTypes {
-		given := &spec.InstanceTypes[i]
-		found, err := typeOf(spec, given, prices)
+	err := eachType(&catalog.Spec, func(given *v1alpha1.InstanceType, found Type, err error) {
 		if err == nil && given.InfrastructureRef == nil && template.Spec.Template.Spec.InfrastructureRef == nil && template.Spec.Template.From == nil {
 			err = errors.New("infrastructureRef: set it here or in spec.template.spec of the template, because machines are generated from it")
 		}
@@ -48,14 +39,17 @@ func ofCatalog(template *v1alpha1.KarpenterMachineTemplate, catalog *v1alpha1.In
 		}
 		if err != nil {
 			problems = append(problems, Problem{v1alpha1.ReasonInstanceTypesInvalid, fmt.Sprintf("%s (%s): %s", name, given.Name, err)})
-			continue
+			return
 		}
-		for j := range found.Offerings {
-			if o := &found.Offerings[j]; o.MaxMachines != nil {
+		for i := range found.Offerings {
+			if o := &found.Offerings[i]; o.MaxMachines != nil {
 				o.Limiter = &Limiter{Catalog: catalog.Name}
 			}
 		}
 		sources = append(sources, Source{Name: name, Listed: true, Type: found})
+	})
+	if err != nil {
+		return nil, []Problem{{ReasonOf(err), name + ": " + err.Error()}}
 	}
 	return sources, problems
 }

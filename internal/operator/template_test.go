@@ -144,18 +144,21 @@ func TestTemplateOfAMachineDeployment(t *testing.T) {
 	}
 }
 
+// shared returns the shared template general.
+func shared(t *testing.T, clusters *Clusters) *v1alpha1.KarpenterMachineTemplate {
+	t.Helper()
+	template, err := clusters.SharedTemplate(t.Context(), "general")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
 // A MachineDeployment whose replicas or status change costs no copy of the templates that follow it, and one that becomes
 // what it was before is known again.
 func TestSharedTemplateOfAMachineDeployment(t *testing.T) {
 	_, management, clusters := follower(v1alpha1.MachineTemplateSource{MachineDeployment: "md"})
-	get := func() *v1alpha1.KarpenterMachineTemplate {
-		t.Helper()
-		template, err := clusters.SharedTemplate(t.Context(), "general")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return template
-	}
+	get := func() *v1alpha1.KarpenterMachineTemplate { return shared(t, clusters) }
 	first := get()
 	management.deployments[0].ResourceVersion, management.deployments[0].Spec.Replicas = "2", new(int32(3))
 	if get() != first {
@@ -178,14 +181,7 @@ func TestSharedTemplate(t *testing.T) {
 		stored.Spec.Patches = append(stored.Spec.Patches, v1alpha1.Patch{EnabledIf: fmt.Sprint(i), JSONPatches: []v1alpha1.JSONPatch{{Op: "add", Path: "/spec/x"}}})
 	}
 	workload := clusters.Workload.(*cached)
-	get := func() *v1alpha1.KarpenterMachineTemplate {
-		t.Helper()
-		template, err := clusters.SharedTemplate(t.Context(), "general")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return template
-	}
+	get := func() *v1alpha1.KarpenterMachineTemplate { return shared(t, clusters) }
 	first := get()
 	if first.Spec.Template.Spec.Version != "v1.36.3" || stored.Spec.Template.Spec.Version != "" {
 		t.Errorf("got version %q, and %q in the cache: want it resolved, and the cache unchanged", first.Spec.Template.Spec.Version, stored.Spec.Template.Spec.Version)

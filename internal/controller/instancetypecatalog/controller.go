@@ -87,22 +87,14 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 	found.Status.InstanceTypes, found.Status.Offerings = int32(instanceTypes), int32(offerings)
 	found.Status.Templates = int32(lo.CountBy(templates, func(t v1alpha1.KarpenterMachineTemplate) bool { return t.RefersTo(found.Name) }))
 	conditions := found.StatusConditions()
+	reason, message := v1alpha1.ReasonNoInstanceTypes, "the catalog has no instance types: add some to spec.instanceTypes"
 	if len(problems) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesValid)
-		if instanceTypes > 0 {
-			conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
-		} else {
-			conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "the catalog has no instance types: add some to spec.instanceTypes")
-		}
-		return
+	} else {
+		reason = catalog.ReasonOf(problems[0])
+		message = budget.Text(fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...)), budget.Message)
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, reason, message)
 	}
-	message := fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...))
-	reason := v1alpha1.ReasonInstanceTypesInvalid
-	if errors.As(problems[0], &catalog.TooManyError{}) {
-		reason = v1alpha1.ReasonTooManyOfferings
-	}
-	message = budget.Text(message, budget.Message)
-	conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, reason, message)
 	if instanceTypes > 0 {
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
 	} else {
