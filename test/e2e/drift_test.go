@@ -221,28 +221,27 @@ func (r *drift) upgrade(ctx context.Context, g *WithT) {
 // edit changes the template.
 func (r *drift) edit(ctx context.Context, g *WithT, change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
 	template := &v1alpha1.KarpenterMachineTemplate{}
-	g.Expect(r.s.Workload.Get(ctx, client.ObjectKey{Name: "drift"}, template)).To(Succeed())
-	changed := template.DeepCopy()
-	change(&changed.Spec)
-	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(template))).To(Succeed())
+	r.patch(ctx, g, template, func() { change(&template.Spec) })
 }
 
 // editCatalog changes the catalog of the template.
 func (r *drift) editCatalog(ctx context.Context, g *WithT, change func(*v1alpha1.InstanceTypeCatalogSpec)) {
 	catalog := &v1alpha1.InstanceTypeCatalog{}
-	g.Expect(r.s.Workload.Get(ctx, client.ObjectKey{Name: "drift"}, catalog)).To(Succeed())
-	changed := catalog.DeepCopy()
-	change(&changed.Spec)
-	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(catalog))).To(Succeed())
+	r.patch(ctx, g, catalog, func() { change(&catalog.Spec) })
 }
 
 // editDisruption changes how Karpenter disrupts Nodes of the NodePool.
 func (r *drift) editDisruption(ctx context.Context, g *WithT, change func(*karpv1.Disruption)) {
 	pool := &karpv1.NodePool{}
-	g.Expect(r.s.Workload.Get(ctx, client.ObjectKey{Name: "drift"}, pool)).To(Succeed())
-	changed := pool.DeepCopy()
-	change(&changed.Spec.Disruption)
-	g.Expect(r.s.Workload.Patch(ctx, changed, client.MergeFrom(pool))).To(Succeed())
+	r.patch(ctx, g, pool, func() { change(&pool.Spec.Disruption) })
+}
+
+// patch reads an object of the test, and writes what change does to it.
+func (r *drift) patch(ctx context.Context, g *WithT, object client.Object, change func()) {
+	g.Expect(r.s.Workload.Get(ctx, client.ObjectKey{Name: "drift"}, object)).To(Succeed())
+	before := object.DeepCopyObject().(client.Object)
+	change()
+	g.Expect(r.s.Workload.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 }
 
 // claimsOf returns the names of the NodeClaims of an instance type, or of all, that are not being deleted.
