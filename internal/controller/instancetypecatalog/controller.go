@@ -87,17 +87,19 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 	found.Status.InstanceTypes, found.Status.Offerings = int32(instanceTypes), int32(offerings)
 	found.Status.Templates = int32(lo.CountBy(templates, func(t v1alpha1.KarpenterMachineTemplate) bool { return t.RefersTo(found.Name) }))
 	conditions := found.StatusConditions()
-	reason, message := v1alpha1.ReasonNoInstanceTypes, "the catalog has no instance types: add some to spec.instanceTypes"
+	var message string
 	if len(problems) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesValid)
 	} else {
-		reason = catalog.ReasonOf(problems[0])
 		message = budget.Text(fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...)), budget.Message)
-		conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, reason, message)
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, catalog.ReasonOf(problems[0]), message)
 	}
-	if instanceTypes > 0 {
+	switch {
+	case instanceTypes > 0:
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
-	} else {
-		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, reason, message)
+	case len(problems) > 0:
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, catalog.ReasonOf(problems[0]), message)
+	default:
+		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "the catalog has no instance types: add some to spec.instanceTypes")
 	}
 }
