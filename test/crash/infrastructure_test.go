@@ -72,12 +72,17 @@ func (w *simulation) boot(m *clusterv1.Machine) {
 	}
 }
 
-// mayJoin reports whether a Node with this ID joins. If IDs are used again, a Node joins only after the claim that had
-// the ID has ended: when core ends a claim, it deletes all Nodes with its ID, even those of other claims
-// (nodeclaim/lifecycle, finalize).
+// mayJoin reports whether a Node with this ID joins. If IDs are used again, a Node joins only after each claim that had
+// the ID has ended, and core knows: when core ends a claim, it deletes all Nodes with its ID, even those of other claims
+// (nodeclaim/lifecycle, finalize), also if its cache does not show yet that the claim no longer exists.
 func (w *simulation) mayJoin(id string) bool {
 	for _, claim := range w.claims() {
 		if w.mode.reused && !claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID == id {
+			return false
+		}
+	}
+	for _, c := range w.server.log["NodeClaim"] {
+		if w.mode.reused && c.after == nil && c.before.(*karpv1.NodeClaim).Status.ProviderID == id && w.clock.Since(c.at) < outdatedBound+staleBound {
 			return false
 		}
 	}
