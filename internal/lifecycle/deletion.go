@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,10 +110,15 @@ func excludeDrain(machine *clusterv1.Machine) {
 	}
 }
 
-// Delete deletes a Machine, unless it is being deleted, and then removes the hooks that it has.
+// Delete deletes a Machine, unless it is being deleted, and then removes the hooks that it has. If it no
+// longer exists, there is nothing to do.
 func Delete(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
 	if machine.DeletionTimestamp.IsZero() {
-		if err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); err != nil {
+		err := management.Delete(ctx, machine, client.Preconditions{UID: &machine.UID})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("deleting Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 		}
 		log.FromContext(ctx).Info("deleted Machine", "Machine", client.ObjectKeyFromObject(machine))

@@ -4,7 +4,8 @@
 // read. The API server checks that in the same request, with the operations "test" of a JSON Patch
 // (RFC 6902), and applies the patch as a whole or not at all. Unlike with the resourceVersion as
 // precondition, a write of another controller to other fields causes no conflict. Cluster API writes
-// a new Machine about nine times in its first seconds, and Karpenter a new NodeClaim about as often.
+// a new Machine about nine times in its first seconds, and Karpenter a new NodeClaim about as often. Write
+// and WriteStatus have the resourceVersion as precondition, for decisions that depend on the whole object.
 package precondition
 
 import (
@@ -56,14 +57,14 @@ func Patch(operations ...jsonpatch.Operation) (client.Patch, error) {
 	return client.RawPatch(types.JSONPatchType, data), nil
 }
 
-// Conflict returns a conflict if the API server could not apply a JSON Patch, and any other error
-// unchanged: a test has failed, or what the patch removes is absent. That error names no object and
+// Conflict returns a conflict if the API server could not apply a JSON Patch, an error for which IsGone is
+// true if the object does not exist, and any other error unchanged. In the first case, a test has failed, or what the patch removes is absent. That error names no object and
 // has no cause, unlike that of a validation or a webhook (k8s.io/apiserver:
 // pkg/endpoints/handlers/patch.go, applyJSPatch).
 func Conflict(resource schema.GroupResource, name string, err error) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
-		return err
+		return gone(err)
 	}
 	if details := status.Status().Details; details != nil && (details.Name != "" || len(details.Causes) > 0) {
 		return err

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
 func TestAfterConflict(t *testing.T) {
@@ -22,14 +24,15 @@ func TestAfterConflict(t *testing.T) {
 		want    time.Duration
 		wantErr bool
 	}{
-		"no error":                        {again: time.Minute, want: time.Minute},
-		"a conflict":                      {err: conflict, want: conflictRetry},
-		"a conflict, and a later time":    {again: time.Minute, err: conflict, want: conflictRetry},
-		"a conflict, and an earlier time": {again: time.Millisecond, err: conflict, want: time.Millisecond},
-		"several conflicts":               {err: errors.Join(conflict, errors.Join(nil, conflict)), want: conflictRetry},
-		"another error":                   {err: failed, wantErr: true},
-		"a conflict and another error":    {err: errors.Join(conflict, errors.Join(conflict, failed)), wantErr: true},
-		"an object that does not exist":   {err: apierrors.NewNotFound(schema.GroupResource{}, "x"), wantErr: true},
+		"no error":                         {again: time.Minute, want: time.Minute},
+		"a conflict":                       {err: conflict, want: conflictRetry},
+		"a conflict, and a later time":     {again: time.Minute, err: conflict, want: conflictRetry},
+		"a conflict, and an earlier time":  {again: time.Millisecond, err: conflict, want: time.Millisecond},
+		"several conflicts":                {err: errors.Join(conflict, errors.Join(nil, conflict)), want: conflictRetry},
+		"another error":                    {err: failed, wantErr: true},
+		"a conflict and another error":     {err: errors.Join(conflict, errors.Join(conflict, failed)), wantErr: true},
+		"a write to what no longer exists": {err: errors.Join(conflict, precondition.Conflict(schema.GroupResource{}, "x", apierrors.NewNotFound(schema.GroupResource{}, "x"))), want: conflictRetry},
+		"an object that does not exist":    {err: apierrors.NewNotFound(schema.GroupResource{}, "x"), wantErr: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := AfterConflict(reconcile.Result{RequeueAfter: tc.again}, tc.err)

@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		if err == nil {
 			log.FromContext(ctx).Info("removed the hooks of Machine, because its Cluster is being deleted", "Machine", client.ObjectKeyFromObject(machine))
 		}
-		errs = append(errs, client.IgnoreNotFound(err))
+		errs = append(errs, err)
 	}
 	return requeue.AfterConflict(reconcile.Result{}, errors.Join(errs...))
 }

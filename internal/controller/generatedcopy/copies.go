@@ -25,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -164,7 +165,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, object *unstructured.Unstruct
 	changed := object.DeepCopy()
 	changed.SetOwnerReferences(owners)
 	changed.SetAnnotations(annotations)
-	return 0, client.IgnoreNotFound(management.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})))
+	return 0, precondition.Write(ctx, management, object, changed, "updating")
 }
 
 // annotationsOf returns the annotations that a copy should have: what Cluster API reads

@@ -4,14 +4,13 @@ package generatedcopy
 
 import (
 	"context"
-	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
 // generated counts what was generated from a template and exists.
@@ -42,9 +41,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, template *v1alpha1.Kar
 	if !controllerutil.RemoveFinalizer(template, v1alpha1.TerminationFinalizer) {
 		return nil
 	}
-	// The resourceVersion is a precondition, because lists are replaced as a whole.
-	if err := r.clusters.Workload.GetClient().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("removing the finalizer of KarpenterMachineTemplate %s: %w", template.Name, err))
+	if err := precondition.Write(ctx, r.clusters.Workload.GetClient(), stored, template, "removing the finalizer of"); err != nil {
+		return err
 	}
 	log.FromContext(ctx).Info("removed the finalizer of a template of which nothing is left", "KarpenterMachineTemplate", template.Name)
 	return nil

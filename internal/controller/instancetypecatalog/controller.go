@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
@@ -73,12 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if equality.Semantic.DeepEqual(stored.Status, found.Status) {
 		return reconcile.Result{}, nil
 	}
-	// The resourceVersion is a precondition, because conditions are replaced as a whole.
-	err := r.clusters.Workload.GetClient().Status().Patch(ctx, found, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return requeue.AfterConflict(reconcile.Result{}, fmt.Errorf("patching the status of %s %s: %w", v1alpha1.CatalogKind, found.Name, err))
-	}
-	return reconcile.Result{}, nil
+	return requeue.AfterConflict(reconcile.Result{}, precondition.WriteStatus(ctx, r.clusters.Workload.GetClient(), stored, found, "patching the status of"))
 }
 
 // setStatus sets the status of a catalog, given all templates.

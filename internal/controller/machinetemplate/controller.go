@@ -33,6 +33,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -135,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored.Spec = template.Spec // setStatus resolves it
 	writeAgain, patchErr := r.patchStatus(ctx, template, stored)
 	if err := errors.Join(setErr, patchErr); err != nil {
-		return reconcile.Result{}, err
+		return requeue.AfterConflict(reconcile.Result{}, err)
 	}
 	if interrupted {
 		examineAgain = requeue.Soonest(examineAgain, outagePoll)
@@ -206,14 +207,11 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 	if left := r.untilCounts(template.Name); left > 0 && onlyCounts(&stored.Status, &template.Status) {
 		return left, nil
 	}
-	// The resourceVersion is a precondition, because lists are replaced as a whole.
-	err := r.clusters.Workload.GetClient().Status().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-	if requeue.IsChanged(err) {
-		return 0, nil // its event triggers the next reconcile
-	}
-	if err != nil {
-		r.recorder.Publish(statusNotWritten(template, err))
-		return 0, fmt.Errorf("patching the status of KarpenterMachineTemplate %s: %w", template.Name, err)
+	if err := precondition.WriteStatus(ctx, r.clusters.Workload.GetClient(), stored, template, "patching the status of"); err != nil {
+		if !requeue.IsChanged(err) {
+			r.recorder.Publish(statusNotWritten(template, err))
+		}
+		return 0, err
 	}
 	r.written.Store(template.Name, r.clock.Now())
 	return 0, nil

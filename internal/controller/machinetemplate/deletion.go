@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -28,11 +29,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, template *v1alpha1.Kar
 	if !controllerutil.AddFinalizer(template, v1alpha1.TerminationFinalizer) {
 		return nil
 	}
-	// The resourceVersion is a precondition, because lists are replaced as a whole.
-	if err := r.clusters.Workload.GetClient().Patch(ctx, template, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("adding the finalizer to KarpenterMachineTemplate %s: %w", template.Name, err)
-	}
-	return nil
+	return precondition.Write(ctx, r.clusters.Workload.GetClient(), stored, template, "adding the finalizer to")
 }
 
 // setDeletable sets what the deletion of a template waits for. A template that is not being deleted

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
@@ -65,12 +66,8 @@ func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (rec
 	if equality.Semantic.DeepEqual(node.Spec.Taints, registered.Spec.Taints) {
 		return reconcile.Result{}, nil
 	}
-	err := r.workload.Patch(ctx, registered, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
-	if requeue.IsChanged(err) {
-		return reconcile.Result{}, nil // its event triggers the next reconcile
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("patching the taints of Node %s: %w", node.Name, err)
+	if err := precondition.Write(ctx, r.workload, node, registered, "patching the taints of"); err != nil {
+		return requeue.AfterConflict(reconcile.Result{}, err)
 	}
 	log.FromContext(ctx).Info("restored the taints with which the Node was registered", "Node", node.Name)
 	return reconcile.Result{}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -87,8 +88,8 @@ func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDep
 		return false, fmt.Errorf("listing the Machines of MachineDeployment %s: %w", key, err)
 	}
 	adopted := scalable.Adopt(resource, machines.Items, template, offering)
-	if err := management.Patch(ctx, adopted, client.MergeFromWithOptions(resource, client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, client.IgnoreNotFound(fmt.Errorf("adopting MachineDeployment %s: %w", key, err))
+	if err := precondition.Write(ctx, management, resource, adopted, "adopting"); err != nil {
+		return false, err
 	}
 	log.FromContext(ctx).Info("adopted MachineDeployment", "MachineDeployment", key, "offering", offering.String(), "unmanagedReplicas", lo.FromPtr(resource.Spec.Replicas))
 	return true, nil
@@ -121,8 +122,8 @@ func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (
 		return false, err
 	}
 	resource := snap.Resource
-	if err := r.clusters.Management.GetClient().Patch(ctx, scalable.EndAdoption(resource).API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, client.IgnoreNotFound(fmt.Errorf("ending the adoption of %s: %w", resource, err))
+	if err := precondition.Write(ctx, r.clusters.Management.GetClient(), resource.API(), scalable.EndAdoption(resource).API(), "ending the adoption of"); err != nil {
+		return false, err
 	}
 	log.FromContext(ctx).Info("ended the adoption of scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil

@@ -5,7 +5,6 @@ package scalableresource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"k8s.io/utils/clock"
@@ -24,6 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -157,8 +157,8 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 	}
 	// The resourceVersion is the precondition: replicas are changed only from the value that the
 	// plan was made from.
-	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return r.notPatched(ctx, snap, raises, fmt.Errorf("patching %s: %w", resource, err))
+	if err := precondition.Write(ctx, r.clusters.Management.GetClient(), resource.API(), changed.API(), "patching"); err != nil {
+		return r.notPatched(ctx, snap, raises, err)
 	}
 	if raises {
 		r.pace.note(snap.Name, after-before)
@@ -175,7 +175,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 // claims fail after launchTimeoutSeconds.
 func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
 	if !raises || requeue.IsChanged(err) {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, err
 	}
 	log.FromContext(ctx).Error(err, "cannot raise replicas")
 	result := reconcile.Result{RequeueAfter: createAgainAfter}

@@ -4,14 +4,13 @@ package scalableresource
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -37,8 +36,8 @@ func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (b
 	if allowed.Metadata(&snap.Template.Spec) != nil {
 		return false, nil // a condition of the template reports it
 	}
-	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return false, client.IgnoreNotFound(fmt.Errorf("changing %s in place: %w", resource, err))
+	if err := precondition.Write(ctx, r.clusters.Management.GetClient(), resource.API(), changed.API(), "changing in place"); err != nil {
+		return false, err
 	}
 	log.FromContext(ctx).Info("changed scalable resource in place, because its template has changed", "kind", resource.Kind().Name(), "resource", resource.Key())
 	return true, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -55,7 +56,7 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event triggers the next reconcile
 	}
-	return client.IgnoreNotFound(r.setMachineSetReplicas(ctx, &sets[0], replicas))
+	return r.setMachineSetReplicas(ctx, &sets[0], replicas)
 }
 
 // scaleEachSet takes those steps of planner.MachineSets that update does not take: it adds hooks to
@@ -65,7 +66,7 @@ func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) 
 		// Without its hook, the Machine could disappear before the MachineDeployment's replicas are
 		// lowered.
 		if err := lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine); err != nil {
-			return client.IgnoreNotFound(err)
+			return err
 		}
 	}
 	// Until the MachineDeployment controller has acted on its replicas, it could overwrite those of
@@ -92,7 +93,7 @@ func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, at
 			continue
 		}
 		if err := r.setMachineSetReplicas(ctx, &sets[i], target); err != nil {
-			return client.IgnoreNotFound(err)
+			return err
 		}
 		sum += target - has
 	}
@@ -104,8 +105,8 @@ func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, at
 func (r *Reconciler) setMachineSetReplicas(ctx context.Context, set *clusterv1.MachineSet, replicas int32) error {
 	changed := set.DeepCopy()
 	changed.Spec.Replicas = &replicas
-	if err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("patching MachineSet %s: %w", client.ObjectKeyFromObject(set), err)
+	if err := precondition.Write(ctx, r.clusters.Management.GetClient(), set, changed, "patching"); err != nil {
+		return err
 	}
 	log.FromContext(ctx).Info("set replicas", "MachineSet", client.ObjectKeyFromObject(set), "from", lo.FromPtr(set.Spec.Replicas), "to", replicas)
 	return nil

@@ -47,10 +47,10 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot)
 		} else if err = lifecycle.Unlink(ctx, management, machine, snap.Now); err == nil {
 			logger.Info("unlinked Machine that serves no NodeClaim")
 		}
-		errs = append(errs, client.IgnoreNotFound(err))
+		errs = append(errs, err)
 	}
 	for _, name := range withoutSpareTime(snap) {
-		errs = append(errs, client.IgnoreNotFound(lifecycle.NoteSpare(ctx, management, snap.Machines[name], snap.Now)))
+		errs = append(errs, lifecycle.NoteSpare(ctx, management, snap.Machines[name], snap.Now))
 	}
 	return errors.Join(errs...)
 }

@@ -5,12 +5,11 @@ package scalableresource
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/samber/lo"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -23,24 +22,16 @@ import (
 func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
 	var errs []error
 	corrected := false
-	fix := func(object client.Object, keys []string) {
-		wrong := timestamp.Corrections(object.GetAnnotations(), keys, snap.Now)
-		if len(wrong) == 0 {
-			return
+	if resource := snap.Resource; resource != nil {
+		if wrong := timestamp.Corrections(resource.GetAnnotations(), scalable.Timestamps, snap.Now); len(wrong) > 0 {
+			changed := resource.DeepCopy()
+			changed.SetAnnotations(lo.Assign(resource.GetAnnotations(), wrong))
+			corrected, errs = true, append(errs, precondition.Write(ctx, r.clusters.Management.GetClient(), resource.API(), changed.API(), "setting the times to now of"))
 		}
-		corrected = true
-		changed := object.DeepCopyObject().(client.Object)
-		changed.SetAnnotations(lo.Assign(object.GetAnnotations(), wrong))
-		err := r.clusters.Management.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
-		if err = client.IgnoreNotFound(err); err != nil {
-			errs = append(errs, fmt.Errorf("setting the times of %T %s to now: %w", object, client.ObjectKeyFromObject(object), err))
-		}
-	}
-	if snap.Resource != nil {
-		fix(snap.Resource.API(), scalable.Timestamps)
 	}
 	for _, machine := range snap.Machines {
-		fix(machine, lifecycle.Timestamps)
+		fixed, err := lifecycle.FixTimes(ctx, r.clusters.Management.GetClient(), machine, snap.Now)
+		corrected, errs = corrected || fixed, append(errs, err)
 	}
 	return corrected, errors.Join(errs...)
 }
