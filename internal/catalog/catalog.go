@@ -25,7 +25,7 @@ import (
 
 // Catalog keeps the instance types of each template. Several goroutines can use it at
 // once. Everything in it can be computed again from the caches, except for marks that
-// could not be written: see Mark.
+// could not be written: see Remember.
 type Catalog struct {
 	clusters *operator.Clusters
 

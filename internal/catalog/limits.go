@@ -16,7 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 )
 
 // Limits are how many NodeClaims a template and its offerings can have. The zero value
@@ -235,7 +235,7 @@ func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 // the claim has only the annotation, in part.
 func Launched(claim *karpv1.NodeClaim) bool {
 	return claim.Labels[corev1.LabelInstanceTypeStable] != "" &&
-		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue())
+		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || nodeclaims.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue())
 }
 
 // KeyOf returns the offering of a launched claim.

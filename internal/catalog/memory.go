@@ -91,9 +91,9 @@ func (c *Catalog) Accepted(template *v1alpha1.KarpenterMachineTemplate, key Key)
 	return accepted == nil || accepted.Has(key)
 }
 
-// Mark makes an offering that failed unavailable, like MarkUnavailable, if the template's
+// Remember makes an offering that failed unavailable, like MarkUnavailable, if the template's
 // status cannot be written. The next write of the status contains the mark.
-func (c *Catalog) Mark(template *v1alpha1.KarpenterMachineTemplate, failed v1alpha1.UnavailableOffering, now time.Time) {
+func (c *Catalog) Remember(template *v1alpha1.KarpenterMachineTemplate, failed v1alpha1.UnavailableOffering, now time.Time) {
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	known, key := e.memoryOf(template), Key{failed.InstanceType, failed.Zone, failed.CapacityType}

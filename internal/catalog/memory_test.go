@@ -108,7 +108,7 @@ func TestMarkInMemory(t *testing.T) {
 	input := known(template("types"), 1)
 	closed(t, c, input, began)
 	failed := v1alpha1.UnavailableOffering{InstanceType: "m5.large", Zone: "a", CapacityType: "spot", Reason: "LaunchTimeout", Message: "none left"}
-	c.Mark(input, failed, began)
+	c.Remember(input, failed, began)
 	if diff := cmp.Diff([]string{"a/spot"}, closed(t, c, input, began)); diff != "" {
 		t.Errorf("closed (-want +got):\n%s", diff)
 	}
@@ -116,7 +116,7 @@ func TestMarkInMemory(t *testing.T) {
 	if _, marked := c.MarkedUntil(input, key, began); marked {
 		t.Error("it counts as recorded after one attempt: it must be written again")
 	}
-	c.Mark(input, failed, began)
+	c.Remember(input, failed, began)
 	if at, marked := c.MarkedUntil(input, key, began); !marked || !at.Equal(began.Add(minUnavailable)) {
 		t.Errorf("got %s, %t after two attempts, want that it counts as recorded", at, marked)
 	}
@@ -134,7 +134,7 @@ func TestMarkInMemory(t *testing.T) {
 	}
 
 	// It fails again: this is the second failure in a row.
-	c.Mark(input, failed, began.Add(minUnavailable))
+	c.Remember(input, failed, began.Add(minUnavailable))
 	again := c.Unavailable(input, began.Add(minUnavailable))
 	if len(again) != 1 || again[0].Failures != 2 {
 		t.Errorf("got %+v, want one with 2 failures", again)
@@ -170,7 +170,7 @@ func TestMarkInMemoryAfterAnEarlierOne(t *testing.T) {
 	earlier.Failures, earlier.Until = 1, metav1.NewTime(began.Add(-time.Minute))
 	other.Zone, other.Failures, other.Until = "b", 1, metav1.NewTime(began.Add(time.Hour))
 	input.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{earlier, other}
-	c.Mark(input, failed, began)
+	c.Remember(input, failed, began)
 	again := failed
 	again.Failures, again.Until = 2, metav1.NewTime(began.Add(2*minUnavailable))
 	withoutOther := input.DeepCopy()

@@ -25,6 +25,11 @@ func (k Key) String() string {
 	return strings.Join(lo.Compact([]string{k.InstanceType, k.Zone, k.CapacityType}), "/")
 }
 
+// Unavailable returns the mark of an offering that cannot be launched.
+func (k Key) Unavailable(reason, message string) v1alpha1.UnavailableOffering {
+	return v1alpha1.UnavailableOffering{InstanceType: k.InstanceType, Zone: k.Zone, CapacityType: k.CapacityType, Reason: reason, Message: message}
+}
+
 // Type is an instance type, joined from all sources of a template.
 type Type struct {
 	Name string

@@ -111,7 +111,7 @@ func Unavailable(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1al
 
 // until returns until when an offering is unavailable; false if it is available.
 func until(offerings []v1alpha1.UnavailableOffering, key Key, now time.Time) (time.Time, bool) {
-	wanted := v1alpha1.UnavailableOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType}
+	wanted := key.Unavailable("", "")
 	found, ok := lo.Find(Unavailable(offerings, now), func(o v1alpha1.UnavailableOffering) bool { return sameOffering(o, wanted) })
 	return found.Until.Time, ok
 }

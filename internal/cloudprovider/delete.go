@@ -16,6 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -103,7 +104,7 @@ func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.M
 	its := func(machine clusterv1.Machine) bool {
 		return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID
 	}
-	if slices.ContainsFunc(machines, its) && operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if slices.ContainsFunc(machines, its) && nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		c.ending.SetDefault(string(claim.UID), claim.Status.ProviderID)
 	}
 }
@@ -204,13 +205,5 @@ func (c *CloudProvider) resetProviderID(ctx context.Context, claim *karpv1.NodeC
 	if live.UID != claim.UID || live.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
 		return fmt.Errorf("NodeClaim %s has changed since it was read, so its Machine stays linked until the next attempt", claim.Name)
 	}
-	if live.Status.ProviderID == planner.ProvisionalID(live.UID) {
-		return nil
-	}
-	changed := live.DeepCopy()
-	changed.Status.ProviderID = planner.ProvisionalID(live.UID)
-	if err := c.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("resetting the provider ID of NodeClaim %s: %w", claim.Name, err)
-	}
-	return nil
+	return nodeclaims.ResetProviderID(ctx, c.clusters.Workload.GetClient(), live)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
@@ -84,7 +85,7 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 // and it is not being deleted. It can be given claims that are shared with the cache.
 func CanDrift(claim *karpv1.NodeClaim) bool {
 	return operator.IsTemplate(claim.Spec.NodeClassRef) && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
-		operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+		nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // LaunchOf returns what a claim with an offering would get now, see generate.Launcher.

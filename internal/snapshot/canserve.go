@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 )
@@ -90,7 +91,7 @@ func givenUp(claim *karpv1.NodeClaim, machine *clusterv1.Machine, startedAt time
 		return false
 	}
 	since := claim.CreationTimestamp.Time
-	if registered := operator.ConditionOf(claim, karpv1.ConditionTypeRegistered); registered != nil {
+	if registered := nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered); registered != nil {
 		since = registered.LastTransitionTime.Time // core counts from then on
 	}
 	return claim.DeletionTimestamp.Sub(since) < karpenterGivesUp &&

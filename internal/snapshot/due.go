@@ -9,6 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
@@ -45,7 +46,7 @@ func (s *Snapshot) DueIn() time.Duration {
 
 // claimDue calls at for the times at which time alone changes what a claim waits for.
 func (s *Snapshot) claimDue(claim *karpv1.NodeClaim, at func(time.Time)) {
-	if !NeedsMachine(claim) {
+	if !nodeclaims.NeedsMachine(claim) {
 		return
 	}
 	if s.Waits(claim) {
@@ -53,7 +54,7 @@ func (s *Snapshot) claimDue(claim *karpv1.NodeClaim, at func(time.Time)) {
 		at(since.Add(s.progressTimeout()))
 		at(since.Add(s.Settings.LaunchTimeout))
 	}
-	if IsStalled(claim) {
+	if nodeclaims.IsStalled(claim) {
 		// No event shows that a provider acts on an object again.
 		at(s.Now.Add(s.times().NoProgress))
 		return

@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -147,7 +148,7 @@ func TestClaimFacts(t *testing.T) {
 		}), want: facts{Needs: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := facts{NeedsMachine(tc.claim), IsStalled(tc.claim), IsRejected(tc.claim), HasWaited(tc.claim)}
+			got := facts{nodeclaims.NeedsMachine(tc.claim), nodeclaims.IsStalled(tc.claim), nodeclaims.IsRejected(tc.claim), nodeclaims.HasWaited(tc.claim)}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
@@ -34,7 +35,7 @@ const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
 // needs none, or may still get one. In a Cluster that is being deleted, claims end without a
 // failure. Claims of a suspended resource wait.
 func (s *Snapshot) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || IsStalled(claim) || s.Stall(claim) != nil {
+	if !nodeclaims.NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || nodeclaims.IsStalled(claim) || s.Stall(claim) != nil {
 		return nil
 	}
 	if s.exceeding.Has(claim.UID) {
@@ -102,7 +103,7 @@ func (s *Snapshot) startedAt(machine *clusterv1.Machine) time.Time {
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.
 func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machine) time.Time {
 	since := s.startedAt(machine)
-	if condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
+	if condition := nodeclaims.ConditionOf(claim, v1alpha1.ConditionMachineAvailable); condition != nil && condition.Reason == v1alpha1.ReasonResumed {
 		since = lo.Latest(since, condition.LastTransitionTime.Time)
 	}
 	return since
@@ -112,7 +113,7 @@ func (s *Snapshot) launchSince(claim *karpv1.NodeClaim, machine *clusterv1.Machi
 func (s *Snapshot) waitsSince(claim *karpv1.NodeClaim) time.Time {
 	since := claim.CreationTimestamp.Time
 	for _, kind := range []string{karpv1.ConditionTypeLaunched, v1alpha1.ConditionMachineAvailable} {
-		if condition := operator.ConditionOf(claim, kind); condition != nil {
+		if condition := nodeclaims.ConditionOf(claim, kind); condition != nil {
 			since = lo.Latest(since, condition.LastTransitionTime.Time)
 		}
 	}
@@ -130,8 +131,8 @@ func unpausedAt(object conditions.Getter) time.Time {
 // whyNone returns what prevents Cluster API from creating a Machine for a claim.
 func (s *Snapshot) whyNone(claim *karpv1.NodeClaim) string {
 	switch {
-	case s.unasked() && IsRejected(claim):
-		return ": " + operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable).Message
+	case s.unasked() && nodeclaims.IsRejected(claim):
+		return ": " + nodeclaims.ConditionOf(claim, v1alpha1.ConditionMachineAvailable).Message
 	case s.scalingProblem != "":
 		return s.scalingProblem
 	case s.Resource == nil:

@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
@@ -21,7 +22,7 @@ func (s *Snapshot) addReasons() {
 		s.Plan.Reasons = map[string]planner.Reason{}
 	}
 	for i := range s.Claims {
-		if claim := &s.Claims[i]; s.exceeding.Has(claim.UID) && NeedsMachine(claim) {
+		if claim := &s.Claims[i]; s.exceeding.Has(claim.UID) && nodeclaims.NeedsMachine(claim) {
 			s.Plan.Reasons["NodeClaim "+claim.Name] = LimitIsReached
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -32,13 +33,13 @@ func noProgress(format string, args ...any) *Stall {
 
 // Stall returns why the launch of a claim is stalled; nil if it is not, or the claim does not wait.
 func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
-	if !NeedsMachine(claim) || s.exceeding.Has(claim.UID) {
+	if !nodeclaims.NeedsMachine(claim) || s.exceeding.Has(claim.UID) {
 		return nil
 	}
 	if name, served := s.Plan.Served[claim.UID]; served {
 		return s.machineStalls[name]
 	}
-	if s.nameTaken(claim) || s.hadMachine(claim) || s.unusable != "" || s.unasked() && IsRejected(claim) {
+	if s.nameTaken(claim) || s.hadMachine(claim) || s.unusable != "" || s.unasked() && nodeclaims.IsRejected(claim) {
 		return nil
 	}
 	stall := s.stall

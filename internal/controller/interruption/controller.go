@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -29,6 +28,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
@@ -116,6 +116,10 @@ type interruptedNode struct {
 
 func (n interruptedNode) template() string { return n.claim.Spec.NodeClassRef.Name }
 
+func (n interruptedNode) reason() string {
+	return fmt.Sprintf("Node %s has the %s", n.node.Name, n.signal)
+}
+
 // interrupted returns the Nodes that have a signal, and whose claim is not being deleted. It reports the
 // claims that have one provider ID.
 func (r *Reconciler) interrupted(ctx context.Context) ([]interruptedNode, error) {
@@ -152,13 +156,5 @@ func (r *Reconciler) interrupted(ctx context.Context) ([]interruptedNode, error)
 // delete deletes the claim of a Node, and never another one of the same name.
 func (r *Reconciler) delete(ctx context.Context, ends *interruptedNode) error {
 	r.recorder.Publish(nodeInterrupted(ends), claimInterrupted(ends))
-	err := r.clusters.Workload.GetClient().Delete(ctx, ends.claim, client.Preconditions{UID: &ends.claim.UID})
-	if requeue.IsChanged(err) {
-		return nil // it no longer exists, or another claim has its name
-	}
-	if err != nil {
-		return fmt.Errorf("deleting NodeClaim %s, because the instance of its Node ends: %w", ends.claim.Name, err)
-	}
-	log.FromContext(ctx).Info("deleted NodeClaim, because the instance of its Node ends", "NodeClaim", ends.claim.Name, "Node", ends.node.Name, "signal", ends.signal)
-	return nil
+	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), ends.claim, ends.reason())
 }

@@ -4,7 +4,6 @@ package interruption
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/samber/lo"
@@ -29,18 +28,11 @@ func (r *Reconciler) mark(ctx context.Context, name string, ofTemplate []interru
 	if len(marks) == 0 {
 		return nil
 	}
-	marked := template.DeepCopy()
-	for _, mark := range marks {
-		marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, r.clock.Now())
-	}
-	err = r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(template, client.MergeFromWithOptimisticLock{}))
+	_, err = r.catalog.Mark(ctx, template, r.clock.Now(), marks...)
 	if requeue.IsChanged(err) {
 		return client.IgnoreNotFound(err)
 	}
 	for _, mark := range marks {
-		if err != nil {
-			r.catalog.Mark(template, mark, r.clock.Now())
-		}
 		r.recorder.Publish(offeringInterrupted(template, mark))
 	}
 	if err != nil {
@@ -57,13 +49,7 @@ func (r *Reconciler) newMarks(template *v1alpha1.KarpenterMachineTemplate, ofTem
 		if _, marked := r.catalog.MarkedUntil(template, offering, now); marked || !isTakenAway(offering) {
 			continue
 		}
-		marks = append(marks, v1alpha1.UnavailableOffering{
-			InstanceType: offering.InstanceType,
-			Zone:         offering.Zone,
-			CapacityType: offering.CapacityType,
-			Reason:       v1alpha1.ReasonInterrupted,
-			Message:      fmt.Sprintf("Node %s has the %s", ends.node.Name, ends.signal),
-		})
+		marks = append(marks, offering.Unavailable(v1alpha1.ReasonInterrupted, ends.reason()))
 	}
 	return marks
 }

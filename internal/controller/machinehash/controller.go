@@ -30,6 +30,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -66,7 +67,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // claimChanged passes updates of a claim that change its hashes, or its Node is registered.
 func claimChanged() predicate.Predicate {
 	registered := func(claim *karpv1.NodeClaim) bool {
-		return operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+		return nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 	}
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -134,14 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if maps.Equal(renewed, claim.Annotations) {
 		return reconcile.Result{}, nil
 	}
-	changed := claim.DeepCopy()
-	changed.Annotations = renewed
-	err = r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		return requeue.AfterConflict(reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("renewing the hashes of NodeClaim %s: %w", claim.Name, err)))
-	}
-	log.FromContext(ctx).Info("renewed the hashes of NodeClaim, which could not be compared with present ones", "NodeClaim", claim.Name)
-	return reconcile.Result{}, nil
+	return requeue.AfterConflict(reconcile.Result{}, nodeclaims.RenewHashes(ctx, r.clusters.Workload.GetClient(), claim, renewed))
 }
 
 // renewed returns the annotations of a claim with present hashes in place of those that cannot be compared. They

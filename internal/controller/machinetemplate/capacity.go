@@ -18,7 +18,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
 
@@ -79,7 +79,7 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 	var reports []report
 	for i := range claims {
 		claim := &claims[i]
-		if !catalog.IsRevision(claim.Annotations[v1alpha1.TemplateRevisionAnnotation], revision) || !operator.ConditionOf(claim, karpv1.ConditionTypeInitialized).IsTrue() {
+		if !catalog.IsRevision(claim.Annotations[v1alpha1.TemplateRevisionAnnotation], revision) || !nodeclaims.ConditionOf(claim, karpv1.ConditionTypeInitialized).IsTrue() {
 			continue
 		}
 		node := &corev1.Node{}

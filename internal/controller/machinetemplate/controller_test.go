@@ -314,7 +314,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 		t.Errorf("available (-want +got):\n%s", diff)
 	}
 
-	c.catalog.Mark(stored, v1alpha1.UnavailableOffering{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Reason: "MachineFailed"}, c.clock.Now())
+	c.catalog.Remember(stored, v1alpha1.UnavailableOffering{InstanceType: "m5", Zone: "a", CapacityType: "on-demand", Reason: "MachineFailed"}, c.clock.Now())
 	if diff := cmp.Diff(map[string]bool{"a": false, "b": false}, available()); diff != "" {
 		t.Errorf("available (-want +got):\n%s", diff)
 	}

@@ -19,10 +19,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // readAgain is after what time kinds are read again that could not be read. No event shows that a kind can be
@@ -39,7 +38,7 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 		return err
 	}
 	waiting := lo.Filter(claims, func(_ karpv1.NodeClaim, i int) bool {
-		return snapshot.NeedsMachine(&claims[i]) && snapshot.IsStalled(&claims[i])
+		return nodeclaims.NeedsMachine(&claims[i]) && nodeclaims.IsStalled(&claims[i])
 	})
 	conditions := template.StatusConditions()
 	if len(waiting) == 0 {
@@ -58,7 +57,7 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 	oldest := lo.MinBy(waiting, func(a, b karpv1.NodeClaim) bool {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp) || a.CreationTimestamp.Equal(&b.CreationTimestamp) && a.Name < b.Name
 	})
-	stall := operator.ConditionOf(&oldest, v1alpha1.ConditionMachineAvailable)
+	stall := nodeclaims.ConditionOf(&oldest, v1alpha1.ConditionMachineAvailable)
 	conditions.SetFalse(v1alpha1.ConditionMachinesProgressing, stall.Reason,
 		fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, stall.Message))
 	return nil

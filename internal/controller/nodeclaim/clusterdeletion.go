@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -19,7 +20,7 @@ func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *snapshot.Snaps
 	for i := range snap.Claims {
 		if claim := &snap.Claims[i]; snap.EndsWithoutMachine(claim) {
 			r.recorder.Publish(clusterDeleting(claim, reason))
-			errs = append(errs, r.deleteClaim(ctx, claim, reason))
+			errs = append(errs, nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, reason))
 		}
 	}
 	return errors.Join(errs...)

@@ -5,17 +5,15 @@ package nodeclaim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -48,8 +46,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 			errs = append(errs, r.replace(ctx, claim, failed))
 		case !isOfOffering(string(failed.Kind)):
 			// Nothing would replace it, so it waits.
-			_, err := r.recordFailure(ctx, claim, failed)
-			errs = append(errs, err)
+			errs = append(errs, r.recordFailure(ctx, claim, failed))
 		case !marked && (pooled || !isRecorded(claim)):
 			if marking {
 				continue // one mark is enough for all claims of the offering
@@ -77,17 +74,16 @@ func isOfOffering(kind string) bool {
 
 // isRecorded reports whether a failure of a claim's offering was already handled as far as possible.
 func isRecorded(claim *karpv1.NodeClaim) bool {
-	condition := operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
+	condition := nodeclaims.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
 	return condition.IsFalse() && isOfOffering(condition.Reason)
 }
 
 // replace reports a failure and deletes the claim.
 func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
-	told, err := r.recordFailure(ctx, claim, failed)
-	if err != nil || !told {
+	if err := r.recordFailure(ctx, claim, failed); err != nil {
 		return err
 	}
-	return r.deleteClaim(ctx, claim, failed.Message)
+	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, failed.Message)
 }
 
 // unavailableUntil returns until when a claim's offering is marked as unavailable, and whether it
@@ -130,52 +126,22 @@ func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, sn
 // same time.
 func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
 	offering := catalog.KeyOf(claim)
-	mark := v1alpha1.UnavailableOffering{
-		InstanceType: offering.InstanceType,
-		Zone:         offering.Zone,
-		CapacityType: offering.CapacityType,
-		Reason:       string(failed.Kind),
-		Message:      failed.Message,
+	marked, err := r.catalog.Mark(ctx, snap.Template, snap.Now, offering.Unavailable(string(failed.Kind), failed.Message))
+	if !requeue.IsChanged(err) {
+		r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	}
-	marked := snap.Template.DeepCopy()
-	marked.Status.UnavailableOfferings = catalog.MarkUnavailable(marked.Status.UnavailableOfferings, mark, snap.Now)
-	err := r.clusters.Workload.GetClient().Status().Patch(ctx, marked, client.MergeFromWithOptions(snap.Template, client.MergeFromWithOptimisticLock{}))
-	if requeue.IsChanged(err) {
-		return client.IgnoreNotFound(err)
-	}
-	r.recorder.Publish(offeringUnavailable(marked, offering, failed))
-	if err != nil {
-		// If the write fails again, the claims are replaced nevertheless, and their successors get
-		// other offerings.
-		r.catalog.Mark(snap.Template, mark, snap.Now)
-		return fmt.Errorf("marking offering %s of KarpenterMachineTemplate %s as unavailable: %w", offering, marked.Name, err)
-	}
-	return nil
+	return err
 }
 
-// recordFailure writes the failure on the claim and reports it with events. It returns false if
-// the claim has changed.
-func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) (bool, error) {
-	changed := claim.DeepCopy()
-	if changed.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message) {
-		if told, err := r.patchStatus(ctx, changed, claim); err != nil || !told {
-			return told, err
-		}
+// recordFailure writes the failure on the claim and reports it with events.
+func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
+	if err := nodeclaims.Fail(ctx, r.clusters.Workload.GetClient(), claim, string(failed.Kind), failed.Message); err != nil {
+		return err
 	}
 	offering := catalog.KeyOf(claim)
 	r.recorder.Publish(claimFailed(claim, offering, failed))
 	for _, pod := range r.podsOf(claim.Name) {
 		r.recorder.Publish(podWaits(pod, claim, offering, failed))
 	}
-	return true, nil
-}
-
-// patchStatus writes the status of a claim. It returns false if it has written nothing, and a conflict
-// if the claim has changed.
-func (r *Reconciler) patchStatus(ctx context.Context, changed, claim *karpv1.NodeClaim) (bool, error) {
-	err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		return false, client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
-	}
-	return true, nil
+	return nil
 }

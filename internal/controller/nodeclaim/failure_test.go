@@ -25,6 +25,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -194,7 +195,7 @@ func TestFailureIsReported(t *testing.T) {
 			r, told := w.newProcess(), &published{}
 			r.recorder = told
 			r.podsOf = func(string) []types.NamespacedName { return []types.NamespacedName{{Namespace: "default", Name: "p"}} }
-			if err := r.replace(t.Context(), claim, &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}); err != nil {
+			if err := r.replace(t.Context(), claim, &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}); precondition.IsGone(err) != tc.ended || !tc.ended && err != nil {
 				t.Fatal(err)
 			}
 			if len(*told) != tc.want {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -40,7 +41,7 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) (t
 		reason, left, err := r.lost(ctx, claim, snap)
 		if reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))
-			err = r.deleteClaim(ctx, claim, reason)
+			err = nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, reason)
 		}
 		again, errs = requeue.Soonest(again, left), append(errs, err)
 	}
@@ -57,7 +58,7 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) (t
 // is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
 // Core registers only one Node for a claim, so such a claim must end, too.
 func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (reason string, left time.Duration, err error) {
-	if !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if !claim.DeletionTimestamp.IsZero() || !nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		return "", 0, nil
 	}
 	linked := snap.LinkedTo(claim.UID)
@@ -146,17 +147,4 @@ func (r *Reconciler) resourcesOfNode(ctx context.Context, object client.Object) 
 		resource := claim.Annotations[v1alpha1.ScalableResourceAnnotation]
 		return reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}}, resource != ""
 	})
-}
-
-// deleteClaim deletes a claim, and never another one of the same name.
-func (r *Reconciler) deleteClaim(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
-	err := r.clusters.Workload.GetClient().Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
-	if requeue.IsChanged(err) {
-		return nil // it no longer exists, or another claim has its name
-	}
-	if err != nil {
-		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)
-	}
-	log.FromContext(ctx).Info("deleted NodeClaim", "NodeClaim", claim.Name, "reason", reason)
-	return nil
 }

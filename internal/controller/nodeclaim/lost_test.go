@@ -25,7 +25,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // A registered claim ends with its Machine, Node or instance, and with nothing less. Its Machine stays
@@ -161,28 +160,6 @@ func TestFirstLostClaim(t *testing.T) {
 	result, err := newWorld(objects...).newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
 	if err != nil || result.RequeueAfter != 3*time.Minute {
 		t.Errorf("got %s and %v, want 3m", result.RequeueAfter, err)
-	}
-}
-
-// A claim that was created again with the name of the one that the decision is about is not deleted.
-func TestAnotherClaimOfTheNameIsNotDeleted(t *testing.T) {
-	for name, tc := range map[string]struct {
-		uid     types.UID // of the claim in the API server
-		deleted bool
-	}{
-		"the same claim":            {uid: "c", deleted: true},
-		"another one with its name": {uid: "again"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(launched("c", func(c *karpv1.NodeClaim) { c.UID = tc.uid }))
-			w.api = fixture.WithUIDs(w.api)
-			if err := w.newProcess().deleteClaim(t.Context(), launched("c"), "its Node was removed"); err != nil {
-				t.Fatal(err)
-			}
-			if deleted := !w.claim(t, "c").DeletionTimestamp.IsZero(); deleted != tc.deleted {
-				t.Errorf("the claim is being deleted: %t, want %t", deleted, tc.deleted)
-			}
-		})
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -20,7 +20,7 @@ func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapsh
 	var errs []error
 	for i := range snap.Claims {
 		if claim := &snap.Claims[i]; needsProvisionalID(claim, snap) {
-			errs = append(errs, r.resetProviderID(ctx, claim))
+			errs = append(errs, nodeclaims.ResetProviderID(ctx, r.clusters.Workload.GetClient(), claim))
 		}
 	}
 	return errors.Join(errs...)
@@ -30,8 +30,8 @@ func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapsh
 // than its provisional one. A registered claim keeps its ID, whatever happens to its Machine: core finds
 // the Node by this ID, and drains it.
 func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
-	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() ||
-		operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !nodeclaims.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() ||
+		nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
 		return false
 	}
 	if name, served := snap.Plan.Served[claim.UID]; served {
@@ -44,11 +44,4 @@ func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
 		}
 	}
 	return true
-}
-
-func (r *Reconciler) resetProviderID(ctx context.Context, claim *karpv1.NodeClaim) error {
-	changed := claim.DeepCopy()
-	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
-	_, err := r.patchStatus(ctx, changed, claim)
-	return err
 }

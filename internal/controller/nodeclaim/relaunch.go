@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -15,44 +14,28 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // relaunch gives a claim without a NodePool the offering that fits now: another one, or its own
 // again if that is available again. If no offering fits, the claim keeps what it has, and
 // relaunch returns false.
-//
-// The status is written first, the labels and annotations follow. After a crash in between, the
-// claim still counts as failed, and the next reconcile starts again.
 func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (bool, error) {
 	before := withoutOffering(claim)
 	next, err := r.cloudProvider.Create(ctx, before)
 	if err != nil { // no offering fits now
-		_, err := r.recordFailure(ctx, claim, failed)
-		return false, err
+		return false, r.recordFailure(ctx, claim, failed)
 	}
 	from, to := catalog.KeyOf(claim), catalog.KeyOf(next)
-	changed := claim.DeepCopy()
-	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
-	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
-	// The condition is False in between, so that the time of its transition is now: from now on
-	// the claim waits for its next Machine.
-	conditions := changed.StatusConditions()
-	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, string(failed.Kind), failed.Message)
-	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged,
+	next.Labels = lo.Assign(before.Labels, next.Labels)
+	err = nodeclaims.Relaunch(ctx, r.clusters.Workload.GetClient(), claim, next,
 		fmt.Sprintf("The NodeClaim was relaunched with offering %s, because no machine could be launched with offering %s: %s", to, from, failed.Message))
-	if done, err := r.patchStatus(ctx, changed, claim); err != nil || !done {
-		return done, err
-	}
-	moved := changed.DeepCopy()
-	moved.Labels, moved.Annotations = lo.Assign(before.Labels, next.Labels), next.Annotations
-	err = r.clusters.Workload.GetClient().Patch(ctx, moved, client.MergeFromWithOptions(changed, client.MergeFromWithOptimisticLock{}))
 	if err == nil && next.Annotations[v1alpha1.ScalableResourceAnnotation] == snap.Name {
 		err = r.replaceMachine(ctx, claim, snap)
 	}
 	if err != nil {
-		return true, client.IgnoreNotFound(fmt.Errorf("changing the offering of NodeClaim %s from %s to %s: %w", claim.Name, from, to, err))
+		return true, err
 	}
 	r.recorder.Publish(claimRelaunched(claim, to, from, failed))
 	log.FromContext(ctx).Info("relaunched NodeClaim", "NodeClaim", claim.Name, "from", from.String(), "to", to.String(), "reason", failed.Message)

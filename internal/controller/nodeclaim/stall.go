@@ -8,7 +8,7 @@ import (
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -25,19 +25,16 @@ func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) 
 		switch stall := snap.Stall(claim); {
 		case stall != nil:
 			errs = append(errs, r.reportStall(ctx, claim, stall))
-		case snapshot.IsStalled(claim) && snapshot.NeedsMachine(claim):
-			errs = append(errs, r.reportResumed(ctx, claim))
+		case nodeclaims.IsStalled(claim) && nodeclaims.NeedsMachine(claim):
+			errs = append(errs, nodeclaims.Resume(ctx, r.clusters.Workload.GetClient(), claim))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, stall *snapshot.Stall) error {
-	changed := claim.DeepCopy()
-	if !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, stall.Reason, stall.Message) {
-		return nil
-	}
-	if written, err := r.patchStatus(ctx, changed, claim); err != nil || !written {
+	written, err := nodeclaims.Stall(ctx, r.clusters.Workload.GetClient(), claim, stall.Reason, stall.Message)
+	if err != nil || !written {
 		return err
 	}
 	r.recorder.Publish(claimWaits(claim, stall))
@@ -45,14 +42,4 @@ func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, s
 		r.recorder.Publish(podWaitsForClusterAPI(pod, claim, stall))
 	}
 	return nil
-}
-
-func (r *Reconciler) reportResumed(ctx context.Context, claim *karpv1.NodeClaim) error {
-	changed := claim.DeepCopy()
-	// The condition is False in between, so that the time of its transition is now.
-	conditions := changed.StatusConditions()
-	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "")
-	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "Cluster API acts on the Machine of this NodeClaim again")
-	_, err := r.patchStatus(ctx, changed, claim)
-	return err
 }

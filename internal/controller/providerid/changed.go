@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 )
 
 // report writes on a registered claim whether its Machine still has its provider ID. A provider can
@@ -21,23 +21,12 @@ import (
 // and drains it, only by the ID with which it was registered. Therefore the claim keeps that ID, and
 // a user must remove the contradiction.
 func (r *Reconciler) report(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) error {
-	known := operator.ConditionOf(claim, v1alpha1.ConditionProviderIDUnchanged)
-	same := machine.Spec.ProviderID == claim.Status.ProviderID
-	if same && known == nil {
-		return nil
+	problem := ""
+	if machine.Spec.ProviderID != claim.Status.ProviderID {
+		problem = contradiction(claim, machine)
 	}
-	changed, problem := claim.DeepCopy(), contradiction(claim, machine)
-	conditions := changed.StatusConditions()
-	if same && !conditions.SetTrue(v1alpha1.ConditionProviderIDUnchanged) ||
-		!same && !conditions.SetFalse(v1alpha1.ConditionProviderIDUnchanged, v1alpha1.ReasonProviderIDChanged, problem) {
-		return nil
-	}
-	// A list of conditions is replaced as a whole.
-	patch := client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})
-	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
-	}
-	if !same {
+	written, err := nodeclaims.ReportProviderID(ctx, r.clusters.Workload.GetClient(), claim, problem)
+	if written && problem != "" {
 		r.recorder.Publish(events.Event{
 			InvolvedObject: claim,
 			Type:           corev1.EventTypeWarning,
@@ -46,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, claim *karpv1.NodeClaim, machin
 			DedupeValues:   []string{string(claim.UID), machine.Spec.ProviderID},
 		})
 	}
-	return nil
+	return err
 }
 
 // contradiction describes that a Machine has another provider ID than its claim, and what to do.

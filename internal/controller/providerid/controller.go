@@ -24,6 +24,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -99,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || want == claim.Status.ProviderID {
 		return reconcile.Result{}, err
 	}
-	return requeue.AfterConflict(reconcile.Result{}, r.setProviderID(ctx, claim, want))
+	return requeue.AfterConflict(reconcile.Result{}, nodeclaims.SetProviderID(ctx, r.clusters.Workload.GetClient(), claim, want))
 }
 
 // wanted returns the provider ID of a claim whose ID is not final. It is that of its Machine, but a
@@ -115,9 +116,14 @@ func (r *Reconciler) wanted(ctx context.Context, claim *karpv1.NodeClaim, served
 	return cmp.Or(node.Spec.ProviderID, served.ProviderID), nil
 }
 
+// launched reports whether core has stored the launch of a claim.
+func launched(claim *karpv1.NodeClaim) bool {
+	return nodeclaims.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue()
+}
+
 // registered reports whether core has registered the Node of a claim.
 func registered(claim *karpv1.NodeClaim) bool {
-	return operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+	return nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // hasRealID reports whether a claim has the provider ID of a Machine.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -280,7 +281,7 @@ func TestProviderIDChanged(t *testing.T) {
 		if after.ResourceVersion != version {
 			t.Errorf("ID %q: the second reconcile writes", step.id)
 		}
-		condition := operator.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged)
+		condition := nodeclaims.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged)
 		if (condition == nil) != (step.want == "") || condition != nil && condition.Status != step.want {
 			t.Errorf("ID %q: got condition %+v, want status %q", step.id, condition, step.want)
 		}
@@ -309,7 +310,7 @@ func TestSecondMachine(t *testing.T) {
 	if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); err != nil {
 		t.Fatal(err)
 	}
-	if after := stored(t, c); after.Status.ProviderID != "real://first" || operator.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged) != nil {
+	if after := stored(t, c); after.Status.ProviderID != "real://first" || nodeclaims.ConditionOf(after, v1alpha1.ConditionProviderIDUnchanged) != nil {
 		t.Errorf("got status %+v", after.Status)
 	}
 }
@@ -321,7 +322,7 @@ func TestTwoMachinesOfARegisteredClaim(t *testing.T) {
 	if _, err := reconcilerOf(c).Reconcile(t.Context(), request("c")); err != nil {
 		t.Fatal(err)
 	}
-	if condition := operator.ConditionOf(stored(t, c), v1alpha1.ConditionProviderIDUnchanged); condition != nil {
+	if condition := nodeclaims.ConditionOf(stored(t, c), v1alpha1.ConditionProviderIDUnchanged); condition != nil {
 		t.Errorf("got %+v", condition)
 	}
 }

@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -43,7 +40,7 @@ func (r *Reconciler) ensureResource(ctx context.Context, snap *snapshot.Snapshot
 		case launch.Resource == snap.Name && launch.Generated == nil:
 			errs = append(errs, fmt.Errorf("MachineDeployment %s, from which NodeClaim %s should get its Machine, does not exist: the operator tries again", snap.Name, claim.Name))
 		case launch.Resource != snap.Name:
-			errs = append(errs, r.setResource(ctx, claim, launch))
+			errs = append(errs, r.move(ctx, claim, launch))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
 			snap.Scale(launch.Generated.Resource)
@@ -78,27 +75,11 @@ func (r *Reconciler) rejectAll(ctx context.Context, snap *snapshot.Snapshot, rea
 	var errs []error
 	for i := range snap.Claims {
 		if claim := &snap.Claims[i]; snap.Waits(claim) {
-			errs = append(errs, r.reject(ctx, claim, reason))
+			errs = append(errs, nodeclaims.Reject(ctx, r.clusters.Workload.GetClient(), claim, reason))
 		}
 	}
 	return errors.Join(errs...)
 }
-
-// reject writes on a claim why no scalable resource can be created for it, once. If that does
-// not change within launchTimeoutSeconds, its launch has failed (see package nodeclaim).
-func (r *Reconciler) reject(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
-	changed := claim.DeepCopy()
-	if snapshot.IsRejected(claim) || !changed.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage)) {
-		return nil
-	}
-	if err := r.clusters.Workload.GetClient().Status().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("patching the status of NodeClaim %s: %w", claim.Name, err))
-	}
-	return nil
-}
-
-// maxMessage is the maximum length of a condition's message.
-const maxMessage = 1024
 
 // createResource creates a scalable resource. It creates the objects that the resource refers to first,
 // because Cluster API cannot use the resource without them. It creates nothing in a Cluster that
@@ -121,15 +102,9 @@ func (r *Reconciler) createResource(ctx context.Context, generated *generate.Gen
 	return nil
 }
 
-// setResource writes the name of another scalable resource on a claim.
-func (r *Reconciler) setResource(ctx context.Context, claim *karpv1.NodeClaim, to *generate.Launch) error {
-	changed := claim.DeepCopy()
-	changed.Annotations = to.Annotate(claim.Annotations)
-	if err := r.clusters.Workload.GetClient().Patch(ctx, changed, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("changing the scalable resource of NodeClaim %s to %s: %w", claim.Name, to.Resource, err))
-	}
-	log.FromContext(ctx).Info("changed the scalable resource of NodeClaim, because its template has changed", "NodeClaim", claim.Name, "resource", to.Resource)
-	return nil
+// move writes the name of another scalable resource on a claim.
+func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *generate.Launch) error {
+	return nodeclaims.Move(ctx, r.clusters.Workload.GetClient(), claim, to.Annotate(claim.Annotations))
 }
 
 // giveUp deletes a claim that cannot get a Machine, so that Karpenter creates another. Nothing would
@@ -141,13 +116,8 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	}
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
 		log.FromContext(ctx).Info("NodeClaim waits, because its template does not have the offering that it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
-		return r.reject(ctx, claim, reason)
+		return nodeclaims.Reject(ctx, r.clusters.Workload.GetClient(), claim, reason)
 	}
 	r.recorder.Publish(offeringRemoved(claim, reason))
-	precondition := client.Preconditions{UID: &claim.UID}
-	if err := client.IgnoreNotFound(r.clusters.Workload.GetClient().Delete(ctx, claim, precondition)); err != nil {
-		return requeue.IgnoreChanged(fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err))
-	}
-	log.FromContext(ctx).Info("deleted NodeClaim that cannot get a Machine", "NodeClaim", claim.Name, "reason", reason.Error())
-	return nil
+	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, reason.Error())
 }

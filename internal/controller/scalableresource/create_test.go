@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -141,7 +142,7 @@ func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 			if client.IgnoreNotFound(err) != nil || (err != nil) != tc.gone {
 				t.Errorf("got %v, want that the claim no longer exists: %t", err, tc.gone)
 			}
-			if got := snapshot.IsRejected(stored); got != tc.rejected {
+			if got := nodeclaims.IsRejected(stored); got != tc.rejected {
 				t.Errorf("rejected: %t, want %t", got, tc.rejected)
 			}
 			if tc.gone && (len(*told) != 1 || (*told)[0].Reason != "OfferingRemoved") {
@@ -159,7 +160,7 @@ func TestUnknownOfferingsEndNoClaim(t *testing.T) {
 	if err := r.giveUp(t.Context(), claim, errors.New("no answer")); err == nil {
 		t.Error("got no error")
 	}
-	if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || snapshot.IsRejected(claim) {
+	if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || nodeclaims.IsRejected(claim) {
 		t.Errorf("got %v, want that the claim stays as it is", err)
 	}
 }
@@ -193,27 +194,6 @@ func TestClaimsOfAMissingMachineDeployment(t *testing.T) {
 				t.Errorf("the claim names %q (%v), want existing", got, err)
 			}
 		})
-	}
-}
-
-// Only the first reason is written on a claim: launchTimeoutSeconds counts from then on.
-func TestAClaimIsRejectedOnce(t *testing.T) {
-	claim := launchedClaim("small")
-	clusters := clustersWith(fixture.Served, nil, &[]string{}, claim)
-	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
-	for _, reason := range []string{"first", "second"} {
-		if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.reject(t.Context(), claim, errors.New(reason)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := clusters.Workload.GetClient().Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
-		t.Fatal(err)
-	}
-	if got := claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable); got == nil || got.Message != "first" {
-		t.Errorf("got condition %+v, want the first reason", got)
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -103,8 +103,8 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 					t.Fatal(err)
 				}
 				message := lo.FromPtr(after.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)).Message
-				if snapshot.IsRejected(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
-					t.Errorf("NodeClaim %s is rejected: %t with %q, want %q", claim.Name, snapshot.IsRejected(after), message, tc.refused)
+				if nodeclaims.IsRejected(after) != (tc.refused != "") || !strings.Contains(message, tc.refused) {
+					t.Errorf("NodeClaim %s is rejected: %t with %q, want %q", claim.Name, nodeclaims.IsRejected(after), message, tc.refused)
 				}
 				if !after.DeletionTimestamp.IsZero() {
 					t.Errorf("NodeClaim %s is being deleted", claim.Name)

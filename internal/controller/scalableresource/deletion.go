@@ -12,11 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -54,13 +53,13 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 			continue // package clusterdeletion removes its hooks
 		}
 		if snap.IsLost(machine) {
-			errs = append(errs, client.IgnoreNotFound(lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true)))
+			errs = append(errs, lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true))
 		}
 		if !lifecycle.IsLeaving(machine) {
 			continue
 		}
 		if !lifecycle.IsMarked(machine) {
-			errs = append(errs, client.IgnoreNotFound(r.markDeleted(ctx, snap, machine)))
+			errs = append(errs, r.markDeleted(ctx, snap, machine))
 			continue
 		}
 		ready := current && deletable.Has(machine.Name)
@@ -68,7 +67,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 			again = requeue.Soonest(left, again)
 			continue
 		}
-		errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+		errs = append(errs, lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine))
 	}
 	return again, errors.Join(errs...)
 }
@@ -83,9 +82,9 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 		switch {
 		case machine.DeletionTimestamp.IsZero():
 		case lifecycle.IsMarked(machine):
-			errs = append(errs, client.IgnoreNotFound(lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine)))
+			errs = append(errs, lifecycle.Delete(ctx, r.clusters.Management.GetClient(), machine))
 		default:
-			errs = append(errs, client.IgnoreNotFound(r.markDeleted(ctx, snap, machine)))
+			errs = append(errs, r.markDeleted(ctx, snap, machine))
 		}
 	}
 	return errors.Join(errs...)
@@ -148,7 +147,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, m
 		return nil
 	}
 	claim := snap.Claim(lifecycle.ClaimUID(machine))
-	if claim != nil && operator.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() && lifecycle.HasIDOrNodeOf(machine, claim) {
+	if claim != nil && nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() && lifecycle.HasIDOrNodeOf(machine, claim) {
 		return nil
 	}
 	if claim == nil {

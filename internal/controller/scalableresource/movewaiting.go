@@ -31,7 +31,7 @@ func (r *Reconciler) moveWaiting(ctx context.Context, snap *snapshot.Snapshot) e
 	var errs []error
 	for i := range snap.Claims {
 		if claim := &snap.Claims[i]; snap.Waits(claim) {
-			errs = append(errs, r.setResource(ctx, claim, launch))
+			errs = append(errs, r.move(ctx, claim, launch))
 		}
 	}
 	return errors.Join(errs...)

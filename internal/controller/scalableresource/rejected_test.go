@@ -21,8 +21,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -74,10 +74,10 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := snapshot.IsRejected(claim); got != tc.refused {
+			if got := nodeclaims.IsRejected(claim); got != tc.refused {
 				t.Errorf("rejected: %t, want %t", got, tc.refused)
 			}
-			if snapshot.IsRejected(running) {
+			if nodeclaims.IsRejected(running) {
 				t.Error("the claim that has its Machine is rejected")
 			}
 		})

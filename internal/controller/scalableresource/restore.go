@@ -4,18 +4,16 @@ package scalableresource
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -35,17 +33,11 @@ func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 // scalable resource of its Machine again. A conflict is an error, because no event of a claim
 // without these annotations triggers the next reconcile.
 func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
-	restored := claim.DeepCopy()
 	lost := map[string]string{v1alpha1.TemplateHashAnnotation: machine.Labels[v1alpha1.TemplateHashLabel]}
 	// The price and the revision are known if the template still leads to this resource.
 	if launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == snap.Name {
 		lost = launch.Annotate(nil)
 	}
-	restored.Annotations = lo.Assign(lo.OmitByValues(lost, []string{""}), claim.Annotations,
-		map[string]string{v1alpha1.ScalableResourceAnnotation: snap.Name})
-	if err := r.clusters.Workload.GetClient().Patch(ctx, restored, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("restoring the annotations of NodeClaim %s: %w", claim.Name, err))
-	}
-	log.FromContext(ctx).Info("restored the annotations of NodeClaim", "NodeClaim", claim.Name, "resource", snap.Name, "Machine", client.ObjectKeyFromObject(machine))
-	return nil
+	return nodeclaims.Restore(ctx, r.clusters.Workload.GetClient(), claim, lo.Assign(lo.OmitByValues(lost, []string{""}), claim.Annotations,
+		map[string]string{v1alpha1.ScalableResourceAnnotation: snap.Name}))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -57,7 +58,7 @@ func TestWhatFollowsNothingNowStays(t *testing.T) {
 		t.Errorf("a resource that is changed in place: got %t and %v", changed, err)
 	}
 	stored := &karpv1.NodeClaim{}
-	if err := workload.Get(t.Context(), client.ObjectKeyFromObject(claim), stored); err != nil || snapshot.IsRejected(stored) || len(writes) > 0 {
+	if err := workload.Get(t.Context(), client.ObjectKeyFromObject(claim), stored); err != nil || nodeclaims.IsRejected(stored) || len(writes) > 0 {
 		t.Errorf("got %v and writes %v, want that the claim stays as it is", err, writes)
 	}
 }

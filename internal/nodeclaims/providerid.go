@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package providerid
+package nodeclaims
 
 import (
 	"context"
@@ -15,15 +15,14 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
-// setProviderID writes the provider ID, unless another claim has it: two claims with one ID make
+// SetProviderID gives a claim the provider ID of its Machine, unless another claim has it: two claims with one ID make
 // Karpenter core fail (pkg/controllers/state/cluster.go, cleanupNodeClaim). It returns a conflict if the
 // claim has changed.
-func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim, want string) error {
-	workload := r.clusters.Workload.GetClient()
+func SetProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, want string) error {
 	others := &karpv1.NodeClaimList{}
 	if err := workload.List(ctx, others, client.MatchingFields{operator.NodeClaimProviderIDField: want}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing NodeClaims with provider ID %s: %w", want, err)
@@ -45,7 +44,7 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 	err = workload.Status().Patch(ctx, changed, patch)
 	claims := schema.GroupResource{Group: apis.Group, Resource: "nodeclaims"}
 	if err = precondition.Conflict(claims, claim.Name, err); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err))
+		return fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err)
 	}
 	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
 	return nil
@@ -56,7 +55,7 @@ func (r *Reconciler) setProviderID(ctx context.Context, claim *karpv1.NodeClaim,
 // failed, its condition MachineAvailable becomes True. A list of conditions is replaced as a whole,
 // so that needs the resourceVersion as precondition.
 func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
-	if snapshot.HasWaited(claim) || operator.ConditionOf(claim, v1alpha1.ConditionMachineAvailable).IsFalse() {
+	if HasWaited(claim) || ConditionOf(claim, v1alpha1.ConditionMachineAvailable).IsFalse() {
 		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
 		return client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}), nil
 	}
@@ -74,6 +73,34 @@ func unchanged(path, read string) jsonpatch.Operation {
 	return precondition.Equal(path, read)
 }
 
-func launched(claim *karpv1.NodeClaim) bool {
-	return operator.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue()
+// ResetProviderID gives a claim its provisional ID, if it has another one. The claim must not be registered:
+// core finds the Node by the ID, and drains it.
+func ResetProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim) error {
+	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) {
+		return nil
+	}
+	if ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+		return fmt.Errorf("NodeClaim %s keeps its provider ID, because its Node is registered", claim.Name)
+	}
+	changed := claim.DeepCopy()
+	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
+	return precondition.WriteStatus(ctx, workload, claim, changed, "resetting the provider ID of")
+}
+
+// ReportProviderID writes on a registered claim that its Machine has another provider ID, and what that
+// contradicts, or, if contradiction is empty, that it has the same one. It reports whether it has written: a
+// claim whose Machine never had another ID gets no condition.
+func ReportProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, contradiction string) (bool, error) {
+	same := contradiction == ""
+	if same && ConditionOf(claim, v1alpha1.ConditionProviderIDUnchanged) == nil {
+		return false, nil
+	}
+	changed := claim.DeepCopy()
+	conditions := changed.StatusConditions()
+	if same && !conditions.SetTrue(v1alpha1.ConditionProviderIDUnchanged) ||
+		!same && !conditions.SetFalse(v1alpha1.ConditionProviderIDUnchanged, v1alpha1.ReasonProviderIDChanged, contradiction) {
+		return false, nil
+	}
+	err := precondition.WriteStatus(ctx, workload, claim, changed, "reporting the provider ID of")
+	return err == nil, err
 }

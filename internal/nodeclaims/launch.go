@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeclaims
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
+)
+
+// The functions below write what a launch gives to a claim: labels, annotations, capacity.
+
+// Relaunch gives a claim whose launch has failed the labels, annotations and capacity of next, and makes it
+// wait for its next Machine from now on.
+//
+// The status is written first, the labels and annotations follow. After a crash in between, the claim still
+// counts as failed, and the next reconcile starts again.
+func Relaunch(ctx context.Context, workload client.Client, claim, next *karpv1.NodeClaim, message string) error {
+	changed := claim.DeepCopy()
+	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
+	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
+	waitFromNow(changed, v1alpha1.ReasonOfferingChanged, message)
+	if err := precondition.WriteStatus(ctx, workload, claim, changed, "relaunching"); err != nil {
+		return err
+	}
+	moved := changed.DeepCopy()
+	moved.Labels, moved.Annotations = next.Labels, next.Annotations
+	return precondition.Write(ctx, workload, changed, moved, "changing the offering of")
+}
+
+// Move gives a claim that has no Machine the annotations of another scalable resource of its offering.
+func Move(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {
+	err := annotate(ctx, workload, claim, annotations, "changing the scalable resource of")
+	if err == nil {
+		log.FromContext(ctx).Info("changed the scalable resource of NodeClaim, because its template has changed", "NodeClaim", claim.Name, "resource", annotations[v1alpha1.ScalableResourceAnnotation])
+	}
+	return err
+}
+
+// Restore gives a claim the annotations that it has lost, so that it belongs to the scalable resource of its
+// Machine again.
+func Restore(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {
+	err := annotate(ctx, workload, claim, annotations, "restoring the annotations of")
+	if err == nil {
+		log.FromContext(ctx).Info("restored the annotations of NodeClaim", "NodeClaim", claim.Name, "resource", annotations[v1alpha1.ScalableResourceAnnotation])
+	}
+	return err
+}
+
+// RenewHashes gives a claim annotations with present hashes in place of those that cannot be compared.
+func RenewHashes(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {
+	err := annotate(ctx, workload, claim, annotations, "renewing the hashes of")
+	if err == nil {
+		log.FromContext(ctx).Info("renewed the hashes of NodeClaim, which could not be compared with present ones", "NodeClaim", claim.Name)
+	}
+	return err
+}
+
+func annotate(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string, doing string) error {
+	changed := claim.DeepCopy()
+	changed.Annotations = annotations
+	return precondition.Write(ctx, workload, claim, changed, doing)
+}
