@@ -235,7 +235,7 @@ func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 // the claim has only the annotation, in part.
 func Launched(claim *karpv1.NodeClaim) bool {
 	return claim.Labels[corev1.LabelInstanceTypeStable] != "" &&
-		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || nodeclaims.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue())
+		(claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" || nodeclaims.IsLaunched(claim))
 }
 
 // KeyOf returns the offering of a launched claim.

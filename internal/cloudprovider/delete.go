@@ -104,7 +104,7 @@ func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.M
 	its := func(machine clusterv1.Machine) bool {
 		return machine.Spec.ProviderID != "" && machine.Spec.ProviderID == claim.Status.ProviderID
 	}
-	if slices.ContainsFunc(machines, its) && nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if slices.ContainsFunc(machines, its) && nodeclaims.IsRegistered(claim) {
 		c.ending.SetDefault(string(claim.UID), claim.Status.ProviderID)
 	}
 }
@@ -202,7 +202,7 @@ func (c *CloudProvider) resetProviderID(ctx context.Context, claim *karpv1.NodeC
 	if err := c.clusters.Workload.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(claim), live); err != nil {
 		return fmt.Errorf("getting NodeClaim %s: %w", claim.Name, err)
 	}
-	if live.UID != claim.UID || live.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() {
+	if live.UID != claim.UID || nodeclaims.IsRegistered(live) {
 		return fmt.Errorf("NodeClaim %s has changed since it was read, so its Machine stays linked until the next attempt", claim.Name)
 	}
 	return nodeclaims.ResetProviderID(ctx, c.clusters.Workload.GetClient(), live)

@@ -85,7 +85,7 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 // and it is not being deleted. It can be given claims that are shared with the cache.
 func CanDrift(claim *karpv1.NodeClaim) bool {
 	return operator.IsTemplate(claim.Spec.NodeClassRef) && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
-		nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+		nodeclaims.IsRegistered(claim)
 }
 
 // LaunchOf returns what a claim with an offering would get now, see generate.Launcher.

@@ -84,10 +84,7 @@ func Mark(ctx context.Context, management client.Client, machine *clusterv1.Mach
 	if drained && !HasNode(machine) {
 		tests = append(tests, noNode(machine))
 	}
-	if err := patch(ctx, management, machine, marked, tests...); err != nil {
-		return fmt.Errorf("marking Machine %s for deletion: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	return nil
+	return patch(ctx, management, machine, marked, "marking for deletion", tests...)
 }
 
 // SkipDrain ends the drain of a marked Machine by Cluster API, because the time of its claim is over. If
@@ -98,10 +95,7 @@ func SkipDrain(ctx context.Context, management client.Client, machine *clusterv1
 	if len(skips.Annotations) == len(machine.Annotations) {
 		return nil
 	}
-	if err := patch(ctx, management, machine, skips, sameMark(machine)); err != nil {
-		return fmt.Errorf("ending the drain of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	return nil
+	return patch(ctx, management, machine, skips, "ending the drain of", sameMark(machine))
 }
 
 func excludeDrain(machine *clusterv1.Machine) {

@@ -4,7 +4,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -46,10 +45,7 @@ func HoldInstance(ctx context.Context, management client.Client, machine *cluste
 	}
 	held := machine.DeepCopy()
 	hold(held)
-	if err := patch(ctx, management, machine, held, append(sameDeletion(machine), sameAnnotation(machine, v1alpha1.DrainHookAnnotation), sameMark(machine))...); err != nil {
-		return fmt.Errorf("adding a hook to Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	return nil
+	return patch(ctx, management, machine, held, "adding a hook to", append(sameDeletion(machine), sameAnnotation(machine, v1alpha1.DrainHookAnnotation), sameMark(machine))...)
 }
 
 // RemoveHooks removes the hooks of this operator from a Machine, so that its deletion continues. It
@@ -61,10 +57,7 @@ func RemoveHooks(ctx context.Context, management client.Client, machine *cluster
 	if len(free.Annotations) == len(machine.Annotations) {
 		return nil
 	}
-	if err := patch(ctx, management, machine, free); err != nil {
-		return fmt.Errorf("removing the hooks of Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	return nil
+	return patch(ctx, management, machine, free, "removing the hooks of")
 }
 
 // holdIfPooled puts the pre-terminate hook on a Machine of a MachinePool. The infrastructure

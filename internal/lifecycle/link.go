@@ -4,7 +4,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/samber/lo"
@@ -53,8 +52,8 @@ func Link(ctx context.Context, management client.Client, machine *clusterv1.Mach
 	})
 	delete(linked.Annotations, v1alpha1.SpareSinceAnnotation)
 	holdIfPooled(linked)
-	if err := patch(ctx, management, machine, linked, sameState(machine)...); err != nil {
-		return nil, fmt.Errorf("linking Machine %s to NodeClaim %s: %w", client.ObjectKeyFromObject(machine), claim.Name, err)
+	if err := patch(ctx, management, machine, linked, "linking to NodeClaim "+claim.Name+" the", sameState(machine)...); err != nil {
+		return nil, err
 	}
 	return linked, nil
 }
@@ -67,10 +66,7 @@ func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Ma
 	delete(unlinked.Labels, v1alpha1.NodeClaimUIDLabel)
 	delete(unlinked.Annotations, v1alpha1.NodeClaimAnnotation)
 	unlinked.Annotations = lo.Assign(unlinked.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(now)})
-	if err := patch(ctx, management, machine, unlinked, append(sameState(machine), noNode(machine))...); err != nil {
-		return fmt.Errorf("unlinking Machine %s: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	return nil
+	return patch(ctx, management, machine, unlinked, "unlinking", append(sameState(machine), noNode(machine))...)
 }
 
 // NoteSpare writes that a Machine with a Node that was never linked is spare from now on. If it was linked,
@@ -78,10 +74,7 @@ func Unlink(ctx context.Context, management client.Client, machine *clusterv1.Ma
 func NoteSpare(ctx context.Context, management client.Client, machine *clusterv1.Machine, now time.Time) error {
 	spare := machine.DeepCopy()
 	spare.Annotations = lo.Assign(spare.Annotations, map[string]string{v1alpha1.SpareSinceAnnotation: timestamp.Format(now)})
-	if err := patch(ctx, management, machine, spare, sameState(machine)...); err != nil {
-		return fmt.Errorf("writing since when Machine %s is spare: %w", client.ObjectKeyFromObject(machine), err)
-	}
-	return nil
+	return patch(ctx, management, machine, spare, "writing since when it is spare on", sameState(machine)...)
 }
 
 // SpareSince returns since when a Machine without a link has been spare: since it was unlinked,

@@ -54,7 +54,7 @@ func sameAnnotation(read *clusterv1.Machine, key string) jsonpatch.Operation {
 // patch writes the labels and annotations in which changed differs from the Machine that was read,
 // if that is still the same Machine and passes the tests. Then changed has what the API server has.
 // Otherwise nothing is written, and a conflict is returned.
-func patch(ctx context.Context, management client.Client, read, changed *clusterv1.Machine, tests ...jsonpatch.Operation) error {
+func patch(ctx context.Context, management client.Client, read, changed *clusterv1.Machine, doing string, tests ...jsonpatch.Operation) error {
 	changes, err := difference(read, changed)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func patch(ctx context.Context, management client.Client, read, changed *cluster
 		return err
 	}
 	machines := schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "machines"}
-	return precondition.Conflict(machines, read.Name, management.Patch(ctx, changed, data))
+	return precondition.Conflict(machines, read, doing, management.Patch(ctx, changed, data))
 }
 
 // difference returns the changes of labels and annotations.

@@ -3,10 +3,15 @@
 package nodeclaims
 
 import (
+	"context"
+
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/samber/lo"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
 // ConditionOf returns a condition of a claim, which must not be changed; nil if the claim lacks it.
@@ -21,13 +26,21 @@ func ConditionOf(claim *karpv1.NodeClaim, kind string) *status.Condition {
 	return nil
 }
 
+// IsLaunched reports whether core has stored the launch of a claim.
+func IsLaunched(claim *karpv1.NodeClaim) bool {
+	return ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue()
+}
+
+// IsRegistered reports whether core has registered the Node of a claim.
+func IsRegistered(claim *karpv1.NodeClaim) bool {
+	return ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+}
+
 // NeedsMachine reports whether a claim should get a Machine if it has none. Only what core has
 // stored has effects: a claim needs a Machine from the condition Launched on, until its Node has
 // registered.
 func NeedsMachine(claim *karpv1.NodeClaim) bool {
-	return claim.DeletionTimestamp.IsZero() &&
-		ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() &&
-		!ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
+	return claim.DeletionTimestamp.IsZero() && IsLaunched(claim) && !IsRegistered(claim)
 }
 
 // IsStalled reports whether a claim has the condition MachineAvailable because its launch is stalled.
@@ -53,4 +66,59 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 		return ""
 	}
 	return condition.Reason
+}
+
+// The functions below write the condition MachineAvailable, as do Relaunch and SetProviderID.
+// launchTimeoutSeconds counts from its last transition.
+
+// maxMessage is the maximum length of a condition's message.
+const maxMessage = 1024
+
+// Stall writes that Cluster API or a provider does not act on the launch of a claim, unless the claim has
+// that. It reports whether it has written.
+func Stall(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, reason, message string) (bool, error) {
+	return set(ctx, workload, claim, "reporting the stall of", func(conditions status.ConditionSet) bool {
+		return conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, reason, message)
+	})
+}
+
+// Resume writes that the stall of a claim has ended.
+func Resume(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim) error {
+	changed := claim.DeepCopy()
+	waitFromNow(changed, v1alpha1.ReasonResumed, "Cluster API acts on the Machine of this NodeClaim again")
+	return precondition.WriteStatus(ctx, workload, claim, changed, "reporting the end of the stall of")
+}
+
+// Reject writes why no scalable resource can be created or scaled for a claim, unless the claim has a reason
+// for that already. If that does not change within launchTimeoutSeconds, its launch has failed.
+func Reject(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, reason error) error {
+	_, err := set(ctx, workload, claim, "reporting the rejection of", func(conditions status.ConditionSet) bool {
+		return !IsRejected(claim) && conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonRejected, lo.Substring(reason.Error(), 0, maxMessage))
+	})
+	return err
+}
+
+// Fail writes that the launch of a claim has failed, unless the claim has that.
+func Fail(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, reason, message string) error {
+	_, err := set(ctx, workload, claim, "reporting the failure of", func(conditions status.ConditionSet) bool {
+		return conditions.SetFalse(v1alpha1.ConditionMachineAvailable, reason, message)
+	})
+	return err
+}
+
+// waitFromNow sets the condition to Unknown. It is False in between, so that the time of its transition is now.
+func waitFromNow(claim *karpv1.NodeClaim, reason, message string) {
+	conditions := claim.StatusConditions()
+	conditions.SetFalse(v1alpha1.ConditionMachineAvailable, reason, message)
+	conditions.SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, reason, message)
+}
+
+// set writes what a function changes, and reports whether it has written.
+func set(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, doing string, change func(status.ConditionSet) bool) (bool, error) {
+	changed := claim.DeepCopy()
+	if !change(changed.StatusConditions()) {
+		return false, nil
+	}
+	err := precondition.WriteStatus(ctx, workload, claim, changed, doing)
+	return err == nil, err
 }

@@ -4,6 +4,7 @@ package nodeclaims
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -12,9 +13,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
-// The functions below write what a launch gives to a claim: labels, annotations, capacity.
+// Relaunch, Move, Restore and RenewHashes write what a launch gives to a claim: labels, annotations, capacity.
 
 // Relaunch gives a claim whose launch has failed the labels, annotations and capacity of next, and makes it
 // wait for its next Machine from now on.
@@ -36,34 +38,40 @@ func Relaunch(ctx context.Context, workload client.Client, claim, next *karpv1.N
 
 // Move gives a claim that has no Machine the annotations of another scalable resource of its offering.
 func Move(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {
-	err := annotate(ctx, workload, claim, annotations, "changing the scalable resource of")
-	if err == nil {
-		log.FromContext(ctx).Info("changed the scalable resource of NodeClaim, because its template has changed", "NodeClaim", claim.Name, "resource", annotations[v1alpha1.ScalableResourceAnnotation])
-	}
-	return err
+	return annotate(ctx, workload, claim, annotations, "changing the scalable resource of", "changed the scalable resource of NodeClaim, because its template has changed")
 }
 
 // Restore gives a claim the annotations that it has lost, so that it belongs to the scalable resource of its
 // Machine again.
 func Restore(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {
-	err := annotate(ctx, workload, claim, annotations, "restoring the annotations of")
-	if err == nil {
-		log.FromContext(ctx).Info("restored the annotations of NodeClaim", "NodeClaim", claim.Name, "resource", annotations[v1alpha1.ScalableResourceAnnotation])
-	}
-	return err
+	return annotate(ctx, workload, claim, annotations, "restoring the annotations of", "restored the annotations of NodeClaim")
 }
 
 // RenewHashes gives a claim annotations with present hashes in place of those that cannot be compared.
 func RenewHashes(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {
-	err := annotate(ctx, workload, claim, annotations, "renewing the hashes of")
-	if err == nil {
-		log.FromContext(ctx).Info("renewed the hashes of NodeClaim, which could not be compared with present ones", "NodeClaim", claim.Name)
-	}
-	return err
+	return annotate(ctx, workload, claim, annotations, "renewing the hashes of", "renewed the hashes of NodeClaim, which could not be compared with present ones")
 }
 
-func annotate(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string, doing string) error {
+func annotate(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string, doing, done string) error {
 	changed := claim.DeepCopy()
 	changed.Annotations = annotations
-	return precondition.Write(ctx, workload, claim, changed, doing)
+	if err := precondition.Write(ctx, workload, claim, changed, doing); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info(done, "NodeClaim", claim.Name, "resource", annotations[v1alpha1.ScalableResourceAnnotation])
+	return nil
+}
+
+// Delete deletes a claim, and never another one of the same name. If the claim no longer exists, there is
+// nothing to do.
+func Delete(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, reason string) error {
+	err := workload.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+	if requeue.IsChanged(err) {
+		return nil // it no longer exists, or another claim has its name
+	}
+	if err != nil {
+		return fmt.Errorf("deleting NodeClaim %s: %w", claim.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted NodeClaim", "NodeClaim", claim.Name, "reason", reason)
+	return nil
 }

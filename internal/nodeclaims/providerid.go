@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/awslabs/operatorpkg/status"
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,10 +42,10 @@ func SetProviderID(ctx context.Context, workload client.Client, claim *karpv1.No
 	if err != nil {
 		return err
 	}
-	err = workload.Status().Patch(ctx, changed, patch)
 	claims := schema.GroupResource{Group: apis.Group, Resource: "nodeclaims"}
-	if err = precondition.Conflict(claims, claim.Name, err); err != nil {
-		return fmt.Errorf("setting provider ID %s of NodeClaim %s: %w", want, claim.Name, err)
+	err = precondition.Conflict(claims, claim, "setting provider ID "+want+" of", workload.Status().Patch(ctx, changed, patch))
+	if err != nil {
+		return err
 	}
 	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
 	return nil
@@ -79,7 +80,7 @@ func ResetProviderID(ctx context.Context, workload client.Client, claim *karpv1.
 	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) {
 		return nil
 	}
-	if ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if IsRegistered(claim) {
 		return fmt.Errorf("NodeClaim %s keeps its provider ID, because its Node is registered", claim.Name)
 	}
 	changed := claim.DeepCopy()
@@ -91,16 +92,13 @@ func ResetProviderID(ctx context.Context, workload client.Client, claim *karpv1.
 // contradicts, or, if contradiction is empty, that it has the same one. It reports whether it has written: a
 // claim whose Machine never had another ID gets no condition.
 func ReportProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, contradiction string) (bool, error) {
-	same := contradiction == ""
-	if same && ConditionOf(claim, v1alpha1.ConditionProviderIDUnchanged) == nil {
+	if contradiction == "" && ConditionOf(claim, v1alpha1.ConditionProviderIDUnchanged) == nil {
 		return false, nil
 	}
-	changed := claim.DeepCopy()
-	conditions := changed.StatusConditions()
-	if same && !conditions.SetTrue(v1alpha1.ConditionProviderIDUnchanged) ||
-		!same && !conditions.SetFalse(v1alpha1.ConditionProviderIDUnchanged, v1alpha1.ReasonProviderIDChanged, contradiction) {
-		return false, nil
-	}
-	err := precondition.WriteStatus(ctx, workload, claim, changed, "reporting the provider ID of")
-	return err == nil, err
+	return set(ctx, workload, claim, "reporting the provider ID of", func(conditions status.ConditionSet) bool {
+		if contradiction == "" {
+			return conditions.SetTrue(v1alpha1.ConditionProviderIDUnchanged)
+		}
+		return conditions.SetFalse(v1alpha1.ConditionProviderIDUnchanged, v1alpha1.ReasonProviderIDChanged, contradiction)
+	})
 }

@@ -57,14 +57,18 @@ func Patch(operations ...jsonpatch.Operation) (client.Patch, error) {
 	return client.RawPatch(types.JSONPatchType, data), nil
 }
 
-// Conflict returns a conflict if the API server could not apply a JSON Patch, an error for which IsGone is
-// true if the object does not exist, and any other error unchanged. In the first case, a test has failed, or what the patch removes is absent. That error names no object and
-// has no cause, unlike that of a validation or a webhook (k8s.io/apiserver:
+// Conflict returns the error of a JSON Patch like that of Write. It is a conflict if the API server could not
+// apply the patch: a test has failed, or what the patch removes is absent. The error of the API server names no
+// object then and has no cause, unlike that of a validation or a webhook (k8s.io/apiserver:
 // pkg/endpoints/handlers/patch.go, applyJSPatch).
-func Conflict(resource schema.GroupResource, name string, err error) error {
+func Conflict(resource schema.GroupResource, object client.Object, doing string, err error) error {
+	return describe(object, doing, conflict(resource, object.GetName(), err))
+}
+
+func conflict(resource schema.GroupResource, name string, err error) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
-		return gone(err)
+		return err
 	}
 	if details := status.Status().Details; details != nil && (details.Name != "" || len(details.Causes) > 0) {
 		return err

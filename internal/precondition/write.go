@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,10 +38,7 @@ func describe(object client.Object, doing string, err error) error {
 	}
 	// Objects of Go types usually lack their kind, which is the name of the type.
 	kind := cmp.Or(object.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(object).Elem().Name())
-	name := object.GetName()
-	if object.GetNamespace() != "" {
-		name = object.GetNamespace() + "/" + name
-	}
+	name := strings.TrimPrefix(client.ObjectKeyFromObject(object).String(), "/") // without a namespace
 	return fmt.Errorf("%s %s %s: %w", doing, kind, name, gone(err))
 }
 

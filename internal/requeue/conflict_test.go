@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,7 +32,7 @@ func TestAfterConflict(t *testing.T) {
 		"several conflicts":                {err: errors.Join(conflict, errors.Join(nil, conflict)), want: conflictRetry},
 		"another error":                    {err: failed, wantErr: true},
 		"a conflict and another error":     {err: errors.Join(conflict, errors.Join(conflict, failed)), wantErr: true},
-		"a write to what no longer exists": {err: errors.Join(conflict, precondition.Conflict(schema.GroupResource{}, "x", apierrors.NewNotFound(schema.GroupResource{}, "x"))), want: conflictRetry},
+		"a write to what no longer exists": {err: errors.Join(conflict, precondition.Conflict(schema.GroupResource{}, &corev1.Node{}, "x", apierrors.NewNotFound(schema.GroupResource{}, "x"))), want: conflictRetry},
 		"an object that does not exist":    {err: apierrors.NewNotFound(schema.GroupResource{}, "x"), wantErr: true},
 	} {
 		t.Run(name, func(t *testing.T) {

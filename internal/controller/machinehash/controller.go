@@ -66,14 +66,11 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 
 // claimChanged passes updates of a claim that change its hashes, or its Node is registered.
 func claimChanged() predicate.Predicate {
-	registered := func(claim *karpv1.NodeClaim) bool {
-		return nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
-	}
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, isClaim := e.ObjectOld.(*karpv1.NodeClaim)
 			after, isStill := e.ObjectNew.(*karpv1.NodeClaim)
-			return isClaim && isStill && (registered(before) != registered(after) ||
+			return isClaim && isStill && (nodeclaims.IsRegistered(before) != nodeclaims.IsRegistered(after) ||
 				before.Annotations[v1alpha1.MachineHashesAnnotation] != after.Annotations[v1alpha1.MachineHashesAnnotation] ||
 				before.Annotations[v1alpha1.TemplateRevisionAnnotation] != after.Annotations[v1alpha1.TemplateRevisionAnnotation])
 		},

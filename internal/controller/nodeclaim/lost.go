@@ -58,7 +58,7 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) (t
 // is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
 // Core registers only one Node for a claim, so such a claim must end, too.
 func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (reason string, left time.Duration, err error) {
-	if !claim.DeletionTimestamp.IsZero() || !nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if !claim.DeletionTimestamp.IsZero() || !nodeclaims.IsRegistered(claim) {
 		return "", 0, nil
 	}
 	linked := snap.LinkedTo(claim.UID)

@@ -30,8 +30,8 @@ func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapsh
 // than its provisional one. A registered claim keeps its ID, whatever happens to its Machine: core finds
 // the Node by this ID, and drains it.
 func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
-	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !nodeclaims.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue() ||
-		nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() {
+	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !nodeclaims.IsLaunched(claim) ||
+		nodeclaims.IsRegistered(claim) {
 		return false
 	}
 	if name, served := snap.Plan.Served[claim.UID]; served {

@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	// If core has not stored the launch yet, its own write would overwrite the ID. The Machine of a
 	// claim that is being deleted is about to be deleted or unlinked, and no second claim may have
 	// the same ID.
-	if !launched(claim) || !claim.DeletionTimestamp.IsZero() {
+	if !nodeclaims.IsLaunched(claim) || !claim.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
 	machines := &clusterv1.MachineList{}
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !found || served.ProviderID == "" {
 		return reconcile.Result{}, nil
 	}
-	if registered(claim) && hasRealID(claim) {
+	if nodeclaims.IsRegistered(claim) && hasRealID(claim) {
 		machine, _ := lo.Find(own, func(m clusterv1.Machine) bool { return m.Name == served.Name })
 		if !lifecycle.HasIDOrNodeOf(&machine, claim) {
 			return reconcile.Result{}, nil // it is the second Machine of a claim that ends
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // wanted returns the provider ID of a claim whose ID is not final. It is that of its Machine, but a
 // registered claim to which something has written its provisional ID again gets that of its Node.
 func (r *Reconciler) wanted(ctx context.Context, claim *karpv1.NodeClaim, served planner.Machine) (string, error) {
-	if !registered(claim) {
+	if !nodeclaims.IsRegistered(claim) {
 		return served.ProviderID, nil
 	}
 	node := &corev1.Node{}
@@ -114,16 +114,6 @@ func (r *Reconciler) wanted(ctx context.Context, claim *karpv1.NodeClaim, served
 		return "", fmt.Errorf("getting Node %s: %w", claim.Status.NodeName, err)
 	}
 	return cmp.Or(node.Spec.ProviderID, served.ProviderID), nil
-}
-
-// launched reports whether core has stored the launch of a claim.
-func launched(claim *karpv1.NodeClaim) bool {
-	return nodeclaims.ConditionOf(claim, karpv1.ConditionTypeLaunched).IsTrue()
-}
-
-// registered reports whether core has registered the Node of a claim.
-func registered(claim *karpv1.NodeClaim) bool {
-	return nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue()
 }
 
 // hasRealID reports whether a claim has the provider ID of a Machine.

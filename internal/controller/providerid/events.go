@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -77,7 +78,7 @@ func ofMachine(_ context.Context, object client.Object) []reconcile.Request {
 // ClaimChanged reports whether an update of a claim can change whether it gets an ID: core has launched
 // it, or something has written another ID.
 func ClaimChanged(before, after *karpv1.NodeClaim) bool {
-	return before.Status.ProviderID != after.Status.ProviderID || launched(before) != launched(after)
+	return before.Status.ProviderID != after.Status.ProviderID || nodeclaims.IsLaunched(before) != nodeclaims.IsLaunched(after)
 }
 
 // MachineChanged reports whether an update of a Machine can change which claim it serves, or its ID.

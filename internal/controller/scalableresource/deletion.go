@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
@@ -147,7 +146,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, m
 		return nil
 	}
 	claim := snap.Claim(lifecycle.ClaimUID(machine))
-	if claim != nil && nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRegistered).IsTrue() && lifecycle.HasIDOrNodeOf(machine, claim) {
+	if claim != nil && nodeclaims.IsRegistered(claim) && lifecycle.HasIDOrNodeOf(machine, claim) {
 		return nil
 	}
 	if claim == nil {
