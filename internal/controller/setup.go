@@ -10,6 +10,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/controller"
 	"github.com/awslabs/operatorpkg/status"
+	"k8s.io/apimachinery/pkg/types"
 	corecloudprovider "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
@@ -84,6 +85,16 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 
 // newControllers returns this operator's own controllers.
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
+	return append(Reconcilers(op, catalog, cloudProvider, cluster.PodsMappedToNodeClaim),
+		// This publishes events and metrics for each transition of a template's conditions.
+		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
+			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg accepts only this kind.
+	)
+}
+
+// Reconcilers returns this operator's reconcilers. podsOf returns the Pods that Karpenter has decided to schedule to
+// the Node of a claim.
+func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, podsOf func(claim string) []types.NamespacedName) []controller.Controller {
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
@@ -93,10 +104,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 		machinehash.NewReconciler(op.Clusters, catalog),
 		providerid.NewReconciler(op.Clusters, op.EventRecorder),
 		registration.NewTaintReconciler(op.GetClient()),
-		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, cluster.PodsMappedToNodeClaim),
+		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, podsOf),
 		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),
-		// This publishes events and metrics for each transition of a template's conditions.
-		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
-			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg accepts only this kind.
 	}
 }

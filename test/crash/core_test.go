@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/awslabs/operatorpkg/controller"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
@@ -31,14 +32,12 @@ func (sleepless) Sleep(time.Duration) {}
 
 // coreControllers are Karpenter core's own controllers that launch, register and
 // end claims, and drain and end Nodes.
-func (p *process) coreControllers() []*controller {
+func (p *process) coreControllers(hook cloudprovider.NodeLifecycleHook) []controller.Controller {
 	clk := sleepless{p.simulation.clock}
-	claims := lifecycle.NewController(clk, p.client, p.cloudProvider, silent{}, state.NewCluster(clk, p.client, p.cloudProvider), nodepoolhealth.NewState(), nil)
-	nodes := termination.NewController(clk, p.client, p.cloudProvider,
-		terminator.NewTerminator(clk, p.client, terminator.NewQueue(clk, p.client, silent{}), silent{}), silent{})
-	return []*controller{
-		{name: "core.lifecycle", keys: p.claims, reconcile: byName(reconcile.AsReconciler(p.client, claims))},
-		{name: "core.termination", keys: p.nodes, reconcile: byName(reconcile.AsReconciler(p.client, nodes))},
+	return []controller.Controller{
+		lifecycle.NewController(clk, p.client, p.cloudProvider, silent{}, state.NewCluster(clk, p.client, p.cloudProvider), nodepoolhealth.NewState(), []cloudprovider.NodeLifecycleHook{hook}),
+		termination.NewController(clk, p.client, p.cloudProvider,
+			terminator.NewTerminator(clk, p.client, terminator.NewQueue(clk, p.client, silent{}), silent{}), silent{}),
 	}
 }
 

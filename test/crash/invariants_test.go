@@ -34,7 +34,7 @@ func (w *simulation) check(c *change) {
 	case "NodeClaim":
 		if c.actor != "user" && c.before != nil && c.before.GetDeletionTimestamp() == nil && (c.after == nil || c.after.GetDeletionTimestamp() != nil) {
 			w.ledger.failed++
-			if claim := c.before.(*karpv1.NodeClaim); c.actor == "core.lifecycle" && w.clock.Since(claim.CreationTimestamp.Time) >= registrationTimeout {
+			if claim := c.before.(*karpv1.NodeClaim); c.actor == "nodeclaim.lifecycle" && w.clock.Since(claim.CreationTimestamp.Time) >= registrationTimeout {
 				w.ledger.expired++
 			}
 		}

@@ -21,16 +21,17 @@ const (
 	toRelease  = quiet - time.Minute
 )
 
-// machineClock is the clock of the machine on which the operator runs. It can be set.
-type machineClock struct{ simulation *simulation }
+// machineClock is the clock of the machine on which the operator runs. It can be set. Nothing waits for its timers.
+type machineClock struct {
+	clock.Clock
+	simulation *simulation
+}
 
 // Now returns the time of the API server, and by how much the machine's clock differs.
 func (c machineClock) Now() time.Time { return c.simulation.clock.Now().Add(c.simulation.skew) }
 
 // Since returns the time since then by this clock.
 func (c machineClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
-
-var _ clock.PassiveClock = machineClock{}
 
 // jump sets the clock of the operator's machine.
 func (w *simulation) jump() {

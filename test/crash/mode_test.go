@@ -120,7 +120,7 @@ func (m *mode) hash(name string) uint64 {
 }
 
 // order returns the controllers in the order in which they act.
-func (m *mode) order(controllers []*controller) []*controller {
+func (m *mode) order(controllers []*queued) []*queued {
 	if !m.withheld {
 		return controllers
 	}

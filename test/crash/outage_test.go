@@ -65,7 +65,7 @@ func (w *simulation) tellProcesses(err error) {
 
 // newConnection returns the connection of a new process, which is open.
 func (w *simulation) newConnection() *connection.Connection {
-	c := connection.New(connection.Management, "https://management", w.clock, machineClock{w})
+	c := connection.New(connection.Management, "https://management", w.clock, machineClock{simulation: w})
 	c.Filled()
 	return c
 }

@@ -5,25 +5,22 @@ package crash
 import (
 	"context"
 	"io"
-	"time"
+	"slices"
+	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/karpenter/pkg/events"
-	core "sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	controllers "github.com/karpenter-capi/karpenter-capi/internal/controller"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -34,7 +31,7 @@ type process struct {
 	cache         *cache
 	client        client.Client
 	cloudProvider *cloudprovider.CloudProvider
-	controllers   []*controller
+	controllers   []*queued
 	ctx           context.Context
 	connection    *connection.Connection
 	watch         io.Closer
@@ -48,34 +45,58 @@ type crashed struct{}
 // newProcess starts the operator: its caches are filled, and everything in them is
 // an event.
 func newProcess(w *simulation) *process {
-	p := &process{simulation: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: (&core.Options{}).ToContext(context.Background())}
+	p := &process{simulation: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: settings().Core.ToContext(context.Background())}
 	p.cache.outdated = w.clock.Now().Add(w.mode.outdatedFor())
 	p.client = p.mutated(interceptor.NewClient(live{server: w.server}, p.intercept()))
-	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
-	p.connection = w.newConnection()
-	clock := machineClock{w}
-	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed, ToManagement: p.connection, Timings: operator.ProductionTimings()}
-	if w.hasty {
-		clusters.Timings.Recovery = 0
-	}
-	catalog := catalog.New(clusters)
-	p.cloudProvider = cloudprovider.New(clusters, catalog, clock)
-	p.controllers = append(p.coreControllers(),
-		&controller{name: "scalableresource", keys: p.resources, reconcile: byName(scalableresource.NewReconciler(clusters, catalog, silent{}, clock))},
-		&controller{name: "nodeclaim", keys: p.resourcesOrLost, reconcile: byName(nodeclaim.NewReconciler(clusters, catalog, p.cloudProvider, silent{}, clock, noPods))},
-		&controller{name: "providerid", keys: p.claimsWithMachine, reconcile: byName(providerid.NewReconciler(clusters, silent{}))},
-	)
-	for _, c := range p.controllers {
-		c.due = map[string]time.Time{}
-	}
+	p.register()
 	for _, kind := range kinds {
 		for _, name := range sortedNames(p.cache.view[kind]) {
 			object := p.cache.view[kind][name]
-			p.notify(&change{kind: kindOf(object), name: object.GetName(), after: object})
+			p.notify(&change{kind: kindOf(object), name: object.GetName(), after: object}, true)
 		}
 	}
 	return p
 }
+
+// register registers the operator's controllers as production does, and keeps those that are driven.
+func (p *process) register() {
+	op := p.operator()
+	catalog := catalog.New(op.Clusters)
+	p.cloudProvider = cloudprovider.New(op.Clusters, catalog, op.Clock)
+	registry := op.Manager.(*registry)
+	all := append(p.coreControllers(registration.NewHook(op.Clusters, catalog)), controllers.Reconcilers(op, catalog, p.cloudProvider, noPods)...)
+	for _, c := range all {
+		must(c.Register(p.ctx, registry))
+	}
+	p.controllers = slices.DeleteFunc(registry.controllers, func(c *queued) bool { return !slices.Contains(driven, c.name) })
+	// Once it is registered, a reconciler writes links in goroutines. One that is not writes them itself.
+	links := nodeclaim.NewReconciler(op.Clusters, catalog, p.cloudProvider, silent{}, op.Clock, noPods)
+	for _, c := range p.controllers {
+		if c.name == "nodeclaim" {
+			c.reconcile = func(ctx context.Context, name string) (reconcile.Result, error) {
+				return links.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+			}
+		}
+	}
+}
+
+// operator returns what production gives to its controllers.
+func (p *process) operator() *operator.Operator {
+	w := p.simulation
+	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
+	p.connection = w.newConnection()
+	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed, ToManagement: p.connection, Timings: operator.ProductionTimings()}
+	if w.hasty {
+		clusters.Timings.Recovery = 0
+	}
+	return &operator.Operator{
+		Manager: &registry{clusterOf: both, ctx: p.ctx}, Clusters: clusters, EventRecorder: silent{}, Clock: machineClock{simulation: w},
+		InterruptionSignals: settings().InterruptionSignals,
+	}
+}
+
+// settings are the operator's default settings.
+var settings = sync.OnceValue(func() *operator.Options { return lo.Must(operator.ParseOptions()) })
 
 // step lets each controller reconcile what is due. A crash ends it.
 func (p *process) step() {
@@ -114,18 +135,18 @@ func (p *process) as(actor string, do func()) {
 
 // catchUp updates the caches, and passes their events to the controllers.
 func (p *process) catchUp() {
-	p.cache.catchUp(p.simulation.mode.staleness(), p.notify)
+	p.cache.catchUp(p.simulation.mode.staleness(), func(c *change) { p.notify(c, false) })
 }
 
-// notify enqueues what a change concerns.
-func (p *process) notify(c *change) {
-	now := p.simulation.clock.Now()
+// notify passes a change in the cache to the event handlers of all controllers. In the initial list, objects are there
+// from the beginning.
+func (p *process) notify(c *change, initial bool) {
 	for _, controller := range p.controllers {
-		for _, key := range controller.keys(c) {
-			if key != "" {
-				controller.add(key, now.Add(p.simulation.mode.withhold()))
-			}
+		if p.simulation.mutant.misses(controller.name, c) {
+			continue
 		}
+		controller.deliver(c, initial)
+		controller.takeAdded(p.simulation.clock.Now(), p.simulation.mode.withhold)
 	}
 }
 
@@ -183,27 +204,9 @@ func (r apiReader) List(ctx context.Context, list client.ObjectList, options ...
 	return r.process.read(list, "", func() error { return r.Reader.List(ctx, list, options...) })
 }
 
-// clusterOf is a cluster like that of internal/operator.
-type clusterOf struct {
-	cluster.Cluster
-	client client.Client
-	live   client.Reader
-}
-
-func (c clusterOf) GetClient() client.Client       { return c.client }
-func (c clusterOf) GetAPIReader() client.Reader    { return c.live }
-func (c clusterOf) GetScheme() *runtime.Scheme     { return scheme.Scheme }
-func (c clusterOf) GetRESTMapper() meta.RESTMapper { return c.client.RESTMapper() }
-
 // silent discards events.
 type silent struct{}
 
 func (silent) Publish(...events.Event) {}
 
 func noPods(string) []types.NamespacedName { return nil }
-
-func byName(r reconcile.Reconciler) func(context.Context, string) (reconcile.Result, error) {
-	return func(ctx context.Context, name string) (reconcile.Result, error) {
-		return r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-	}
-}
