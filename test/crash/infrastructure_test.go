@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
 // How long after its creation, or deletion, a Machine reaches the state.
@@ -63,6 +64,8 @@ func (w *simulation) boot(m *clusterv1.Machine) {
 	}
 	node, joined := w.server.head["Node"][m.Name]
 	switch {
+	case w.isOut(connection.Workload):
+		// No Node can join, and Cluster API sees none.
 	case !joined && age >= toNode && !m.Status.NodeRef.IsDefined() && w.mayJoin(m.Spec.ProviderID):
 		w.server.put(newNode(m.Name, m.Spec.ProviderID, m.Labels[v1alpha1.ZoneLabel]))
 	case joined && age >= toNodeRef && !m.Status.NodeRef.IsDefined():
@@ -130,6 +133,9 @@ func (w *simulation) terminate(m *clusterv1.Machine) {
 // end removes a Machine whose infrastructure no longer exists, its Node first.
 func (w *simulation) end(m *clusterv1.Machine) {
 	if node, ok := w.server.head["Node"][m.Name]; ok {
+		if w.isOut(connection.Workload) {
+			return // Cluster API cannot drain the Node or delete it
+		}
 		must(client.IgnoreNotFound(w.live().Delete(context.Background(), node)))
 	}
 	m = m.DeepCopy()

@@ -34,7 +34,14 @@ func (w *simulation) check(c *change) {
 	case "NodeClaim":
 		if c.actor != "user" && c.before != nil && c.before.GetDeletionTimestamp() == nil && (c.after == nil || c.after.GetDeletionTimestamp() != nil) {
 			w.ledger.failed++
-			if claim := c.before.(*karpv1.NodeClaim); c.actor == "nodeclaim.lifecycle" && w.clock.Since(claim.CreationTimestamp.Time) >= registrationTimeout {
+			if len(w.script) > 0 {
+				w.ledger.overdue++
+			}
+			claim, limit := c.before.(*karpv1.NodeClaim), registrationTimeout
+			if !claim.StatusConditions().Get(karpv1.ConditionTypeLaunched).IsTrue() {
+				limit = launchTimeout
+			}
+			if c.actor == "nodeclaim.lifecycle" && w.clock.Since(claim.CreationTimestamp.Time) >= limit {
 				w.ledger.expired++
 			}
 		}

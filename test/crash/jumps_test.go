@@ -14,7 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A condition of a script may never be met when the clock was set, because a claim can have failed early. After so long
+// A condition of a script may never be met when the clock was set, because a claim can have failed early, or in an outage,
+// because a Machine can have become too old for another claim. After so long
 // the next step happens nevertheless, and after the last one nothing is held back any longer.
 const (
 	toNextStep = 20 * time.Minute
@@ -56,9 +57,12 @@ func (w *simulation) endWithJump() {
 	}
 }
 
+// isDisordered reports whether a claim or a Machine can have ended that a script still refers to.
+func (w *simulation) isDisordered() bool { return w.jumped > 0 || w.mode.breaksAny() }
+
 // isDue reports whether a step of a script happens now.
 func (w *simulation) isDue(s step) bool {
-	return s.when(w) || w.jumped > 0 && w.clock.Since(w.lastStep) > toNextStep
+	return s.when(w) || w.isDisordered() && w.clock.Since(w.lastStep) > toNextStep
 }
 
 // release ends what a script holds back until a condition is met.

@@ -15,9 +15,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// registrationTimeout is the time that core gives the Node of a claim (karpenter:
-// pkg/controllers/nodeclaim/lifecycle/liveness.go).
-const registrationTimeout = 15 * time.Minute
+// launchTimeout is the time that core gives a claim to be launched, and registrationTimeout that for its Node
+// (karpenter: pkg/controllers/nodeclaim/lifecycle/liveness.go).
+const (
+	launchTimeout       = 5 * time.Minute
+	registrationTimeout = 15 * time.Minute
+)
 
 // ledger counts losses that cannot be excluded from outside of Cluster API (docs/design). None is
 // tolerated because of its actor or scenario: an entry is added when its mechanism is seen, and
@@ -36,13 +39,16 @@ type ledger struct {
 	// instead of a surplus one. spent counts the surplus ones that were used so.
 	excused map[string]bool
 	spent   int
-	// lost counts those that were removed, and lostNodes those of them that had a Node.
+	// lost counts those that were removed, and lostNodes those of them that were the Node of a claim.
 	lost, lostNodes int
 	// failed counts the claims that another than the user deleted, and unused the Machines that were marked
 	// for deletion or deleted before they had a Node or a claim.
 	failed, unused int
-	// expired counts the claims that core deleted because no Node had registered within registrationTimeout.
+	// expired counts the claims that core deleted because they were not launched within launchTimeout, or no Node had
+	// registered within registrationTimeout.
 	expired int
+	// overdue counts the claims that failed while a script still waited for its next step.
+	overdue int
 	// had are the Machines that the actor on the replicas of a resource knew last.
 	had map[string][]string
 	// vanished counts, by resource, those that no longer exist and that replicas may still count.
@@ -101,7 +107,7 @@ func (w *simulation) isKnownLoss(m *clusterv1.Machine) bool {
 	if bySurplus {
 		w.ledger.spent++
 	}
-	if m.Status.NodeRef.IsDefined() {
+	if m.Status.NodeRef.IsDefined() && w.liveClaim(claimUID(m)) != nil {
 		w.ledger.lostNodes++
 	}
 	return true

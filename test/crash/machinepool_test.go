@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
 // machinePools is Cluster API's controller of MachinePools. It never acts on replicas: it creates a
@@ -35,6 +37,9 @@ func (w *simulation) machinePools() {
 			w.machineFor(pool, instance)
 		}
 		ids, _, _ := unstructured.NestedStringSlice(group.Object, "spec", "providerIDList")
+		if w.isOut(connection.Workload) {
+			continue // Cluster API cannot see the Nodes
+		}
 		w.deleteRetiredNodes(pool.Spec.ProviderIDList, ids)
 		pool.Spec.ProviderIDList = ids
 		pool.Status.Replicas = lo.ToPtr(int32(len(w.instancesOf(name))))
@@ -94,6 +99,8 @@ func (w *simulation) poolMachines() {
 			if instance != nil {
 				w.showInstance(machine, instance)
 			}
+		case machine.Status.NodeRef.IsDefined() && w.isOut(connection.Workload):
+			// Cluster API cannot drain the Node.
 		case held(machine) || w.clock.Since(machine.DeletionTimestamp.Time) < toDrained+w.mode.slowness(machine.Name):
 		case instance != nil:
 			must(w.live().Delete(context.Background(), instance))
@@ -119,7 +126,7 @@ func (w *simulation) showInstance(m *clusterv1.Machine, instance *unstructured.U
 		w.setInfrastructureReady(m, metav1.ConditionTrue, "Provisioned", "")
 		return
 	}
-	if _, joined := w.server.head["Node"][m.Name]; joined && !m.Status.NodeRef.IsDefined() {
+	if _, joined := w.server.head["Node"][m.Name]; joined && !w.isOut(connection.Workload) && !m.Status.NodeRef.IsDefined() {
 		m = m.DeepCopy()
 		m.Status.NodeRef.Name = m.Name
 		w.server.put(m)

@@ -8,6 +8,8 @@ import (
 	"math/rand"
 	"slices"
 	"time"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
 // mode is a way in which the simulation is adverse, derived from a seed. In the zero value caches are
@@ -32,9 +34,10 @@ type mode struct {
 	// the process does not end. With it, the process often ends at the same time: the next one cannot
 	// know that the clock was set, and can run on another machine, whose clock is right.
 	jumps bool
-	// outages stops the API server of the management cluster for up to a minute. After that, the watches
-	// of the infrastructure provider come back one by one.
-	outages bool
+	// outages stops the API server of the management cluster for up to a minute, and workloadOutages that of the workload
+	// cluster. After that, the watches of our process and of the infrastructure provider come back one by one. The
+	// other cluster goes on.
+	outages, workloadOutages bool
 }
 
 // modes are searched with each seed.
@@ -48,7 +51,8 @@ var modes = []mode{
 	{name: "jumps", withheld: true, jumps: true},
 	{name: "jumps_and_crashes", stale: true, withheld: true, faulty: true, jumps: true},
 	{name: "outages", stale: true, outages: true},
-	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true, outages: true},
+	{name: "workload_outages", stale: true, workloadOutages: true},
+	{name: "all", stale: true, withheld: true, outdated: true, reused: true, peers: true, faulty: true, outages: true, workloadOutages: true},
 }
 
 // with returns the mode with a seed, which the zero mode does not need.
@@ -80,6 +84,14 @@ func (m *mode) outdatedFor() time.Duration {
 	}
 	return 0
 }
+
+// breaks reports whether the API server of a cluster has outages.
+func (m *mode) breaks(cluster string) bool {
+	return cluster == connection.Management && m.outages || cluster == connection.Workload && m.workloadOutages
+}
+
+// breaksAny reports whether any API server has outages.
+func (m *mode) breaksAny() bool { return m.outages || m.workloadOutages }
 
 // staleness returns the source of randomness for caches; nil if they are fresh.
 func (m *mode) staleness() *rand.Rand {

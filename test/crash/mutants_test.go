@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -33,6 +34,8 @@ type mutant struct {
 	read func(client.Object)
 	// dropped reports whether a controller does not get an event: it lacks the watch, or a predicate drops it.
 	dropped func(controller string, c *change) bool
+	// ignored is a cluster whose outages are not noticed.
+	ignored string
 	// caught is the run that is known to find it.
 	caught string
 }
@@ -51,7 +54,7 @@ var mutants = []mutant{{
 	client: interceptor.Funcs{Patch: withoutPrecondition(unlinks)},
 }, {
 	name:   "does not check whether another claim has a provider ID",
-	caught: "MachineDeployment/pause/all=34",
+	caught: "MachineDeployment/blocked_briefly/all=38",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
 		if options.FieldSelector == nil || actor != "providerid" || kind != "NodeClaimList" {
 			return false
@@ -81,7 +84,36 @@ var mutants = []mutant{{
 			deployment.Status.ObservedGeneration = deployment.Generation
 		}
 	},
+}, {
+	name:    "ignores outages of the management cluster",
+	caught:  "MachinePool/deleted_by_hand/outages=5",
+	ignored: connection.Management,
+}, {
+	name:    "does not watch the Machines whose provider IDs claims get",
+	caught:  "MachineDeployment/scale_out/crash_before=0",
+	dropped: lacksWatch("providerid", "Machine"),
+}, {
+	name:   "drops the events of Machines that get their provider ID",
+	caught: "MachineDeployment/scale_out/crash_before=0",
+	dropped: func(controller string, c *change) bool {
+		before, _ := c.before.(*clusterv1.Machine)
+		after, _ := c.after.(*clusterv1.Machine)
+		return controller == "providerid" && before != nil && after != nil && before.Spec.ProviderID != after.Spec.ProviderID
+	},
+}, {
+	name:    "does not watch the NodeClaims that need Machines",
+	caught:  "MachineDeployment/scale_out/crash_before=0",
+	dropped: lacksWatch("scalableresource", "NodeClaim"),
+}, {
+	name:    "does not watch the Machines that are removed from a resource",
+	caught:  "MachineDeployment/slow_end/crash_before=0",
+	dropped: lacksWatch("scalableresource", "Machine"),
 }}
+
+// lacksWatch drops all events of a kind for one controller.
+func lacksWatch(controller, kind string) func(string, *change) bool {
+	return func(name string, c *change) bool { return name == controller && c.kind == kind }
+}
 
 // misses reports whether a mutant, if any, lets a controller miss an event.
 func (m *mutant) misses(controller string, c *change) bool {

@@ -102,6 +102,9 @@ func faultPoints(requests []request, f fault) []request {
 // write does a write of our process, or its fault in the plan or the mode.
 func (p *process) write(verb, sub string, object client.Object, do func(client.Object) error) error {
 	w := p.simulation
+	if err := p.reach(kindOf(object)); err != nil {
+		return err
+	}
 	key, version := w.count(verb, sub, object), w.server.version
 	defer func() {
 		w.requests = append(w.requests, request{round: w.rounds, actor: w.server.actor, key: key, changes: w.server.version != version})
@@ -116,6 +119,9 @@ func (p *process) write(verb, sub string, object client.Object, do func(client.O
 // read does a read of our process from the API server, or returns an error.
 func (p *process) read(object any, name string, do func() error) error {
 	w := p.simulation
+	if err := p.reach(kindOf(object)); err != nil {
+		return err
+	}
 	key := w.count("read", name, object)
 	r := request{round: w.rounds, actor: w.server.actor, key: key, read: true}
 	w.requests = append(w.requests, r)

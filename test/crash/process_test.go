@@ -4,9 +4,9 @@ package crash
 
 import (
 	"context"
-	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,8 +33,10 @@ type process struct {
 	cloudProvider *cloudprovider.CloudProvider
 	controllers   []*queued
 	ctx           context.Context
-	connection    *connection.Connection
-	watch         io.Closer
+	connections   map[string]*connection.Connection // by cluster
+	lost          map[string]time.Time              // when watches come back after an outage, by kind
+	errors        map[string]string                 // the last error of each reconcile
+	unanswered    map[string]string                 // a kind of the last request that was not answered, by cluster
 	// restart is whether it ends after its current action.
 	restart bool
 }
@@ -45,7 +47,8 @@ type crashed struct{}
 // newProcess starts the operator: its caches are filled, and everything in them is
 // an event.
 func newProcess(w *simulation) *process {
-	p := &process{simulation: w, cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: settings().Core.ToContext(context.Background())}
+	p := &process{simulation: w, connections: w.newConnections(), lost: map[string]time.Time{}, unanswered: map[string]string{}, errors: map[string]string{},
+		cache: newCache(w.server, kinds, staleBound, w.mode.staleness(), w.known), ctx: settings().Core.ToContext(context.Background())}
 	p.cache.outdated = w.clock.Now().Add(w.mode.outdatedFor())
 	p.client = p.mutated(interceptor.NewClient(live{server: w.server}, p.intercept()))
 	p.register()
@@ -84,8 +87,15 @@ func (p *process) register() {
 func (p *process) operator() *operator.Operator {
 	w := p.simulation
 	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
-	p.connection = w.newConnection()
-	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed, ToManagement: p.connection, Timings: operator.ProductionTimings()}
+	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed, Timings: operator.ProductionTimings(),
+		ToWorkload: p.connections[connection.Workload], ToManagement: p.connections[connection.Management]}
+	switch {
+	case w.mutant == nil:
+	case w.mutant.ignored == connection.Workload:
+		clusters.ToWorkload = nil
+	case w.mutant.ignored == connection.Management:
+		clusters.ToManagement = nil
+	}
 	if w.hasty {
 		clusters.Timings.Recovery = 0
 	}
@@ -109,15 +119,14 @@ func (p *process) step() {
 			w.stop(p, "crashes")
 		}
 	}()
+	p.regainWatches()
 	p.as("provisioner", func() { p.provision() })
 	for _, c := range w.mode.order(p.controllers) {
 		p.catchUp()
 		for _, key := range c.pop(w.clock.Now()) {
 			p.catchUp()
 			p.as(c.name, func() {
-				if err := c.run(p.ctx, key, w.clock.Now()); err != nil {
-					w.tracef("%s %s: %s", c.name, key, err)
-				}
+				p.traceError(c.name+" "+key, c.run(p.ctx, key, w.clock.Now()))
 			})
 			if p.restart {
 				w.stop(p, "restarts")
@@ -125,6 +134,18 @@ func (p *process) step() {
 			}
 		}
 	}
+}
+
+// traceError traces the error of a reconcile, and not the same one again.
+func (p *process) traceError(of string, err error) {
+	text := ""
+	if err != nil {
+		text = connection.Message(err)
+	}
+	if text != "" && text != p.errors[of] {
+		p.simulation.tracef("%s: %s", of, text)
+	}
+	p.errors[of] = text
 }
 
 // as sets who writes.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
@@ -161,7 +162,7 @@ func (w *simulation) bootInstance(instance *unstructured.Unstructured) {
 		instance = instance.DeepCopy()
 		must(unstructured.SetNestedField(instance.Object, w.newProviderID(name), "spec", "providerID"))
 		w.server.put(instance)
-	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && w.mayJoin(id):
+	case id != "" && age >= toNode && !joined && (machine == nil || !machine.Status.NodeRef.IsDefined()) && w.mayJoin(id) && !w.isOut(connection.Workload):
 		pool := w.server.head["MachinePool"][instance.GetLabels()[clusterv1.MachinePoolNameLabel]].(*clusterv1.MachinePool)
 		w.server.put(newNode(name, id, pool.Spec.FailureDomains[0]))
 	}

@@ -109,7 +109,7 @@ func want(claims int) func(*simulation) { return func(w *simulation) { w.wanted 
 func deleteClaims(names ...string) func(*simulation) {
 	return func(w *simulation) {
 		for _, name := range names {
-			if claim := w.claim(name); claim != nil || w.jumped == 0 { // it can have failed early, when the clock was set
+			if claim := w.claim(name); claim != nil || !w.isDisordered() { // otherwise it can have failed early
 				must(w.live().Delete(context.Background(), claim))
 			}
 		}
@@ -131,7 +131,7 @@ func deleteMachineOf(name string) func(*simulation) {
 	return func(w *simulation) {
 		claim := w.claim(name)
 		for _, m := range w.machines() {
-			if claim != nil && claimUID(m) == claim.UID || claim == nil && w.jumped > 0 && serving(w, m) {
+			if claim != nil && claimUID(m) == claim.UID || claim == nil && w.isDisordered() && serving(w, m) {
 				w.ended[m.Name] = true
 				must(w.live().Delete(context.Background(), m))
 				return

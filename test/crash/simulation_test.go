@@ -16,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
 const (
@@ -45,9 +46,8 @@ type simulation struct {
 	// skew is by how much the clock of the operator's machine is ahead, and jumped how often it was set.
 	skew   time.Duration
 	jumped int
-	// outageUntil is until when the API server does not answer, and broken how often that began.
-	outageUntil time.Time
-	broken      int
+	// outages are those of each cluster.
+	outages map[string]*outage
 	// hasty lets our process treat pools as settled at once.
 	hasty bool
 
@@ -98,6 +98,7 @@ func newWorld(s *server, clock *clocktesting.FakeClock, scaling *scaling) *simul
 	w := &simulation{
 		clock: clock, server: s, scaling: scaling, mode: &mode{}, machineLimit: many, counted: map[string]int{},
 		owners: map[string][]types.UID{}, ended: map[string]bool{}, lastChange: clock.Now(), ledger: newLedger(),
+		outages: map[string]*outage{connection.Management: {}, connection.Workload: {}},
 	}
 	w.provider = newCache(s, providerKinds, providerBound, nil, nil)
 	w.capi = newCache(s, capiKinds, capiBound, nil, nil)
@@ -131,7 +132,11 @@ func (w *simulation) run() {
 func (w *simulation) round() {
 	w.rounds++
 	w.disturb()
-	if w.isOut() {
+	if w.isOut(connection.Management) || w.isOut(connection.Workload) {
+		w.processes()
+		if !w.isOut(connection.Management) {
+			w.peers()
+		}
 		w.clock.Step(round)
 		return
 	}
@@ -144,19 +149,26 @@ func (w *simulation) round() {
 	}
 	w.release()
 	w.processes()
-	if !w.paused() {
-		for _, peer := range w.scaling.peers {
-			if !w.mode.skips() {
-				peer(w)
-			}
+	w.peers()
+	w.clock.Step(w.untilNext())
+}
+
+// peers lets Cluster API and the infrastructure act.
+func (w *simulation) peers() {
+	if w.paused() {
+		return
+	}
+	for _, peer := range w.scaling.peers {
+		if !w.mode.skips() {
+			peer(w)
 		}
 	}
-	w.clock.Step(w.untilNext())
 }
 
 // processes lets the leading process act, and one that still acts without leading.
 func (w *simulation) processes() {
-	if w.process == nil && !w.clock.Now().Before(w.startAt) {
+	out := w.isOut(connection.Management) || w.isOut(connection.Workload) // then no process gets its caches filled
+	if w.process == nil && !w.clock.Now().Before(w.startAt) && !out {
 		w.process = newProcess(w)
 	}
 	if w.old != nil && !w.clock.Now().Before(w.oldUntil) {
@@ -174,7 +186,7 @@ func (w *simulation) processes() {
 
 // untilNext returns a round, or more if nothing happens in that time.
 func (w *simulation) untilNext() time.Duration {
-	if w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < 30*round {
+	if w.process == nil || len(w.process.lost) > 0 || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < 30*round {
 		return round
 	}
 	next := 30 * time.Second
