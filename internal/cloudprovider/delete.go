@@ -111,7 +111,7 @@ func (c *CloudProvider) remember(claim *karpv1.NodeClaim, machines []clusterv1.M
 
 // hadItsMachine reports whether the cache of this process has had the Machine of a registered claim,
 // and so has seen since that it no longer exists or was unlinked. Then the cache is not behind with
-// the links of the claim: a registered claim is linked to no second Machine (package nodeclaim), so
+// the links of the claim: a registered claim is linked to no second Machine (package link), so
 // all its links are older than its Node, and a watch shows writes in their order.
 func (c *CloudProvider) hadItsMachine(claim *karpv1.NodeClaim) bool {
 	providerID, found := c.ending.Get(string(claim.UID))

@@ -31,9 +31,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/instancetypecatalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinehash"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
@@ -95,16 +95,17 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 // Reconcilers returns this operator's reconcilers. podsOf returns the Pods that Karpenter has decided to schedule to
 // the Node of a claim.
 func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, podsOf func(claim string) []types.NamespacedName) []controller.Controller {
+	links := link.NewReconciler(op.Clusters)
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
 		instancetypecatalog.NewReconciler(op.Clusters),
 		clusterdeletion.NewReconciler(op.Clusters, op.NodeName),
-		scalableresource.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
+		scalableresource.NewReconciler(op.Clusters, catalog, cloudProvider, links, op.EventRecorder, op.Clock, podsOf),
+		links,
 		machinehash.NewReconciler(op.Clusters, catalog),
 		providerid.NewReconciler(op.Clusters, op.EventRecorder),
 		registration.NewTaintReconciler(op.GetClient()),
-		nodeclaim.NewReconciler(op.Clusters, catalog, cloudProvider, op.EventRecorder, op.Clock, podsOf),
 		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),
 	}
 }

@@ -13,7 +13,7 @@
 //
 //	spare     It has no link. The MachineSet or the infrastructure provider created it for the
 //	          replicas that the controller scalableresource has set.
-//	linked    It serves a NodeClaim. The controller nodeclaim writes the label node-claim-uid and
+//	linked    It serves a NodeClaim. The controller link writes the label node-claim-uid and
 //	          the annotations node-claim and the pre-drain hook. CloudProvider.Delete unlinks it
 //	          if it has no Node and can serve another claim. The controller scalableresource
 //	          unlinks it if its claim no longer exists or has another Machine.

@@ -11,7 +11,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
 // ConditionOf returns a condition of a claim, which must not be changed; nil if the claim lacks it.
@@ -86,7 +85,7 @@ func Stall(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim,
 func Resume(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim) error {
 	changed := claim.DeepCopy()
 	waitFromNow(changed, v1alpha1.ReasonResumed, "Cluster API acts on the Machine of this NodeClaim again")
-	return precondition.WriteStatus(ctx, workload, claim, changed, "reporting the end of the stall of")
+	return writeStatus(ctx, workload, claim, changed, "reporting the end of the stall of")
 }
 
 // Reject writes why no scalable resource can be created or scaled for a claim, unless the claim has a reason
@@ -119,6 +118,6 @@ func set(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, d
 	if !change(changed.StatusConditions()) {
 		return false, nil
 	}
-	err := precondition.WriteStatus(ctx, workload, claim, changed, doing)
+	err := writeStatus(ctx, workload, claim, changed, doing)
 	return err == nil, err
 }

@@ -32,9 +32,8 @@
 //
 // Controllers decide, and call one function of this package for each write:
 //
-//	nodeclaim         Stall, Resume, Fail, Relaunch, ResetProviderID, Delete
+//	scalableresource  Stall, Resume, Reject, Fail, Relaunch, Move, Restore, ResetProviderID, Delete
 //	providerid        SetProviderID, ReportProviderID
-//	scalableresource  Reject, Move, Restore, Delete
 //	machinehash       RenewHashes
 //	interruption      Delete
 //	cloudprovider     ResetProviderID
@@ -42,7 +41,8 @@
 // The API server checks the precondition of a write in the same request: for Delete the UID, for SetProviderID
 // exactly what it depends on, and for the others the resourceVersion that was read. If the claim has
 // changed or no longer exists, nothing is written, and the function returns that error (see
-// requeue.AfterConflict). Delete returns none, because its claim no longer exists.
+// requeue.AfterConflict). Delete returns none, because its claim no longer exists. After a write, the claim is as the
+// API server has it, so that one reconcile can write to it several times.
 //
 // Each write is one request, except Relaunch, which is two. After a crash between these, the claim still counts
 // as failed and is relaunched again. After a crash between any other writes, the claim is in one of the states

@@ -12,7 +12,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
@@ -28,12 +27,12 @@ func Relaunch(ctx context.Context, workload client.Client, claim, next *karpv1.N
 	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
 	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
 	waitFromNow(changed, v1alpha1.ReasonOfferingChanged, message)
-	if err := precondition.WriteStatus(ctx, workload, claim, changed, "relaunching"); err != nil {
+	if err := writeStatus(ctx, workload, claim, changed, "relaunching"); err != nil {
 		return err
 	}
-	moved := changed.DeepCopy()
+	moved := claim.DeepCopy()
 	moved.Labels, moved.Annotations = next.Labels, next.Annotations
-	return precondition.Write(ctx, workload, changed, moved, "changing the offering of")
+	return write(ctx, workload, claim, moved, "changing the offering of")
 }
 
 // Move gives a claim that has no Machine the annotations of another scalable resource of its offering.
@@ -55,7 +54,7 @@ func RenewHashes(ctx context.Context, workload client.Client, claim *karpv1.Node
 func annotate(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string, doing, done string) error {
 	changed := claim.DeepCopy()
 	changed.Annotations = annotations
-	if err := precondition.Write(ctx, workload, claim, changed, doing); err != nil {
+	if err := write(ctx, workload, claim, changed, doing); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info(done, "NodeClaim", claim.Name, "resource", annotations[v1alpha1.ScalableResourceAnnotation])

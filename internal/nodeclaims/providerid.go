@@ -47,6 +47,7 @@ func SetProviderID(ctx context.Context, workload client.Client, claim *karpv1.No
 	if err != nil {
 		return err
 	}
+	*claim = *changed
 	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
 	return nil
 }
@@ -85,7 +86,7 @@ func ResetProviderID(ctx context.Context, workload client.Client, claim *karpv1.
 	}
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
-	return precondition.WriteStatus(ctx, workload, claim, changed, "resetting the provider ID of")
+	return writeStatus(ctx, workload, claim, changed, "resetting the provider ID of")
 }
 
 // ReportProviderID writes on a registered claim that its Machine has another provider ID, and what that

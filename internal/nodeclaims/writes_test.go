@@ -90,12 +90,16 @@ func TestWritesOnlyToWhatWasRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clientOf(newClaim())
 			claim := read(t, c)
-			if err := write(t.Context(), c, claim); err != nil {
+			written := claim.DeepCopy()
+			if err := write(t.Context(), c, written); err != nil {
 				t.Errorf("as it was read: %v", err)
 			}
 			after := read(t, c)
 			if after.ResourceVersion == claim.ResourceVersion {
 				t.Error("nothing is written")
+			}
+			if written.ResourceVersion != after.ResourceVersion {
+				t.Error("the claim is not as the API server has it")
 			}
 			if err := write(t.Context(), clientOf(after), claim); !apierrors.IsConflict(err) {
 				t.Errorf("it has changed: got %v, want a conflict", err)

@@ -2,7 +2,7 @@
 
 // Package planner decides which Machine serves which NodeClaim, how many replicas a scalable
 // resource has, and which of its Machines are removed. It consists of pure functions over plain
-// values, without a client, clock or cache. Package snapshot calls it for both reconcilers.
+// values, without a client, clock or cache. Package snapshot calls it.
 //
 // All values are of one scalable resource, whose Machines are all alike.
 //

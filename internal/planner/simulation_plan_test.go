@@ -4,17 +4,18 @@ package planner
 
 import "slices"
 
-// reconciler is one of the two reconcilers. They run at the same time, each with its own plan.
-type reconciler int
+// part is a part of a plan. Links are written by a controller of their own, while the other one goes on, so each part
+// has its own pending decisions.
+type part int
 
 const (
-	linker reconciler = iota
-	scaler
+	links part = iota
+	scaling
 )
 
 // decision is one write of a plan.
 type decision struct {
-	by   reconciler
+	of   part
 	text string
 	// apply writes the decision. It returns false if an object that it depends on has changed.
 	apply func() bool
@@ -22,13 +23,13 @@ type decision struct {
 	version int
 }
 
-// decide computes a plan from the operator's caches. The decisions for the reconciler are pending
+// decide computes a plan from the operator's caches. The decisions of a part are pending
 // until they are applied, in any order. Those of its last plan are dropped.
-func (w *simulation) decide(by reconciler) {
+func (w *simulation) decide(of part) {
 	w.actor = "plan"
-	w.pending = slices.DeleteFunc(w.pending, func(d decision) bool { return d.by == by })
-	if w.blocks && !w.laggingLinks {
-		// Links are decided with up-to-date replicas.
+	w.pending = slices.DeleteFunc(w.pending, func(d decision) bool { return d.of == of })
+	if w.blocks {
+		// No link is decided before the operator has seen the lower replicas that it has written.
 		w.operator.md, w.operator.sets = w.latest(), w.latest()
 	}
 	c, v, version := w.operator, w.view(w.operator), -1
@@ -40,9 +41,9 @@ func (w *simulation) decide(by reconciler) {
 	w.checkOrder(state, plan)
 	before := len(w.pending)
 	add := func(text, name string, apply func() bool) {
-		w.pending = append(w.pending, decision{by, text + " " + name, apply, version})
+		w.pending = append(w.pending, decision{of, text + " " + name, apply, version})
 	}
-	if by == linker {
+	if of == links {
 		w.addLinks(plan, v, add)
 	} else {
 		w.addScaling(plan, c, v, add)
@@ -133,7 +134,7 @@ func (w *simulation) asSeen(name string, v snapshot) *simMachine {
 func (w *simulation) link(l Link, v snapshot) bool {
 	m, c := w.asSeen(l.Machine, v), w.claim(l.Claim.UID)
 	hasOther := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == l.Claim.UID && !m.leaving() })
-	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && !w.laggingLinks && w.now.md != v.md {
+	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && w.now.md != v.md {
 		return false
 	}
 	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.HasNode && !isRestored || m.Unfit || isOwn(*m) {
@@ -219,10 +220,11 @@ func (w *simulation) isUncounted() bool {
 func (w *simulation) scale(replicas int32, c caches, v snapshot) bool {
 	set, _ := w.scaling(v).(MachineSet)
 	md, lowered := &w.now.md, set.Blocked && replicas < v.md.replicas
+	// The plan counts a Machine as linked as soon as its link is asked for.
 	linked := func(m simMachine) bool {
 		return m.Claim != "" && !slices.ContainsFunc(v.machines, func(seen simMachine) bool { return seen.Name == m.Name && seen.Claim != "" })
 	}
-	if *md != v.md || lowered && !w.laggingLinks && slices.ContainsFunc(w.now.machines, linked) {
+	if *md != v.md || lowered && slices.ContainsFunc(w.now.machines, linked) {
 		return false
 	}
 	switch {

@@ -124,18 +124,12 @@ type options struct {
 	// forgets lets the operator link a second Machine to a claim. A new process can do that if its
 	// caches lack the first link.
 	forgets bool
-
-	// With the following options, a Machine of a live claim can be deleted. Tests count these losses.
-
 	// laggingMachineSet lets the MachineSet see older Machines than those from which its replicas
-	// were computed.
+	// were computed. Then a Machine of a live claim can be deleted. A test counts these losses.
 	laggingMachineSet bool
-	// laggingLinks lets the operator write links while it is about to lower replicas of a blocked
-	// MachineSet. The two reconcilers do not know of each other.
-	laggingLinks bool
 }
 
-func (o options) isKind() bool { return !o.laggingMachineSet && !o.laggingLinks }
+func (o options) isKind() bool { return !o.laggingMachineSet }
 
 // adopted is when a resource with unmanaged Machines was adopted.
 var adopted = start.Add(-time.Minute)

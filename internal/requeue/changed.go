@@ -8,12 +8,3 @@ import apierrors "k8s.io/apimachinery/pkg/api/errors"
 // was read. The event of that change triggers the next reconcile, unless a predicate drops it: then
 // see AfterConflict.
 func IsChanged(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
-
-// IgnoreChanged returns nil for an error for which IsChanged is true, and any other error
-// unchanged.
-func IgnoreChanged(err error) error {
-	if IsChanged(err) {
-		return nil
-	}
-	return err
-}

@@ -11,26 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Only the errors after which an event follows are ignored.
-func TestIgnoreChanged(t *testing.T) {
+// Only the errors after which an event follows are those of a change.
+func TestIsChanged(t *testing.T) {
 	resource := schema.GroupResource{}
 	for name, tc := range map[string]struct {
 		err     error
-		ignored bool
+		changed bool
 	}{
-		"a conflict":           {err: fmt.Errorf("patching: %w", apierrors.NewConflict(resource, "x", errors.New("changed"))), ignored: true},
-		"it no longer exists":  {err: fmt.Errorf("patching: %w", apierrors.NewNotFound(resource, "x")), ignored: true},
+		"none":                 {},
+		"a conflict":           {err: fmt.Errorf("patching: %w", apierrors.NewConflict(resource, "x", errors.New("changed"))), changed: true},
+		"it no longer exists":  {err: fmt.Errorf("patching: %w", apierrors.NewNotFound(resource, "x")), changed: true},
 		"it exists already":    {err: apierrors.NewAlreadyExists(resource, "x")},
 		"the API server fails": {err: apierrors.NewInternalError(errors.New("x"))},
 		"another error":        {err: errors.New("x")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := IgnoreChanged(tc.err); (got == nil) != tc.ignored || got != nil && !errors.Is(got, tc.err) {
-				t.Errorf("got %v, want it ignored: %t", got, tc.ignored)
+			if got := IsChanged(tc.err); got != tc.changed {
+				t.Errorf("got %t, want %t", got, tc.changed)
 			}
 		})
-	}
-	if IsChanged(nil) {
-		t.Error("no error is that of an object that has changed")
 	}
 }

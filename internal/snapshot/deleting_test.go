@@ -86,7 +86,7 @@ func TestLoadWithCluster(t *testing.T) {
 				}).
 				Build()}
 			clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}

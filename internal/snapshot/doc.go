@@ -3,8 +3,7 @@
 // Package snapshot reads one scalable resource with its NodeClaims and Machines from the caches,
 // with limits, failures and stalls, and has package planner compute the plan. It never writes.
 //
-// Load is the first step of a reconcile of the controllers nodeclaim and scalableresource. Both
-// call it on their own, so their snapshots can differ. CloudProvider.Delete and the controller
+// Load is the first step of a reconcile of the controller scalableresource. CloudProvider.Delete and the controller
 // machinetemplate use single functions of this package, such as FailureOf and IsStalled.
 //
 //	limits    LimitReached: the template, the offering or its reservation has no machine left

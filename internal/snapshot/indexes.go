@@ -3,12 +3,10 @@
 package snapshot
 
 import (
-	"slices"
 	"time"
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -42,16 +40,12 @@ func (s *Snapshot) index() *indexes {
 		s.indexes.claims[s.Claims[i].UID] = &s.Claims[i]
 	}
 	for _, machine := range s.Machines {
-		s.indexes.add(machine)
+		s.indexes.lastActed = lo.Latest(s.indexes.lastActed, machine.CreationTimestamp.Time)
+		if uid := lifecycle.ClaimUID(machine); uid != "" {
+			s.indexes.linked[uid] = append(s.indexes.linked[uid], machine)
+		}
 	}
 	return s.indexes
-}
-
-func (i *indexes) add(machine *clusterv1.Machine) {
-	i.lastActed = lo.Latest(i.lastActed, machine.CreationTimestamp.Time)
-	if uid := lifecycle.ClaimUID(machine); uid != "" {
-		i.linked[uid] = append(i.linked[uid], machine)
-	}
 }
 
 // Claim returns the claim with a UID; nil if none of this resource has it.
@@ -59,16 +53,3 @@ func (s *Snapshot) Claim(uid types.UID) *karpv1.NodeClaim { return s.index().cla
 
 // LinkedTo returns the Machines that are linked to a claim, those that are leaving included.
 func (s *Snapshot) LinkedTo(claim types.UID) []*clusterv1.Machine { return s.index().linked[claim] }
-
-// SetLinked replaces a Machine by what it is since it was linked, after the snapshot was taken.
-func (s *Snapshot) SetLinked(machine *clusterv1.Machine) {
-	s.index().add(machine)
-	s.Machines[machine.Name] = machine
-}
-
-// LeaveOut removes claims from the snapshot.
-func (s *Snapshot) LeaveOut(claims sets.Set[types.UID]) {
-	if len(claims) > 0 {
-		s.Claims, s.indexes = slices.DeleteFunc(s.Claims, func(claim karpv1.NodeClaim) bool { return claims.Has(claim.UID) }), nil
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
@@ -37,7 +36,7 @@ func (s *Snapshot) readLimits(ctx context.Context, clusters *operator.Clusters, 
 	}
 	s.exceeding = catalog.Exceeding(claims, limits)
 	for _, machine := range s.Machines {
-		s.exceeding.Delete(lifecycle.ClaimUID(machine))
+		s.exceeding.Delete(s.claimOf(machine))
 	}
 	return nil
 }

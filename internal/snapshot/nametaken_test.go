@@ -62,7 +62,7 @@ func TestNameTaken(t *testing.T) {
 				objects = append(objects, c)
 			}
 			clusters := indexed(objects...)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}

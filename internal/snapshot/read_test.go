@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -72,7 +71,6 @@ func TestLoadReadsMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gone     bool // no resource exists
 		machines []machine
-		leftOut  types.UID
 		want     []string
 		unfit    []string // those that the plan does not give to a claim
 		stalled  []string
@@ -80,7 +78,6 @@ func TestLoadReadsMachines(t *testing.T) {
 		"all of the resource":              {machines: []machine{named("a"), named("b")}, want: []string{"a", "b"}, stalled: []string{"a", "b"}},
 		"one of another resource":          {machines: []machine{named("a"), named("b", elsewhere)}, want: []string{"a"}, stalled: []string{"a"}},
 		"one of a MachinePool of the name": {machines: []machine{named("a"), named("b", ofPool)}, want: []string{"a"}, stalled: []string{"a"}},
-		"one whose link is being written":  {machines: []machine{named("a"), named("b")}, leftOut: "b", want: []string{"a"}, stalled: []string{"a"}},
 		"one that has failed":              {machines: []machine{named("a"), named("b", failed)}, want: []string{"a", "b"}, unfit: []string{"b"}, stalled: []string{"a"}},
 		"one that is just old enough":      {machines: []machine{named("a", enough)}, want: []string{"a"}, stalled: []string{"a"}},
 		"one that is too young to stall":   {machines: []machine{named("a", old), named("b")}, want: []string{"a", "b"}, stalled: []string{"b"}},
@@ -98,7 +95,7 @@ func TestLoadReadsMachines(t *testing.T) {
 				objects = append(objects, m)
 			}
 			clusters := indexed(objects...)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, sets.New(tc.leftOut))
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +142,7 @@ func TestLoadReadsTheTemplate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := indexed(cluster, template.DeepCopy(), tc.object)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +260,7 @@ func TestLoadReadsLimits(t *testing.T) {
 				claims, objects = append(claims, claim), append(objects, claim)
 			}
 			clusters := indexed(objects...)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +332,7 @@ func TestLoadWithoutResource(t *testing.T) {
 			claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: template}
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := indexed(cluster, fixture.Template(), pools.DeepCopy(), claim)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -364,7 +361,7 @@ func TestLoadUnusablePool(t *testing.T) {
 	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
 	infrastructure := fixture.PoolInfrastructure(t, `{initialization: {provisioned: true}}`)
 	clusters := indexed(cluster, pool, claim, crd, infrastructure)
-	snap, err := Load(t.Context(), clusters, catalog.New(clusters), pool.Name, fixture.Noon, nil, nil)
+	snap, err := Load(t.Context(), clusters, catalog.New(clusters), pool.Name, fixture.Noon, Known{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,46 +387,33 @@ func TestLoadWithWhatTheCallerKnows(t *testing.T) {
 		return []clusterv1.Machine{*newest}, nil
 	}
 	for name, tc := range map[string]struct {
-		newest  Newest
-		leftOut sets.Set[types.UID]
-		claims  int
-		links   int // that are still to be written
+		newest  func(context.Context, string, []clusterv1.Machine) ([]clusterv1.Machine, error)
+		open    map[types.UID]types.UID
+		deleted bool // the claim is being deleted
+		links   int  // that are still to be written
 		served  string
+		settled int
 	}{
-		"nothing":                       {claims: 1, links: 1, served: "m"},
-		"the Machine is linked":         {newest: linked, claims: 1, served: "m"},
-		"another link is being written": {leftOut: sets.New[types.UID]("other"), claims: 1, links: 1, served: "m"},
-		"its link is being written":     {leftOut: sets.New(claim.UID)},
+		"nothing":                                {links: 1, served: "m"},
+		"the Machine is linked":                  {newest: linked, served: "m", settled: 1},
+		"another link is being written":          {open: map[types.UID]types.UID{"other": "other"}, links: 1, served: "m"},
+		"its link is being written":              {open: map[types.UID]types.UID{claim.UID: machine.UID}, served: "m"},
+		"its link is being written, and it ends": {open: map[types.UID]types.UID{claim.UID: machine.UID}, deleted: true, settled: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clusters := indexed(cluster, resource.DeepCopy(), claim.DeepCopy(), machine.DeepCopy())
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, tc.newest, tc.leftOut)
+			claim := claim.DeepCopy()
+			if tc.deleted {
+				claim.Finalizers, claim.DeletionTimestamp = []string{karpv1.TerminationFinalizer}, new(metav1.NewTime(fixture.Noon))
+			}
+			clusters := indexed(cluster, resource.DeepCopy(), claim, machine.DeepCopy())
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{Machines: tc.newest, Open: tc.open})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(snap.Claims) != tc.claims || (snap.Claim(claim.UID) != nil) != (tc.claims > 0) || len(snap.Plan.Links) != tc.links || snap.Plan.Served[claim.UID] != tc.served {
-				t.Errorf("got %d claims, links %v and served %v", len(snap.Claims), snap.Plan.Links, snap.Plan.Served)
+			if len(snap.Settled) != tc.settled || len(snap.Plan.Links) != tc.links || snap.Plan.Served[claim.UID] != tc.served {
+				t.Errorf("got %d settled claims, links %v and served %v", len(snap.Settled), snap.Plan.Links, snap.Plan.Served)
 			}
 		})
-	}
-}
-
-// What is linked after a snapshot was taken is in the snapshot.
-func TestSetLinked(t *testing.T) {
-	machine := fixture.Machine(time.Minute)
-	snap := &Snapshot{Machines: map[string]*clusterv1.Machine{machine.Name: machine}}
-	if linked := snap.LinkedTo("c"); len(linked) > 0 {
-		t.Fatalf("got %v before the link", linked)
-	}
-	written := machine.DeepCopy()
-	written.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}
-	snap.SetLinked(written)
-	if linked := snap.LinkedTo("c"); len(linked) != 1 || linked[0] != written || snap.Machines[machine.Name] != written {
-		t.Errorf("got %v, and Machines %v", linked, snap.Machines)
-	}
-	snap.LeaveOut(sets.New[types.UID]("other"))
-	if linked := snap.LinkedTo("c"); len(linked) != 1 || linked[0] != written {
-		t.Errorf("after another claim was left out: got %v", linked)
 	}
 }
 
@@ -452,7 +436,7 @@ func TestLoadSpareNodes(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: tc.taints}}
 			clusters := indexed(cluster, resource, claim, machine, node)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -479,7 +463,7 @@ func TestLoadWithALinkThatWasRemoved(t *testing.T) {
 			}
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := indexed(cluster, resource, claim, machine)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, nil, nil)
+			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,11 +55,16 @@ type Snapshot struct {
 	Settings settings.Settings
 	// Claims that name the resource.
 	Claims []karpv1.NodeClaim
+	// Settled are those of the claims whose link is neither being written nor planned. What the Machines of the
+	// others show can be older than what the claims have from them.
+	Settled []*karpv1.NodeClaim
 	// Machines of the resource by name.
 	Machines map[string]*clusterv1.Machine
 	// Plan lists the writes that are due, and the reasons of those that are put off.
 	Plan planner.Plan
 
+	// open has the claim of each Machine whose link is being written.
+	open map[string]types.UID
 	// indexes are built when they are first used.
 	indexes *indexes
 	// hash of the resource; empty if it has none.
@@ -99,19 +104,19 @@ func (s *Snapshot) times() operator.Timings {
 	return cmp.Or(s.timings, operator.ProductionTimings())
 }
 
-// Newest returns the Machines of a scalable resource, each in the latest known version, given those
-// of the cache.
-type Newest func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
+// Known is what a process knows and its caches may lack. The zero value is nothing.
+type Known struct {
+	// Machines returns the Machines of a resource, each in the latest known version, given those of the cache.
+	Machines func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
+	// Open has the Machine of each claim whose link is being written, by their UIDs. It must have been determined
+	// before Load is called: what was written to others is in the caches, or Machines returns it.
+	Open map[types.UID]types.UID
+}
 
 // Load reads a scalable resource from the caches and computes its plan. It returns nil if nothing
 // may be done: the Cluster or the resource is paused, the Cluster does not exist, or this operator
 // neither generated nor adopted the resource, whichever claim names it.
-//
-// newest replaces Machines that the caller knows in a later version than the cache; nil if it
-// knows none. leftOut are claims and Machines that are left out, because their link is being written:
-// the caller must have determined them before the call, so that the caches have what was written to
-// others, or newest does.
-func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, newest Newest, leftOut sets.Set[types.UID]) (*Snapshot, error) {
+func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, known Known) (*Snapshot, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -137,29 +142,30 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 		}
 		snap.Resource = resource
 	}
-	if err := snap.read(ctx, clusters, newest, leftOut); err != nil {
+	if err := snap.read(ctx, clusters, known); err != nil {
 		return nil, err
 	}
 	if err := snap.readLimits(ctx, clusters, catalog); err != nil {
 		return nil, err
 	}
 	snap.plan()
+	snap.setSettled()
 	return snap, nil
 }
 
 // read reads what belongs to the resource.
-func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest Newest, leftOut sets.Set[types.UID]) error {
+func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, known Known) error {
 	claims := &karpv1.NodeClaimList{}
 	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
 	s.Claims = claims.Items
 	s.setHash()
-	s.LeaveOut(leftOut)
 	// After the claims, so that a claim never has the provider ID of a Machine that seems to have none.
-	if err := s.readMachines(ctx, clusters, newest, leftOut); err != nil {
+	if err := s.readMachines(ctx, clusters, known); err != nil {
 		return err
 	}
+	s.setOpen(known.Open)
 	var err error
 	if s.Template, err = clusters.Template(ctx, s.templateName()); err != nil {
 		return err
@@ -184,8 +190,8 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, newest
 }
 
 // readMachines reads the Machines of the resource, and what each of them shows.
-func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters, newest Newest, leftOut sets.Set[types.UID]) error {
-	machines, err := s.listMachines(ctx, clusters, newest)
+func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters, known Known) error {
+	machines, err := s.listMachines(ctx, clusters, known)
 	if err != nil {
 		return err
 	}
@@ -199,9 +205,6 @@ func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters
 		machine := &machines[i]
 		if s.Resource != nil && scalable.KindOfMachine(machine) != s.Resource.Kind() {
 			continue // it belongs to another resource of that name
-		}
-		if leftOut.Has(machine.UID) {
-			continue
 		}
 		s.Machines[machine.Name] = machine
 		if failed := FailureOf(ctx, clusters, machine); failed != nil {
@@ -219,7 +222,7 @@ func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters
 }
 
 // listMachines returns the Machines of the resource, each in the latest known version.
-func (s *Snapshot) listMachines(ctx context.Context, clusters *operator.Clusters, newest Newest) ([]clusterv1.Machine, error) {
+func (s *Snapshot) listMachines(ctx context.Context, clusters *operator.Clusters, known Known) ([]clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
 	// The cache has one namespace, and copies all items if a list does not name it.
 	options := []client.ListOption{
@@ -232,10 +235,10 @@ func (s *Snapshot) listMachines(ctx context.Context, clusters *operator.Clusters
 	if err := clusters.Management.GetClient().List(ctx, machines, options...); err != nil {
 		return nil, fmt.Errorf("listing the Machines of scalable resource %s: %w", s.Name, err)
 	}
-	if newest == nil {
+	if known.Machines == nil {
 		return machines.Items, nil
 	}
-	return newest(ctx, s.Name, machines.Items)
+	return known.Machines(ctx, s.Name, machines.Items)
 }
 
 // kind returns the kind of the resource, also if the resource does not exist yet.

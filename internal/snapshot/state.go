@@ -43,7 +43,7 @@ func (s *Snapshot) state() planner.State {
 		state.Machines = append(state.Machines, planner.Machine{
 			Name:         machine.Name,
 			Created:      machine.CreationTimestamp.Time,
-			Claim:        lifecycle.ClaimUID(machine),
+			Claim:        s.claimOf(machine),
 			ProviderID:   machine.Spec.ProviderID,
 			Leaving:      lifecycle.IsLeaving(machine) || s.IsLost(machine) || s.endingMachines[machine.Name],
 			Ending:       s.endingMachines[machine.Name],

@@ -3,7 +3,7 @@
 // Package crash searches for harmful crashes, stale caches and missed events, as Sieve and Anvil do: exhaustively, in
 // memory, without goroutines.
 //
-// It runs the operator's own code, its CloudProvider and its reconcilers of claims and of scalable resources, and
+// It runs the operator's own code, its CloudProvider and its reconcilers of scalable resources, links and provider IDs, and
 // Karpenter core's own controllers that launch, register and end claims and that drain and end Nodes. They are
 // registered with a manager as in production (manager_test.go), which does not start them. Each change in a cache is
 // passed to the event handlers and predicates of their watches (watches_test.go). Each controller has its queue and is

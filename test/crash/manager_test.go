@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 )
 
 // registry is a manager that starts nothing: it only keeps the controllers that are registered with it. It has the
@@ -33,6 +35,8 @@ type registry struct {
 func (r *registry) Add(runnable manager.Runnable) error {
 	switch c := runnable.(type) {
 	case controller.TypedController[reconcile.Request]:
+		r.controllers = append(r.controllers, capture(r.ctx, c))
+	case controller.TypedController[link.Request]:
 		r.controllers = append(r.controllers, capture(r.ctx, c))
 	case manager.RunnableFunc:
 		// What else runs only adds watches when the operator starts.

@@ -67,14 +67,14 @@ var mutants = []mutant{{
 	caught: "MachinePool/early_delete/old_leader_half_blind=5",
 	cached: func(actor string, object any) bool {
 		_, claim := object.(*karpv1.NodeClaim)
-		return claim && actor == "nodeclaim"
+		return claim && actor == "link"
 	},
 }, {
 	name:   "reads from the cache whether a claim that ends has a Machine",
 	caught: "MachineDeployment/spare/reused=5",
 	cached: func(actor string, object any) bool {
 		_, machines := object.(*clusterv1.MachineList)
-		return machines && actor != "nodeclaim"
+		return machines && actor != "scalableresource" && actor != "link"
 	},
 }, {
 	name:   "passes on replicas that the MachineDeployment controller has not observed",

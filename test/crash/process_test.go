@@ -12,14 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	controllers "github.com/karpenter-capi/karpenter-capi/internal/controller"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -72,15 +70,6 @@ func (p *process) register() {
 		must(c.Register(p.ctx, registry))
 	}
 	p.controllers = slices.DeleteFunc(registry.controllers, func(c *queued) bool { return !slices.Contains(driven, c.name) })
-	// Once it is registered, a reconciler writes links in goroutines. One that is not writes them itself.
-	links := nodeclaim.NewReconciler(op.Clusters, catalog, p.cloudProvider, silent{}, op.Clock, noPods)
-	for _, c := range p.controllers {
-		if c.name == "nodeclaim" {
-			c.reconcile = func(ctx context.Context, name string) (reconcile.Result, error) {
-				return links.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-			}
-		}
-	}
 }
 
 // operator returns what production gives to its controllers.
@@ -128,6 +117,7 @@ func (p *process) step() {
 			p.as(c.name, func() {
 				p.traceError(c.name+" "+key, c.run(p.ctx, key, w.clock.Now()))
 			})
+			p.takeAdded()
 			if p.restart {
 				w.stop(p, "restarts")
 				return
@@ -167,6 +157,13 @@ func (p *process) notify(c *change, initial bool) {
 			continue
 		}
 		controller.deliver(c, initial)
+	}
+	p.takeAdded()
+}
+
+// takeAdded enqueues what event handlers, or the reconcile of another controller, have added.
+func (p *process) takeAdded() {
+	for _, controller := range p.controllers {
 		controller.takeAdded(p.simulation.clock.Now(), p.simulation.mode.withhold)
 	}
 }

@@ -61,13 +61,13 @@ type environment struct {
 	// requests are the requests of the operator.
 	requests *requestLog
 	// toWorkload and toManagement are the operator's links to both API servers.
-	toWorkload, toManagement *link
+	toWorkload, toManagement *network
 }
 
 // newEnvironment returns an environment for a Cluster in the environment management; in the new
 // environment if that is nil.
 func newEnvironment(cluster types.NamespacedName, management *environment) *environment {
-	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}, toWorkload: newLink(), toManagement: newLink()}
+	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}, toWorkload: newNetwork(), toManagement: newNetwork()}
 	if management == nil {
 		e.management = e
 	}

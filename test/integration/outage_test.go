@@ -36,8 +36,8 @@ var _ = forEachKind("While the operator cannot reach a cluster", func(k kind) {
 		inFlight := f.launch(ctx, 2)
 		booting := lo.Map(inFlight, func(claim *karpv1.NodeClaim, _ int) *clusterv1.Machine { return env.waitMachine(ctx, claim) })
 
-		By("cutting the link during launches")
-		between := map[string]*link{connection.Workload: env.toWorkload, connection.Management: env.toManagement}[cluster]
+		By("cutting the network during launches")
+		between := map[string]*network{connection.Workload: env.toWorkload, connection.Management: env.toManagement}[cluster]
 		lost := between.losses()
 		between.cut()
 		DeferCleanup(between.restore)
@@ -63,7 +63,7 @@ var _ = forEachKind("While the operator cannot reach a cluster", func(k kind) {
 		Expect(env.get(ctx, endsMachine)).To(Succeed())
 		Expect(endsMachine.DeletionTimestamp).To(BeNil(), "the Machine of a claim that is deleted during the outage")
 
-		By("restoring the link")
+		By("restoring the network")
 		between.restore()
 		Eventually(ctx, func() float64 { return reachable(cluster) }).Should(BeEquivalentTo(1), "the metric")
 		serving := sets.New[string]()

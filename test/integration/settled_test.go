@@ -17,7 +17,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 )
 
@@ -40,7 +40,7 @@ var _ = forEachKind("A settled cluster", func(k kind) {
 		By("letting the running operator reconcile everything again")
 		resource := f.resource(ctx)
 		mark := env.requests.mark()
-		for controller, object := range map[string]client.Object{"capi.machinetemplate": f.template, "capi.scalableresource": resource.API(), "capi.nodeclaim": resource.API()} {
+		for controller, object := range map[string]client.Object{"capi.machinetemplate": f.template, "capi.scalableresource": resource.API()} {
 			before := reconciles(controller)
 			touch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"integration.test/touched-for":%q}}}`, controller))
 			Expect(env.client.Patch(ctx, object, touch)).To(Succeed())
@@ -57,13 +57,9 @@ var _ = forEachKind("A settled cluster", func(k kind) {
 		running, op := env.newOperator(running, requests)
 		env.start(running, op)
 		again := reconcile.Request{NamespacedName: types.NamespacedName{Name: resource.GetName()}}
-		for _, reconciler := range []reconcile.Reconciler{
-			scalableresource.NewReconciler(op.Clusters, catalog.New(op.Clusters), op.EventRecorder, clock.RealClock{}),
-			nodeclaim.NewReconciler(op.Clusters, catalog.New(op.Clusters), nil, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim),
-		} {
-			_, err := reconciler.Reconcile(running, again)
-			Expect(err).NotTo(HaveOccurred())
-		}
+		known, links := catalog.New(op.Clusters), link.NewReconciler(op.Clusters)
+		_, err := scalableresource.NewReconciler(op.Clusters, known, nil, links, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim).Reconcile(running, again)
+		Expect(err).NotTo(HaveOccurred())
 		Expect(requests.since(0, request.write)).To(BeEmpty(), "writes of a fresh operator")
 		Expect(env.versions(ctx)).To(Equal(versions))
 	})

@@ -20,14 +20,13 @@ import (
 func BenchmarkReconcile(b *testing.B) {
 	for _, state := range slices.Sorted(maps.Keys(states)) {
 		for _, n := range []int{100, 1000, 5000} {
-			for name, reconciler := range reconcilers(state, n) {
-				b.Run(fmt.Sprintf("%s/%s/%d", strings.ReplaceAll(state, " ", "_"), name, n), func(b *testing.B) {
-					b.ReportAllocs()
-					for b.Loop() {
-						run(b, reconciler)
-					}
-				})
-			}
+			b.Run(fmt.Sprintf("%s/%d", strings.ReplaceAll(state, " ", "_"), n), func(b *testing.B) {
+				reconciler := newReconciler(state, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					run(b, reconciler)
+				}
+			})
 		}
 	}
 }
@@ -41,15 +40,14 @@ const perClaim = 3
 // resource with many claims.
 func TestReconcileAllocatesLittle(t *testing.T) {
 	for _, state := range []string{"settled", "no Machines yet", "leaving"} {
-		for name, reconciler := range reconcilers(state, few) {
-			t.Run(state+"/"+name, func(t *testing.T) {
-				if got := testing.AllocsPerRun(5, func() { run(t, reconciler) }) / few; got > perClaim {
-					t.Errorf("got %.1f allocations for each claim, want %d at most", got, perClaim)
-				} else {
-					t.Logf("%.1f allocations for each claim", got)
-				}
-			})
-		}
+		t.Run(state, func(t *testing.T) {
+			reconciler := newReconciler(state, few)
+			if got := testing.AllocsPerRun(5, func() { run(t, reconciler) }) / few; got > perClaim {
+				t.Errorf("got %.1f allocations for each claim, want %d at most", got, perClaim)
+			} else {
+				t.Logf("%.1f allocations for each claim", got)
+			}
+		})
 	}
 }
 
@@ -72,34 +70,32 @@ func TestReconcileIsLinear(t *testing.T) {
 		t.Fatalf("building the test: %v\n%s", err, out)
 	}
 	for state := range states {
-		for _, name := range []string{"nodeclaim", "scalableresource"} {
-			t.Run(state+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				before, after := execute(t, binary, state, name, few), execute(t, binary, state, name, many)
-				worst := 0.0
-				for block, times := range after {
-					// What is executed less often than once for each claim is not worth a look.
-					if times < many || before[block] == 0 {
-						continue
-					}
-					growth := float64(times) / float64(before[block]) / (many / few)
-					worst = max(worst, growth)
-					if growth > atMost {
-						t.Errorf("%s executes %d statements for %d claims and %d for %d: use an index or a set instead of a loop in a loop", block, before[block], few, times, many)
-					}
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			before, after := execute(t, binary, state, few), execute(t, binary, state, many)
+			worst := 0.0
+			for block, times := range after {
+				// What is executed less often than once for each claim is not worth a look.
+				if times < many || before[block] == 0 {
+					continue
 				}
-				t.Logf("the worst block grows by %.2f times the number of claims", worst)
-			})
-		}
+				growth := float64(times) / float64(before[block]) / (many / few)
+				worst = max(worst, growth)
+				if growth > atMost {
+					t.Errorf("%s executes %d statements for %d claims and %d for %d: use an index or a set instead of a loop in a loop", block, before[block], few, times, many)
+				}
+			}
+			t.Logf("the worst block grows by %.2f times the number of claims", worst)
+		})
 	}
 }
 
 // execute reconciles n claims in a state, and returns how many statements of each block are executed.
-func execute(t *testing.T, binary, state, name string, n int) map[string]int {
+func execute(t *testing.T, binary, state string, n int) map[string]int {
 	t.Helper()
 	profile := filepath.Join(t.TempDir(), "profile")
 	command := exec.Command(binary, "-test.run=^TestOneReconcile$", "-test.coverprofile="+profile)
-	command.Env = append(os.Environ(), "SCALE_STATE="+state, "SCALE_RECONCILER="+name, "SCALE_N="+strconv.Itoa(n))
+	command.Env = append(os.Environ(), "SCALE_STATE="+state, "SCALE_N="+strconv.Itoa(n))
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -131,5 +127,5 @@ func TestOneReconcile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, reconcilers(state, n)[os.Getenv("SCALE_RECONCILER")])
+	run(t, newReconciler(state, n))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
@@ -35,7 +35,7 @@ const resource = "general"
 // Machine.
 var states = map[string]func(i int, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (hasMachine bool){
 	"settled": func(_ int, claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
-		link(claim, machine)
+		linkTo(claim, machine)
 		register(claim, machine)
 		return true
 	},
@@ -44,30 +44,30 @@ var states = map[string]func(i int, claim *karpv1.NodeClaim, machine *clusterv1.
 		if i%2 == 0 {
 			return false
 		}
-		link(claim, machine)
+		linkTo(claim, machine)
 		return true
 	},
 	"booting": func(_ int, claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
-		link(claim, machine)
+		linkTo(claim, machine)
 		conditions.Set(machine, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NotReady"})
 		return true
 	},
 	"to be linked": func(_ int, _ *karpv1.NodeClaim, machine *clusterv1.Machine) bool { return true },
 	"leaving": func(_ int, claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
-		link(claim, machine)
+		linkTo(claim, machine)
 		register(claim, machine)
 		claim.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 		machine.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = timestamp.Format(fixture.Noon)
 		return true
 	},
 	"deleted by a user": func(_ int, claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
-		link(claim, machine)
+		linkTo(claim, machine)
 		register(claim, machine)
 		machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 		return true
 	},
 	"half of the claims no longer exist": func(i int, claim *karpv1.NodeClaim, machine *clusterv1.Machine) bool {
-		link(claim, machine)
+		linkTo(claim, machine)
 		if i%2 == 0 {
 			claim.Annotations = nil
 		}
@@ -75,7 +75,7 @@ var states = map[string]func(i int, claim *karpv1.NodeClaim, machine *clusterv1.
 	},
 }
 
-func link(claim *karpv1.NodeClaim, machine *clusterv1.Machine) {
+func linkTo(claim *karpv1.NodeClaim, machine *clusterv1.Machine) {
 	machine.Labels[v1alpha1.NodeClaimUIDLabel] = string(claim.UID)
 	machine.Annotations = map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name, v1alpha1.DrainHookAnnotation: ""}
 }
@@ -117,16 +117,13 @@ func objects(state string, n int) []client.Object {
 	return all
 }
 
-// reconcilers returns the reconcilers of the scalable resource with n claims in a state.
-func reconcilers(state string, n int) map[string]reconcile.Reconciler {
+// newReconciler returns the reconciler of the scalable resource with n claims in a state.
+func newReconciler(state string, n int) reconcile.Reconciler {
 	both := fixture.Cluster{Client: newStore(objects(state, n)...)}
 	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both, Allowed: fixture.Allowed}
 	known, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(fixture.Noon)
-	return map[string]reconcile.Reconciler{
-		"nodeclaim": nodeclaim.NewReconciler(clusters, known, cloudprovider.New(clusters, known, clock), silent{}, clock,
-			func(string) []types.NamespacedName { return nil }),
-		"scalableresource": scalableresource.NewReconciler(clusters, known, silent{}, clock),
-	}
+	return scalableresource.NewReconciler(clusters, known, cloudprovider.New(clusters, known, clock), link.NewReconciler(clusters), silent{}, clock,
+		func(string) []types.NamespacedName { return nil })
 }
 
 // run reconciles the scalable resource once.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enqueue maps events of both clusters to scalable resources. The reconcilers of
-// claims and of scalable resources both work on one resource at a time, by its name.
+// Package enqueue maps events of both clusters to scalable resources, by their names.
 package enqueue
 
 import (
@@ -162,13 +161,6 @@ func request(name string) reconcile.Request {
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// Named enqueues the resource that an event names.
-func (s *Spacing) Named() handler.TypedEventHandler[string, reconcile.Request] {
-	return handler.TypedFuncs[string, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) { s.add(q, e.Object) },
-	}
-}
 
 // of enqueues the resource to which an object belongs, and on an update also the one to which it
 // belonged before.

@@ -115,7 +115,11 @@ func TestSpacingOfObjects(t *testing.T) {
 		}, []string{"a", "b"}},
 		"it belongs to none": {func(s *Spacing, q queue) { s.of(ofClaim).Create(t.Context(), event.CreateEvent{Object: of("")}, q) }, nil},
 		"a resource is named": {func(s *Spacing, q queue) {
-			s.Named().Generic(t.Context(), event.TypedGenericEvent[string]{Object: "a"}, q)
+			s.Enqueue("not started")
+			if err := s.Source().Start(t.Context(), q); err != nil {
+				t.Error(err)
+			}
+			s.Enqueue("a")
 		}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {

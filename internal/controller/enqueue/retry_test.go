@@ -3,7 +3,7 @@
 package enqueue_test
 
 import (
-	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"testing"
@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/nodeclaim"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -41,43 +41,39 @@ func (r *registry) Add(controller manager.Runnable) error {
 // An error whose cause ends without an event is retried within half a minute, even if it
 // occurred many times before.
 func TestErrorsAreRetriedSoon(t *testing.T) {
-	for name, register := range map[string]func(*operator.Clusters) func(context.Context, manager.Manager) error{
-		"claims": func(clusters *operator.Clusters) func(context.Context, manager.Manager) error {
-			return nodeclaim.NewReconciler(clusters, catalog.New(clusters), nil, nil, clock.RealClock{}, nil).Register
-		},
-		"scalable resources": func(clusters *operator.Clusters) func(context.Context, manager.Manager) error {
-			return scalableresource.NewReconciler(clusters, catalog.New(clusters), nil, clock.RealClock{}).Register
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			mgr, err := ctrl.NewManager(&rest.Config{}, manager.Options{
-				Scheme:         scheme.Scheme,
-				Metrics:        metricsserver.Options{BindAddress: "0"},
-				MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			registry := &registry{Manager: mgr}
-			if err := register(&operator.Clusters{Workload: mgr, Management: mgr})(t.Context(), registry); err != nil {
-				t.Fatal(err)
-			}
-			if len(registry.controllers) != 1 {
-				t.Fatalf("got %d controllers, want 1", len(registry.controllers))
-			}
-			// No interface provides it.
-			limiter, is := reflect.ValueOf(registry.controllers[0]).Elem().FieldByName("RateLimiter").Interface().(workqueue.TypedRateLimiter[reconcile.Request])
-			if !is {
-				t.Fatalf("%T has no rate limiter", registry.controllers[0])
-			}
-			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "resource"}}
-			first, last := limiter.When(request), time.Duration(0)
-			for range 50 {
-				last = limiter.When(request)
-			}
-			if first > 10*time.Millisecond || last > 30*time.Second {
-				t.Errorf("retries after %s first and %s later, want 10ms and 30s at most", first, last)
-			}
-		})
+	mgr, err := ctrl.NewManager(&rest.Config{}, manager.Options{
+		Scheme:         scheme.Scheme,
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.NewDefaultRESTMapper(nil), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, clusters := &registry{Manager: mgr}, &operator.Clusters{Workload: mgr, Management: mgr}
+	links := link.NewReconciler(clusters)
+	resources := scalableresource.NewReconciler(clusters, catalog.New(clusters), nil, links, nil, clock.RealClock{}, nil)
+	if err := errors.Join(links.Register(t.Context(), registry), resources.Register(t.Context(), registry)); err != nil {
+		t.Fatal(err)
+	}
+	if len(registry.controllers) != 2 {
+		t.Fatalf("got %d controllers, want 2", len(registry.controllers))
+	}
+	expectSoon(t, registry.controllers[0], link.Request{Resource: "resource"})
+	expectSoon(t, registry.controllers[1], reconcile.Request{NamespacedName: types.NamespacedName{Name: "resource"}})
+}
+
+func expectSoon[request comparable](t *testing.T, controller manager.Runnable, of request) {
+	t.Helper()
+	// No interface provides it.
+	limiter, is := reflect.ValueOf(controller).Elem().FieldByName("RateLimiter").Interface().(workqueue.TypedRateLimiter[request])
+	if !is {
+		t.Fatalf("%T has no rate limiter", controller)
+	}
+	first, last := limiter.When(of), time.Duration(0)
+	for range 50 {
+		last = limiter.When(of)
+	}
+	if first > 10*time.Millisecond || last > 30*time.Second {
+		t.Errorf("%T: retries after %s first and %s later, want 10ms and 30s at most", of, first, last)
 	}
 }

@@ -3,10 +3,12 @@
 package enqueue
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
@@ -33,6 +35,8 @@ type Spacing struct {
 	clock clock.PassiveClock
 
 	mu sync.Mutex
+	// queue is that of the controller, once it has started.
+	queue queue
 	// passes has the last reconcile of each resource whose gap is longer than the window.
 	passes map[string]pass
 }
@@ -46,6 +50,27 @@ type pass struct {
 // NewSpacing returns the spacing of the reconciles of one controller.
 func NewSpacing(clock clock.PassiveClock) *Spacing {
 	return &Spacing{clock: clock, passes: map[string]pass{}}
+}
+
+// Source lets Enqueue use the queue of the controller.
+func (s *Spacing) Source() source.Source {
+	return source.Func(func(_ context.Context, q queue) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.queue = q
+		return nil
+	})
+}
+
+// Enqueue enqueues a resource without an event. It does nothing before the controller has started, which then
+// reconciles all resources.
+func (s *Spacing) Enqueue(resource string) {
+	s.mu.Lock()
+	q := s.queue
+	s.mu.Unlock()
+	if q != nil {
+		s.add(q, resource)
+	}
 }
 
 // Begin stores that a reconcile of a resource begins.

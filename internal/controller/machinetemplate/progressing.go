@@ -29,7 +29,7 @@ import (
 const readAgain = time.Minute
 
 // setMachinesProgressing repeats what Cluster API reports for the oldest NodeClaim that waits
-// for it (see package nodeclaim). The message omits the number of these NodeClaims, because
+// for it (see package scalableresource). The message omits the number of these NodeClaims, because
 // it changes often. The condition is Unknown if the infrastructure or bootstrap objects of Machines cannot be
 // read: they show why a Machine does not progress.
 func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {

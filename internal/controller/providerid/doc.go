@@ -5,7 +5,7 @@
 // claims of the same scalable resource, nor links that are being written.
 //
 // The Machine of a claim is that of planner.ServedBy. The cache is enough: if it lacks a link, the
-// event of the link triggers the next reconcile. The controller nodeclaim puts the provisional ID
+// event of the link triggers the next reconcile. The controller scalableresource puts the provisional ID
 // back when a claim loses its Machine before its Node has registered. A claim whose Node has registered
 // keeps its ID. If its Machine gets another one, changed.go reports that.
 //

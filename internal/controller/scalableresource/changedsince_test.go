@@ -114,7 +114,7 @@ func TestConflictsAreReturned(t *testing.T) {
 			}
 			clusters.Management = fixture.Cluster{Client: fixture.WithJSONPatch(c.(client.WithWatch)), Live: clusters.Management.GetAPIReader()}
 			machine.UID = "another" // it was deleted, and another one has its name
-			s := &state{r: NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon)), claim: claim, resource: resource, machine: machine}
+			s := &state{r: newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon)), claim: claim, resource: resource, machine: machine}
 			s.snap = &snapshot.Snapshot{
 				Name: "general", Now: fixture.Noon, Resource: scalable.New(resource), Template: template(),
 				Claims: []karpv1.NodeClaim{*claim}, Machines: map[string]*clusterv1.Machine{"m": machine},

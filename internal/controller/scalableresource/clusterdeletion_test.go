@@ -89,7 +89,7 @@ func TestNothingIsCreatedInAClusterThatEnds(t *testing.T) {
 				}
 				var writes []string
 				clusters := clustersWith(served, state.live, &writes, objects...)
-				r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(now))
+				r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(now))
 				_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: claim.Annotations[v1alpha1.ScalableResourceAnnotation]}})
 				if err != nil {
 					t.Fatal(err)

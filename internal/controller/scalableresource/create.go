@@ -109,7 +109,7 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *gene
 
 // giveUp deletes a claim that cannot get a Machine, so that Karpenter creates another. Nothing would
 // replace a claim without a NodePool. It waits until the template has its offering again, and is
-// relaunched with another one after the template's launchTimeoutSeconds (see package nodeclaim).
+// relaunched with another one after the template's launchTimeoutSeconds (failure.go).
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	if !errors.As(reason, &generate.UnlaunchableError{}) {
 		return reason

@@ -134,7 +134,7 @@ func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 				snap.Plan.Served = map[types.UID]string{"c": "m"}
 			}
 			told := &published{}
-			r := NewReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(fixture.Noon))
 			if _, err := r.ensureResource(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 func TestUnknownOfferingsEndNoClaim(t *testing.T) {
 	claim := launchedClaim("small")
 	clusters := clustersWith(fixture.Served, nil, &[]string{}, claim)
-	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 	if err := r.giveUp(t.Context(), claim, errors.New("no answer")); err == nil {
 		t.Error("got no error")
 	}
@@ -184,7 +184,7 @@ func TestClaimsOfAMissingMachineDeployment(t *testing.T) {
 			if err := workload.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 				t.Fatal(err)
 			}
-			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 			snap := &snapshot.Snapshot{Name: tc.names, Now: fixture.Noon, Claims: []karpv1.NodeClaim{*claim}}
 			if _, err := r.ensureResource(t.Context(), snap); (err != nil) != tc.fails {
 				t.Errorf("got %v, want an error: %t", err, tc.fails)

@@ -34,6 +34,10 @@ type published []events.Event
 
 func (p *published) Publish(all ...events.Event) { *p = append(*p, all...) }
 
+func (p *published) reasons() []string {
+	return lo.Map(*p, func(event events.Event, _ int) string { return event.Reason })
+}
+
 // The API server can reject what it accepted as a dry run, because of a quota, or of a webhook or a
 // policy that accepts dry runs. The operator writes the reason on the claims, and tries again until
 // the API server accepts it. It writes other errors on no claim.
@@ -79,7 +83,7 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 			}), Live: inner}
 			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
 			told := &published{}
-			r := NewReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(time.Now()))
+			r := newReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(time.Now()))
 			reconcileOnce := func() time.Duration {
 				t.Helper()
 				result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: first.Annotations[v1alpha1.ScalableResourceAnnotation]}})

@@ -135,7 +135,7 @@ func TestResourceThatHasChangedStaysAsItIs(t *testing.T) {
 				if tc.machines > 0 {
 					snap.Machines["m"] = fixture.Machine(time.Minute)
 				}
-				r := NewReconciler(clusters, nil, nil, clocktesting.NewFakeClock(fixture.Noon))
+				r := newReconciler(clusters, nil, silent{}, clocktesting.NewFakeClock(fixture.Noon))
 				if _, err := r.update(t.Context(), snap); apierrors.IsConflict(err) != changed || err != nil && !changed {
 					t.Errorf("got %v, want a conflict: %t", err, changed)
 				}

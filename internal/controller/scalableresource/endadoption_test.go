@@ -61,7 +61,7 @@ func TestEndOfAdoption(t *testing.T) {
 			snap := &snapshot.Snapshot{Name: "existing", Now: fixture.Noon, Resource: scalable.New(deployment.DeepCopy()), Template: template()}
 			snap.Resource.GetLabels()[v1alpha1.InstanceTypeLabel] = "removed"
 			tc.change(snap)
-			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 			got, err := r.endAdoption(t.Context(), snap)
 			if err != nil || got != tc.want {
 				t.Errorf("ended: %t (%v), want %t", got, err, tc.want)

@@ -87,7 +87,7 @@ func TestEnding(t *testing.T) {
 			}
 			clusters := clustersWith(served, cluster, &[]string{}, objects...)
 			api := clusters.Management.GetClient()
-			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(now.Add(time.Second)))
+			r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(now.Add(time.Second)))
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resource}}); err != nil {
 				t.Fatal(err)
 			}

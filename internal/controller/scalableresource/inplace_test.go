@@ -34,7 +34,7 @@ func TestSetInPlace(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			resource := withReplicas(1)
 			clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, resource)
-			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 			for i := range 2 {
 				if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(resource), resource); err != nil {
 					t.Fatal(err)

@@ -67,11 +67,11 @@ func TestPatience(t *testing.T) {
 			claim.Annotations[v1alpha1.ScalableResourceAnnotation] = deployment.Name
 			clusters := clustersWith(served, cluster, &[]string{}, cluster, claim, deployment, set, machine)
 			management, clock := clusters.Management.GetClient(), clocktesting.NewFakeClock(marked)
-			r := NewReconciler(clusters, catalog.New(clusters), nil, clock)
+			r := newReconciler(clusters, catalog.New(clusters), silent{}, clock)
 			for _, m := range moments {
 				clock.SetTime(marked.Add(m.at))
 				if m.fresh {
-					r = NewReconciler(clusters, catalog.New(clusters), nil, clock)
+					r = newReconciler(clusters, catalog.New(clusters), silent{}, clock)
 				}
 				acted := &clusterv1.MachineDeployment{}
 				if err := management.Get(t.Context(), client.ObjectKeyFromObject(deployment), acted); err != nil {

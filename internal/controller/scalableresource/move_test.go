@@ -65,7 +65,7 @@ func TestMovedMachinesStay(t *testing.T) {
 			clusters := clustersWith(served, cluster, &writes, objects...)
 			// At first, and when every spareTTLSeconds and launchTimeoutSeconds has passed since the move.
 			for _, at := range []time.Time{now, now.Add(24 * time.Hour)} {
-				r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(at))
+				r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(at))
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {
 					t.Fatal(err)
 				}

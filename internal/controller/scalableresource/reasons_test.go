@@ -87,7 +87,7 @@ func TestReconcileReportsUnsettled(t *testing.T) {
 	pool.Spec.Replicas, pool.Spec.Template.Spec.InfrastructureRef = new(int32(2)), *template().Spec.Template.Spec.InfrastructureRef
 	clusters, clock, told := clustersWith(fixture.Served, cluster, &[]string{}, cluster, pool), clocktesting.NewFakeClock(fixture.Noon), &published{}
 	clusters.ToManagement = disturbed(t, clock, 3)
-	r := NewReconciler(clusters, catalog.New(clusters), told, clock)
+	r := newReconciler(clusters, catalog.New(clusters), told, clock)
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 				},
 			}), Live: clusters.Management.GetAPIReader()}
 			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
-			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(time.Now()))
+			r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(time.Now()))
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}})
 			if err != nil {
 				t.Fatal(err)

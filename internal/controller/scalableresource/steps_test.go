@@ -310,7 +310,7 @@ func TestBlockedClaimsMove(t *testing.T) {
 			machine.Namespace, machine.Labels[v1alpha1.NodeClaimUIDLabel] = served.Namespace, "d"
 			machine.Labels[clusterv1.MachineDeploymentNameLabel] = deployment.Name
 			clusters := clustersWith(served, cluster, &[]string{}, cluster, deployment, set, claim, boots, machine)
-			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}}); err != nil {
 				t.Fatal(err)
 			}
@@ -338,7 +338,7 @@ func TestBlockedClaimsMove(t *testing.T) {
 func TestClaimsWithoutATemplateDoNotMove(t *testing.T) {
 	claim := launchedClaim("small")
 	clusters := fixture.Clusters(claim)
-	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Ending: true, Resource: scalable.New(withReplicas(1)), Claims: []karpv1.NodeClaim{*claim}}
 	if err := r.moveWaiting(t.Context(), snap); err != nil {
 		t.Error(err)
@@ -390,7 +390,7 @@ func TestAdoption(t *testing.T) {
 				objects = append(objects, claim)
 			}
 			clusters := clustersWith(fixture.Served, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}, &[]string{}, objects...)
-			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(fixture.Noon))
 			got, err := r.adopt(t.Context(), deployment.Name)
 			if err != nil || got != tc.want {
 				t.Errorf("adopted: %t (%v), want %t", got, err, tc.want)
@@ -470,7 +470,7 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 	object := withReplicas(1)
 	clusters := fixture.Clusters(object, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}})
 	management := clusters.Management.GetClient()
-	r := NewReconciler(clusters, nil, nil, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, nil, silent{}, clocktesting.NewFakeClock(fixture.Noon))
 	for _, step := range []struct {
 		to, want int32
 		waits    bool
@@ -513,7 +513,7 @@ func TestPaceOfACreatedResource(t *testing.T) {
 	claim, name := launchedClaim("small"), generatedName(t, served, cluster)
 	claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), name
 	clusters := clustersWith(served, cluster, &[]string{}, cluster, claim)
-	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 	r.pace.note(name, 500) // of an earlier resource of that name
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
@@ -557,7 +557,7 @@ func TestLostMachineIsMarked(t *testing.T) {
 					return c.Patch(ctx, object, patch, options...)
 				},
 			})}
-			r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); (err != nil) != tc.fails {
 				t.Fatalf("got %v, want an error: %t", err, tc.fails)
 			}
@@ -607,7 +607,7 @@ func TestReplicasThatCannotBeLowered(t *testing.T) {
 	claim := launchedClaim("small")
 	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object), Claims: []karpv1.NodeClaim{*claim}}
 	snap.Plan.Replicas = 1
-	r := NewReconciler(clusters, nil, nil, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, nil, silent{}, clocktesting.NewFakeClock(fixture.Noon))
 	if result, err := r.update(t.Context(), snap); !apierrors.IsForbidden(err) {
 		t.Errorf("got %+v and %v, want the error", result, err)
 	}
@@ -619,7 +619,7 @@ func TestReconcileIsDueWithItsMachines(t *testing.T) {
 	machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
 	machine.Namespace, machine.Labels[clusterv1.MachineDeploymentNameLabel] = fixture.Served.Namespace, "general"
 	clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, withReplicas(1), machine)
-	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}})
 	if err != nil || result.RequeueAfter <= 0 {
 		t.Errorf("the next reconcile is due in %s (%v)", result.RequeueAfter, err)

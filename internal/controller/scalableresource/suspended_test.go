@@ -75,7 +75,7 @@ func TestSuspendedResource(t *testing.T) {
 				}
 				var writes []string
 				clusters := clustersWith(served, cluster, &writes, append(objects, machine)...)
-				r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(now))
+				r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(now))
 				for i, want := range tc.want {
 					if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {
 						t.Fatal(err)

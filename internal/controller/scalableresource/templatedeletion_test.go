@@ -64,7 +64,7 @@ func TestTemplateDeletion(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := NewReconciler(clusters, catalog.New(clusters), nil, clocktesting.NewFakeClock(now))
+			r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(now))
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resource.Name}}); err != nil {
 					t.Fatal(err)

@@ -44,7 +44,7 @@ func TestWhatFollowsNothingNowStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
 	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Template: template, Claims: []karpv1.NodeClaim{*claim}}
 	if again, err := r.ensureResource(t.Context(), snap); err != nil || again != 0 {
 		t.Errorf("a resource that does not exist: got %s and %v", again, err)
@@ -80,7 +80,7 @@ func TestWhatCannotBeDiscoveredStays(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		})}
-		return NewReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon)), clusters
+		return newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon)), clusters
 	}
 
 	r, clusters := reconciler()

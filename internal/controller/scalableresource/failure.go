@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+)
+
+// handleFailures handles the claims whose machine could not be launched. Each step depends only on
+// what the API server has, so a crash can follow any of them:
+//
+//  1. Mark the offering as unavailable in the status of the template.
+//  2. When the cache has the mark, so that no new claim gets the same offering, report the
+//     failure with a condition of the claim and with events.
+//  3. Delete the claim, so that Karpenter creates another for its Pods. Nothing replaces a claim
+//     without a NodePool, so it is relaunched with another offering.
+//
+// It returns the time until the next attempt; zero if none is due.
+func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+	var errs []error
+	var again time.Duration
+	marking := false
+	for _, claim := range snap.Settled {
+		failed := snap.Failure(claim)
+		if failed == nil {
+			continue
+		}
+		until, marked := r.unavailableUntil(claim, snap)
+		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
+		switch {
+		case !isOfOffering(string(failed.Kind)) && pooled:
+			// Its offering has not failed: nothing is marked.
+			errs = append(errs, r.replace(ctx, claim, failed))
+		case !isOfOffering(string(failed.Kind)):
+			// Nothing would replace it, so it waits.
+			errs = append(errs, r.recordFailure(ctx, claim, failed))
+		case !marked && (pooled || !isRecorded(claim)):
+			if marking {
+				continue // one mark is enough for all claims of the offering
+			}
+			marking = true
+			errs = append(errs, r.markFailed(ctx, claim, failed, snap))
+		case pooled:
+			errs = append(errs, r.replace(ctx, claim, failed))
+		default:
+			moved, err := r.relaunch(ctx, claim, failed, snap)
+			errs = append(errs, err)
+			if !moved {
+				again = requeue.Soonest(again, until.Sub(snap.Now))
+			}
+		}
+	}
+	return again, errors.Join(errs...)
+}
+
+// isOfOffering reports whether a failure of a kind is one of the claim's offering, so that others can have the
+// same. A limit is reached by other claims, and another resource can have the name only of one revision.
+func isOfOffering(kind string) bool {
+	return kind != string(snapshot.LimitReached) && kind != string(snapshot.NameTaken)
+}
+
+// isRecorded reports whether a failure of a claim's offering was already handled as far as possible.
+func isRecorded(claim *karpv1.NodeClaim) bool {
+	condition := nodeclaims.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
+	return condition.IsFalse() && isOfOffering(condition.Reason)
+}
+
+// replace reports a failure and deletes the claim.
+func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
+	if err := r.recordFailure(ctx, claim, failed); err != nil {
+		return err
+	}
+	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, failed.Message)
+}
+
+// unavailableUntil returns until when a claim's offering is marked as unavailable, and whether it
+// is. A template that no longer exists needs no mark, because nothing can be launched with it.
+func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (time.Time, bool) {
+	if snap.Template == nil {
+		return time.Time{}, true
+	}
+	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.Now)
+}
+
+// markFailed marks a claim's offering as unavailable, unless the API server shows that it has not failed.
+func (r *Reconciler) markFailed(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
+	if failed.Kind == snapshot.LaunchTimeout {
+		if launched, err := r.isLaunched(ctx, claim, snap); err != nil || launched {
+			return err
+		}
+	}
+	return r.markUnavailable(ctx, claim, failed, snap)
+}
+
+// isLaunched reports whether the Machine of a claim has a provider ID or a Node by now, according to the API
+// server. A watch can be open and deliver nothing, and then only the cache lacks it. The Machine is used as
+// it was read, so that the next reconcile does not decide the same again.
+func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (bool, error) {
+	machine := snap.Machines[snap.Plan.Served[claim.UID]]
+	if machine == nil {
+		return false, nil
+	}
+	live, err := link.ReadMachine(ctx, r.clusters.Management.GetAPIReader(), machine)
+	if err != nil || live == nil || live.Spec.ProviderID == "" && !lifecycle.HasNode(live) {
+		return false, err
+	}
+	r.links.Remember(snap.Name, live)
+	return true, nil
+}
+
+// markUnavailable marks a claim's offering as unavailable. The event of that write triggers the
+// next reconcile. It returns a conflict if the template has changed: other offerings can fail at the
+// same time.
+func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
+	offering := catalog.KeyOf(claim)
+	marked, err := r.catalog.Mark(ctx, snap.Template, snap.Now, offering.Unavailable(string(failed.Kind), failed.Message))
+	if !requeue.IsChanged(err) {
+		r.recorder.Publish(offeringUnavailable(marked, offering, failed))
+	}
+	return err
+}
+
+// recordFailure writes the failure on the claim and reports it with events.
+func (r *Reconciler) recordFailure(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure) error {
+	if err := nodeclaims.Fail(ctx, r.clusters.Workload.GetClient(), claim, string(failed.Kind), failed.Message); err != nil {
+		return err
+	}
+	offering := catalog.KeyOf(claim)
+	r.recorder.Publish(claimFailed(claim, offering, failed))
+	for _, pod := range r.podsOf(claim.Name) {
+		r.recorder.Publish(podWaits(pod, claim, offering, failed))
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scalableresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
+	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+)
+
+// scale creates the resource, or sets its replicas and annotations.
+func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
+	switch resource := snap.Resource; {
+	case resource == nil:
+		r.pace.forget(snap.Name)
+		r.lowered.forget(snap.Name)
+		again, err := r.ensureResource(ctx, snap)
+		return reconcile.Result{RequeueAfter: again}, err
+	case !resource.GetDeletionTimestamp().IsZero():
+		return reconcile.Result{}, r.moveWaiting(ctx, snap)
+	case scalable.Adopted(resource):
+		if disowned, err := r.endAdoption(ctx, snap); err != nil || disowned {
+			return reconcile.Result{}, err
+		}
+	default:
+		// An error with these must not prevent the update of replicas.
+		moved := r.moveWaiting(ctx, snap)
+		changed, err := r.setInPlace(ctx, snap)
+		if changed {
+			return reconcile.Result{}, moved
+		}
+		result, updated := r.update(ctx, snap)
+		return result, errors.Join(moved, err, updated)
+	}
+	return r.update(ctx, snap)
+}
+
+// update sets replicas and the time since which the resource is empty, and deletes a resource that
+// has been empty for emptyTTLSeconds.
+func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
+	resource := snap.Resource
+	changed := resource.DeepCopy()
+	snap.Scale(changed)
+	empty := setEmptySince(changed, snap)
+	if empty.expired {
+		precondition := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}
+		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource.API(), precondition))
+		if err == nil {
+			log.FromContext(ctx).Info("deleted empty scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
+		}
+		return reconcile.Result{}, err
+	}
+	before, after := resource.Replicas(), changed.Replicas()
+	if equal(resource, changed) {
+		return reconcile.Result{RequeueAfter: empty.expiresIn}, r.scaleMachineSets(ctx, snap, after)
+	}
+	// Lowering is never delayed: a Machine that disappears earlier would be replaced.
+	raises := after > before
+	if wait := r.pace.wait(snap.Name); wait > 0 && raises {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if raises {
+		if inactive, err := r.clusters.Inactive(ctx); err != nil || inactive {
+			return reconcile.Result{}, err // the event of the Cluster triggers the next reconcile
+		}
+	}
+	// The resourceVersion is the precondition: replicas are changed only from the value that the
+	// plan was made from.
+	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
+		return r.notPatched(ctx, snap, raises, fmt.Errorf("patching %s: %w", resource, err))
+	}
+	if raises {
+		r.pace.note(snap.Name, after-before)
+	} else {
+		r.lowered.note(changed)
+	}
+	if before != after {
+		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)
+	}
+	return reconcile.Result{RequeueAfter: empty.expiresIn}, r.scaleMachineSets(ctx, snap, after)
+}
+
+// notPatched handles the error of a resource that could not be patched. If its replicas should be
+// raised, the operator tries again after createAgainAfter, because no event shows that a webhook
+// answers again or accepts what it rejected. If the API server has rejected the write, the waiting
+// claims fail after launchTimeoutSeconds.
+func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
+	if !raises || requeue.IsChanged(err) {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	log.FromContext(ctx).Error(err, "cannot raise replicas")
+	result := reconcile.Result{RequeueAfter: createAgainAfter}
+	if !isRejection(err) {
+		return result, nil
+	}
+	return result, r.rejectAll(ctx, snap, err)
+}
+
+// equal reports whether two resources are equal in everything that update sets.
+func equal(a, b *scalable.Resource) bool {
+	return a.HasReplicas() && a.Replicas() == b.Replicas() &&
+		a.GetAnnotations()[v1alpha1.EmptySinceAnnotation] == b.GetAnnotations()[v1alpha1.EmptySinceAnnotation]
+}
