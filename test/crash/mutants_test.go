@@ -54,7 +54,7 @@ var mutants = []mutant{{
 	client: interceptor.Funcs{Patch: withoutPrecondition(unlinks)},
 }, {
 	name:   "does not check whether another claim has a provider ID",
-	caught: "MachineDeployment/blocked_briefly/all=38",
+	caught: "MachinePool/instance_ends/all=31",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
 		if options.FieldSelector == nil || actor != "providerid" || kind != "NodeClaimList" {
 			return false
@@ -86,7 +86,7 @@ var mutants = []mutant{{
 	},
 }, {
 	name:    "ignores outages of the management cluster",
-	caught:  "MachinePool/deleted_by_hand/outages=5",
+	caught:  "MachinePool/deleted_by_hand/all=1",
 	ignored: connection.Management,
 }, {
 	name:    "does not watch the Machines whose provider IDs claims get",
