@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -27,14 +26,7 @@ const profileSeconds = 5
 
 // newProfiler returns a profiler of the operator, whose files begin with a name.
 func newProfiler(on *stack.Stack, name string) *profiler {
-	_, command := on.OperatorCommand()
-	p := &profiler{dir: filepath.Join(on.Dir(), "profiles"), name: name}
-	for _, argument := range command {
-		if port, found := strings.CutPrefix(argument, "--metrics-port="); found {
-			p.address = "http://127.0.0.1:" + port
-		}
-	}
-	return p
+	return &profiler{address: metricsAddress(on), dir: filepath.Join(on.Dir(), "profiles"), name: name}
 }
 
 // start profiles the operator until the returned function is called, which waits until the last profile is complete.

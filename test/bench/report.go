@@ -132,6 +132,7 @@ var figures = []figure{
 	templateWrites,
 	templateBurst,
 	{"conflicts of Cluster API's writes per Machine", (*result).clusterAPIConflicts, count},
+	{"reconciles of the operator's own controllers per claim", func(m *result) float64 { return m.Reconciles / float64(m.N) }, count},
 	{"CPU of the operator per claim", func(m *result) float64 { return m.cpu(stack.Operator) }, func(s float64) string { return fmt.Sprintf("%.0f ms", 1000*s) }},
 	{"memory of the operator after the scale-up", func(m *result) float64 { return m.Memory.RSS }, mebibytes},
 	{"most memory of the operator until then", func(m *result) float64 { return m.Memory.Most }, mebibytes},

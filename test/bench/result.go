@@ -34,6 +34,9 @@ type result struct {
 	Requests    []requestCount `json:"requests,omitempty"`
 	ClaimWrites claimWrites    `json:"claimWrites"`
 
+	// Reconciles is how often the operator's own controllers have reconciled.
+	Reconciles float64 `json:"reconciles"`
+
 	// MostTemplateWrites is the largest number of writes of the status of the template in one burst.
 	MostTemplateWrites int `json:"mostTemplateWrites"`
 }

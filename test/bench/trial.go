@@ -97,6 +97,12 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if t.audited, err = t.auditLog().End(); err != nil {
 		return err
 	}
+	reconciled := 0.0
+	if t.component == stack.Operator {
+		if reconciled, err = reconcilesOf(ctx, t.Stack); err != nil {
+			return err
+		}
+	}
 	up, err := t.phase(ctx, "up", t.n, &measured.Up)
 	if err != nil {
 		return err
@@ -131,6 +137,11 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 		measured.ClaimWrites = t.timeline.claimWrites()
 		measured.Requests = requestCounts(operatorAgent, up, down)
 		measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
+		now, err := reconcilesOf(ctx, t.Stack)
+		if err != nil {
+			return err
+		}
+		measured.Reconciles = now - reconciled
 	}
 	return nil
 }
