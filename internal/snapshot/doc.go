@@ -8,8 +8,8 @@
 //
 //	limits    LimitReached: the template, the offering or its reservation has no machine left
 //	names     NameTaken: the resource was generated from something else than a claim needs
-//	failures  Failure: why the machine of a claim could not be launched
-//	stalls    Stall: why Cluster API or a provider does nothing for a claim, which is no failure
+//	failures  Failures: why the machine of a claim could not be launched
+//	stalls    Stalls: why Cluster API or a provider does nothing for a claim, which is no failure
 //	plan      Plan: links, marks, replicas, what is deletable, and why something is put off
 //	due       DueIn: when time alone changes any of these
 //

@@ -103,7 +103,7 @@ func TestEndingResources(t *testing.T) {
 				}
 			}
 			s.Plan = planner.Plan{Replicas: 3}
-			if stall := s.Stall(fixture.Claim(time.Hour)); stall == nil || !strings.Contains(stall.Message, tc.why) {
+			if stall := s.whyStalled(fixture.Claim(time.Hour)); stall == nil || !strings.Contains(stall.Message, tc.why) {
 				t.Errorf("got %+v, want %q", stall, tc.why)
 			}
 		})

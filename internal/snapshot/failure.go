@@ -31,11 +31,11 @@ const LaunchTimeout failure.Kind = v1alpha1.ReasonLaunchTimeout
 // ResourceUnusable is the failure of a claim whose scalable resource cannot provide Machines.
 const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
 
-// Failure returns why the machine of a claim could not be launched; nil if the claim has a machine,
+// whyFailed returns why the machine of a claim could not be launched; nil if the claim has a machine,
 // needs none, or may still get one. In a Cluster that is being deleted, claims end without a
 // failure. Claims of a suspended resource wait.
-func (s *Snapshot) Failure(claim *karpv1.NodeClaim) *failure.Failure {
-	if !nodeclaims.NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || nodeclaims.IsStalled(claim) || s.Stall(claim) != nil {
+func (s *Snapshot) whyFailed(claim *karpv1.NodeClaim) *failure.Failure {
+	if !nodeclaims.NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || nodeclaims.IsStalled(claim) || s.whyStalled(claim) != nil {
 		return nil
 	}
 	if s.exceeding.Has(claim.UID) {

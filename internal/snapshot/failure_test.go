@@ -133,7 +133,7 @@ func TestFailure(t *testing.T) {
 			if tc.failed != nil {
 				s.failed["m"] = tc.failed
 			}
-			got := s.Failure(tc.claim)
+			got := s.whyFailed(tc.claim)
 			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message+"\n", tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
@@ -212,7 +212,7 @@ func TestFailureRepeatsTheRejection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, Resource: tc.resource, scalingProblem: ": ScalingUp: version skew", Plan: planner.Plan{Replicas: tc.replicas}}
-			if got := s.Failure(claim); got == nil || !strings.HasSuffix(got.Message, tc.want) {
+			if got := s.whyFailed(claim); got == nil || !strings.HasSuffix(got.Message, tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})

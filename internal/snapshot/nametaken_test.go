@@ -68,12 +68,12 @@ func TestNameTaken(t *testing.T) {
 			}
 			var taken []string
 			for _, c := range tc.claims {
-				failed := snap.Failure(c) != nil && snap.Failure(c).Kind == NameTaken
+				failed := snap.whyFailed(c) != nil && snap.whyFailed(c).Kind == NameTaken
 				if failed {
 					taken = append(taken, c.Name)
 				}
-				if snap.Waits(c) == failed || (snap.Stall(c) != nil) == failed {
-					t.Errorf("claim %s: fails: %t, waits: %t, stall: %+v", c.Name, failed, snap.Waits(c), snap.Stall(c))
+				if snap.Waits(c) == failed || (snap.whyStalled(c) != nil) == failed {
+					t.Errorf("claim %s: fails: %t, waits: %t, stall: %+v", c.Name, failed, snap.Waits(c), snap.whyStalled(c))
 				}
 			}
 			if diff := cmp.Diff(tc.taken, taken); diff != "" {

@@ -276,10 +276,10 @@ func TestLoadReadsLimits(t *testing.T) {
 			if snap.Plan.Replicas != tc.replicas || snap.Plan.Served["has"] != "m" {
 				t.Errorf("got %d replicas, want %d; served: %v", snap.Plan.Replicas, tc.replicas, snap.Plan.Served)
 			}
-			if failed := snap.Failure(claims[0]); failed != nil {
+			if failed := snap.whyFailed(claims[0]); failed != nil {
 				t.Errorf("the claim that has its Machine fails: %+v", failed)
 			}
-			failed := snap.Failure(claims[len(claims)-1])
+			failed := snap.whyFailed(claims[len(claims)-1])
 			if exceeds := len(tc.waits) < 2; (failed != nil && failed.Kind == LimitReached) != exceeds {
 				t.Errorf("failure of the youngest claim: got %+v, want that it exceeds the limit: %t", failed, exceeds)
 			}
@@ -336,7 +336,7 @@ func TestLoadWithoutResource(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if stall := snap.Stall(claim); stall == nil || stall.Message != tc.stall {
+			if stall := snap.whyStalled(claim); stall == nil || stall.Message != tc.stall {
 				t.Errorf("got %+v, want %q", stall, tc.stall)
 			}
 			if snap.Plan.Replicas != tc.replicas || !snap.Stalled() || snap.Blocked() {
@@ -365,10 +365,10 @@ func TestLoadUnusablePool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stall := snap.Stall(claim); stall != nil {
+	if stall := snap.whyStalled(claim); stall != nil {
 		t.Errorf("got the stall %+v", stall)
 	}
-	if failed := snap.Failure(claim); failed == nil || failed.Kind != ResourceUnusable {
+	if failed := snap.whyFailed(claim); failed == nil || failed.Kind != ResourceUnusable {
 		t.Errorf("got %+v, want that the pool is unusable", failed)
 	}
 }

@@ -60,6 +60,10 @@ type Snapshot struct {
 	Settled []*karpv1.NodeClaim
 	// Machines of the resource by name.
 	Machines map[string]*clusterv1.Machine
+	// Stalls has why the launches of settled claims are stalled, and Failures why their machines could not be
+	// launched. A claim is in one of them at most.
+	Stalls   map[types.UID]*Stall
+	Failures map[types.UID]*failure.Failure
 	// Plan lists the writes that are due, and the reasons of those that are put off.
 	Plan planner.Plan
 
@@ -150,6 +154,14 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 	}
 	snap.plan()
 	snap.setSettled()
+	snap.Stalls, snap.Failures = map[types.UID]*Stall{}, map[types.UID]*failure.Failure{}
+	for _, claim := range snap.Settled {
+		if stall := snap.whyStalled(claim); stall != nil {
+			snap.Stalls[claim.UID] = stall
+		} else if failed := snap.whyFailed(claim); failed != nil {
+			snap.Failures[claim.UID] = failed
+		}
+	}
 	return snap, nil
 }
 

@@ -31,8 +31,8 @@ func noProgress(format string, args ...any) *Stall {
 	return &Stall{Reason: v1alpha1.ReasonNoProgress, Message: fmt.Sprintf(format, args...)}
 }
 
-// Stall returns why the launch of a claim is stalled; nil if it is not, or the claim does not wait.
-func (s *Snapshot) Stall(claim *karpv1.NodeClaim) *Stall {
+// whyStalled returns why the launch of a claim is stalled; nil if it is not, or the claim does not wait.
+func (s *Snapshot) whyStalled(claim *karpv1.NodeClaim) *Stall {
 	if !nodeclaims.NeedsMachine(claim) || s.exceeding.Has(claim.UID) {
 		return nil
 	}

@@ -266,10 +266,10 @@ func TestStallIsNoFailure(t *testing.T) {
 			} else {
 				s.stall = tc.halt
 			}
-			if diff := cmp.Diff(tc.want, s.Stall(tc.claim)); diff != "" {
+			if diff := cmp.Diff(tc.want, s.whyStalled(tc.claim)); diff != "" {
 				t.Errorf("stall (-want +got):\n%s", diff)
 			}
-			if failed := s.Failure(tc.claim); (failed != nil) != tc.wantFails {
+			if failed := s.whyFailed(tc.claim); (failed != nil) != tc.wantFails {
 				t.Errorf("failure: got %+v, want one: %t", failed, tc.wantFails)
 			}
 		})

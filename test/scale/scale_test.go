@@ -41,8 +41,9 @@ const perClaim = 3
 func TestReconcileAllocatesLittle(t *testing.T) {
 	for _, state := range []string{"settled", "no Machines yet", "leaving"} {
 		t.Run(state, func(t *testing.T) {
-			reconciler := newReconciler(state, few)
-			if got := testing.AllocsPerRun(5, func() { run(t, reconciler) }) / few; got > perClaim {
+			// With many claims, what does not depend on their number hardly counts.
+			reconciler := newReconciler(state, many)
+			if got := testing.AllocsPerRun(5, func() { run(t, reconciler) }) / many; got > perClaim {
 				t.Errorf("got %.1f allocations for each claim, want %d at most", got, perClaim)
 			} else {
 				t.Logf("%.1f allocations for each claim", got)

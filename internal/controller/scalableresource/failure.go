@@ -34,7 +34,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 	var again time.Duration
 	marking := false
 	for _, claim := range snap.Settled {
-		failed := snap.Failure(claim)
+		failed := snap.Failures[claim.UID]
 		if failed == nil {
 			continue
 		}

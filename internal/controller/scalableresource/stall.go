@@ -21,7 +21,7 @@ func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) 
 	}
 	var errs []error
 	for _, claim := range snap.Settled {
-		switch stall := snap.Stall(claim); {
+		switch stall := snap.Stalls[claim.UID]; {
 		case stall != nil:
 			errs = append(errs, r.reportStall(ctx, claim, stall))
 		case nodeclaims.IsStalled(claim) && nodeclaims.NeedsMachine(claim):
