@@ -78,7 +78,7 @@ var mutants = []mutant{{
 	},
 }, {
 	name:   "passes on replicas that the MachineDeployment controller has not observed",
-	caught: "MachineDeployment/slow_end/peers=42",
+	caught: "MachineDeployment/slow_end/peers=44",
 	read: func(object client.Object) {
 		if deployment, is := object.(*clusterv1.MachineDeployment); is {
 			deployment.Status.ObservedGeneration = deployment.Generation
