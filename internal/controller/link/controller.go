@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -100,12 +101,15 @@ func (r *Reconciler) write(ctx context.Context, request Request) error {
 	if err != nil || machine == nil {
 		return err
 	}
-	claim, err := r.needy(ctx, request.Claim, machine)
-	if err != nil || claim == nil {
-		return err
-	}
 	resource, err := scalable.Get(ctx, r.clusters, request.Resource)
 	if err != nil {
+		return err
+	}
+	if paused, err := r.isPaused(ctx, resource); err != nil || paused {
+		return err // the event of its end triggers the next plan
+	}
+	claim, err := r.needy(ctx, request.Claim, machine)
+	if err != nil || claim == nil {
 		return err
 	}
 	linked, err := lifecycle.Link(ctx, r.clusters.Management.GetClient(), machine, claim, scalable.LinkLabels(resource))
@@ -121,6 +125,16 @@ func (r *Reconciler) write(ctx context.Context, request Request) error {
 	r.recent.add(request.Resource, linked)
 	log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name)
 	return nil
+}
+
+// isPaused reports whether the Cluster or the resource is paused since the link was planned, or the Cluster no longer
+// exists.
+func (r *Reconciler) isPaused(ctx context.Context, resource *scalable.Resource) (bool, error) {
+	cluster, err := r.clusters.Cached(ctx)
+	if err != nil || cluster == nil {
+		return true, err
+	}
+	return lo.FromPtr(cluster.Spec.Paused) || resource != nil && resource.Paused(), nil
 }
 
 // spare returns the latest known version of a Machine; nil if it no longer exists, is linked or is leaving.

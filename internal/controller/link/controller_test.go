@@ -19,6 +19,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 var (
@@ -94,6 +95,53 @@ func TestLink(t *testing.T) {
 			}
 			if open := len(r.Open(resourceName)) > 0; open != tc.fails || (len(ended) == 1) == tc.fails {
 				t.Errorf("the request is open: %t, and it ended for %v", open, ended)
+			}
+		})
+	}
+}
+
+// No link is written while the Cluster or the resource is paused, or if the Cluster no longer exists.
+func TestNoLinkWhilePaused(t *testing.T) {
+	pause := func(t *testing.T, api client.Client, object client.Object, change func()) {
+		t.Helper()
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		change()
+		if err := api.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*testing.T, client.Client, *clusterv1.Cluster, *clusterv1.MachineDeployment)
+		linked bool
+	}{
+		"neither": {change: func(*testing.T, client.Client, *clusterv1.Cluster, *clusterv1.MachineDeployment) {}, linked: true},
+		"the Cluster is paused": {change: func(t *testing.T, api client.Client, cluster *clusterv1.Cluster, _ *clusterv1.MachineDeployment) {
+			pause(t, api, cluster, func() { cluster.Spec.Paused = new(true) })
+		}},
+		"the resource is paused": {change: func(t *testing.T, api client.Client, _ *clusterv1.Cluster, deployment *clusterv1.MachineDeployment) {
+			pause(t, api, deployment, func() { deployment.Spec.Paused = new(true) })
+		}},
+		"the Cluster no longer exists": {change: func(t *testing.T, api client.Client, cluster *clusterv1.Cluster, _ *clusterv1.MachineDeployment) {
+			if err := api.Delete(t.Context(), cluster); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: resourceName}}
+			deployment.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
+			deployment.Spec.ClusterName = fixture.Served.Name
+			api := newAPI(claim("c"), machine("m"), deployment)
+			tc.change(t, api, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}, deployment)
+			r := newReconciler(api, interceptor.Funcs{}, interceptor.Funcs{})
+			r.Start(request)
+			if _, err := r.Reconcile(t.Context(), request); err != nil || len(r.Open(resourceName)) > 0 {
+				t.Errorf("got %v, and the open requests %v", err, r.Open(resourceName))
+			}
+			if got := claimOf(t, api, "m") == "c"; got != tc.linked {
+				t.Errorf("linked: %t, want %t", got, tc.linked)
 			}
 		})
 	}

@@ -6,8 +6,8 @@
 // A request is one link. It stays open until the link is written, or can no longer be. Its retries, and how many
 // are written at once, are those of controller-runtime.
 //
-//  1. The claim is read from the API server: a claim ends when CloudProvider.Delete finds no Machine, and a link
-//     must not be written after that.
+//  1. Nothing is written while the Cluster or the resource is paused. The claim is read from the API server: a claim
+//     ends when CloudProvider.Delete finds no Machine, and a link must not be written after that.
 //  2. lifecycle.Link writes the link, if the Machine still has none and is not leaving.
 //  3. The Machine is remembered as the API server has it until the cache has it, too (recent.go), and the resource
 //     is reconciled.

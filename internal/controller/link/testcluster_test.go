@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -46,9 +47,10 @@ func linkedTo(claim string) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) { m.Labels[v1alpha1.NodeClaimUIDLabel] = claim }
 }
 
-// newAPI returns an API server with the objects.
+// newAPI returns an API server with the Cluster and the objects.
 func newAPI(objects ...client.Object) client.WithWatch {
-	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1.NodeClaim{}).Build()
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(cluster).WithObjects(objects...).WithStatusSubresource(&karpv1.NodeClaim{}).Build()
 }
 
 // newReconciler returns the reconciler of a process whose caches and live reads are those of an API server, with the
