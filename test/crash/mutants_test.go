@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
-// mutant is a bug of the operator, planted in its clients.
+// mutant is a bug of the operator, planted in its clients, its watches or its queues.
 type mutant struct {
 	name string
 	// client is what differs in the client of a process with the bug.
@@ -36,6 +36,8 @@ type mutant struct {
 	dropped func(controller string, c *change) bool
 	// ignored is a cluster whose outages are not noticed.
 	ignored string
+	// forgets is a controller that does not try again after an error.
+	forgets string
 	// caught is the run that is known to find it.
 	caught string
 }
@@ -108,6 +110,10 @@ var mutants = []mutant{{
 	name:    "does not watch the Machines that are removed from a resource",
 	caught:  "MachineDeployment/slow_end/crash_before=0",
 	dropped: lacksWatch("scalableresource", "Machine"),
+}, {
+	name:    "does not write a link again after an error",
+	caught:  "MachinePool_like_Azure/slow_end/workload_outages=31",
+	forgets: "link",
 }}
 
 // lacksWatch drops all events of a kind for one controller.

@@ -70,6 +70,9 @@ func (p *process) register() {
 		must(c.Register(p.ctx, registry))
 	}
 	p.controllers = slices.DeleteFunc(registry.controllers, func(c *queued) bool { return !slices.Contains(driven, c.name) })
+	for _, c := range p.controllers {
+		c.forgets = p.simulation.mutant != nil && p.simulation.mutant.forgets == c.name
+	}
 }
 
 // operator returns what production gives to its controllers.

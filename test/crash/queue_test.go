@@ -20,6 +20,9 @@ type queued struct {
 	deliver   func(c *change, initial bool)
 	reconcile func(ctx context.Context, key string) (reconcile.Result, error)
 
+	// forgets is whether nothing is tried again after an error.
+	forgets bool
+
 	// added has what the handlers of one event have added, with the delays that they want.
 	added map[string]time.Duration
 	due   map[string]time.Time
@@ -70,6 +73,7 @@ func (c *queued) pop(now time.Time) []string {
 func (c *queued) run(ctx context.Context, key string, now time.Time) error {
 	result, err := c.reconcile(ctx, key)
 	switch {
+	case err != nil && c.forgets:
 	case err != nil:
 		c.add(key, now.Add(round))
 	case result.RequeueAfter > 0:
