@@ -54,7 +54,9 @@ func (l *lowered) isSeen(ctx context.Context, cached *scalable.Resource) (bool, 
 		if err := l.clusters.Management.GetAPIReader().Get(ctx, cached.Key(), object); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("getting %s: %w", cached, err)
 		}
-		latest = scalable.New(object)
+		if latest = scalable.New(object); latest.Replicas() >= cached.Replicas() {
+			latest = nil // the cache may lack writes of others, but no lower replicas
+		}
 	}
 	if latest == nil || latest.GetUID() != cached.GetUID() || !link.IsLater(latest.API(), cached.API()) {
 		l.set(cached.GetName(), nil)

@@ -18,7 +18,11 @@ import (
 // No link is planned from replicas that are older than the lower ones that this process, or the one before it, has set.
 func TestLowerReplicasThatTheCacheLacks(t *testing.T) {
 	version := func(version string) *clusterv1.MachineDeployment {
-		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "general", UID: "1", ResourceVersion: version}}
+		replicas := map[string]int32{"5": 3, "6": 2, "7": 2}[version]
+		return &clusterv1.MachineDeployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: "general", UID: "1", ResourceVersion: version},
+			Spec:       clusterv1.MachineDeploymentSpec{Replicas: &replicas},
+		}
 	}
 	other := version("1")
 	other.UID = "2"
@@ -30,7 +34,8 @@ func TestLowerReplicasThatTheCacheLacks(t *testing.T) {
 		seen    bool
 	}{
 		"the cache has the latest":                        {live: version("5"), cached: version("5"), seen: true},
-		"the process before has written it":               {live: version("6"), cached: version("5")},
+		"the process before has lowered it":               {live: version("6"), cached: version("5")},
+		"another client has written something else":       {live: version("7"), cached: version("6"), seen: true},
 		"another client has written it since it was read": {live: version("6"), read: true, cached: version("5"), seen: true},
 		"this process has lowered it":                     {live: version("6"), lowered: version("6"), cached: version("5")},
 		"the cache has what this process has written":     {live: version("6"), lowered: version("6"), cached: version("6"), seen: true},
