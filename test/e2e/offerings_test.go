@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -81,6 +82,12 @@ func expectOn(ctx context.Context, g *WithT, s *stack.Stack, pods []*corev1.Pod,
 		found := map[string]string{}
 		for i, pod := range pods {
 			node, err := nodeOf(ctx, s, pod)
+			if apierrors.IsNotFound(err) {
+				// Kubernetes' taint-eviction controller deletes a Pod that is bound right after its Node has lost Karpenter's
+				// taint, if it has not seen that yet. The owner of a Pod creates another one.
+				pods[i] = needs[i].pod(strings.TrimSuffix(pod.Name, "-"+needs[i].name))
+				return nil, s.Workload.Create(ctx, pods[i])
+			}
 			if err != nil {
 				return nil, err
 			}
