@@ -17,8 +17,9 @@ import (
 const conflictRetry = time.Second
 
 // AfterConflict returns the result and the error of a reconcile, unless all its errors are conflicts, or of
-// writes to objects that no longer exist: then it requests the next reconcile soon instead. A controller whose predicates drop updates must not
-// ignore a conflict, because the event of the write that caused it may be one of those.
+// writes to objects that no longer exist: then it requests the next reconcile soon instead. A controller whose
+// predicates drop updates must not ignore a conflict, because the event of the write that caused it may be one
+// of those.
 func AfterConflict(result reconcile.Result, err error) (reconcile.Result, error) {
 	if err == nil || !onlyConflicts(err) {
 		return result, err

@@ -92,7 +92,7 @@ func TestLoadWithCluster(t *testing.T) {
 			}
 			got := decision{Observed: snap != nil}
 			if snap != nil {
-				got = decision{true, snap.Waits(waiting), snap.whyFailed(waiting) != nil, snap.EndsWithoutMachine(waiting), snap.Plan.Replicas}
+				got = decision{true, snap.Waits(waiting), snap.failureFor(waiting) != nil, snap.EndsWithoutMachine(waiting), snap.Plan.Replicas}
 				if snap.EndsWithoutMachine(has) && !tc.rollingOut && !tc.pausedInSpec {
 					t.Error("a claim with a Machine ends as if it had none")
 				}

@@ -31,11 +31,19 @@ const LaunchTimeout failure.Kind = v1alpha1.ReasonLaunchTimeout
 // ResourceUnusable is the failure of a claim whose scalable resource cannot provide Machines.
 const ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
 
-// whyFailed returns why the machine of a claim could not be launched; nil if the claim has a machine,
-// needs none, or may still get one. In a Cluster that is being deleted, claims end without a
-// failure. Claims of a suspended resource wait.
+// why returns why the launch of a claim is stalled, or else why its machine could not be launched; nil if the claim has
+// a machine, needs none, or may still get one.
+func (s *Snapshot) why(claim *karpv1.NodeClaim) (*Stall, *failure.Failure) {
+	if stall := s.whyStalled(claim); stall != nil {
+		return stall, nil
+	}
+	return nil, s.whyFailed(claim)
+}
+
+// whyFailed returns why the machine of a claim whose launch is not stalled could not be launched. In a Cluster that is
+// being deleted, claims end without a failure. Claims of a suspended resource wait, and so does one that reports a stall.
 func (s *Snapshot) whyFailed(claim *karpv1.NodeClaim) *failure.Failure {
-	if !nodeclaims.NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || nodeclaims.IsStalled(claim) || s.whyStalled(claim) != nil {
+	if !nodeclaims.NeedsMachine(claim) || s.ClusterDeleting || s.Suspended || nodeclaims.IsStalled(claim) {
 		return nil
 	}
 	if s.exceeding.Has(claim.UID) {

@@ -133,7 +133,7 @@ func TestFailure(t *testing.T) {
 			if tc.failed != nil {
 				s.failed["m"] = tc.failed
 			}
-			got := s.whyFailed(tc.claim)
+			got := s.failureFor(tc.claim)
 			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message+"\n", tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
@@ -193,6 +193,12 @@ func TestSpareMachines(t *testing.T) {
 	}
 }
 
+// failureFor returns why the machine of a claim could not be launched, unless its launch is stalled.
+func (s *Snapshot) failureFor(claim *karpv1.NodeClaim) *failure.Failure {
+	_, failed := s.why(claim)
+	return failed
+}
+
 // If more replicas, or the resource, were rejected, that is why a claim has no Machine. A rejection that was
 // overcome since is not.
 func TestFailureRepeatsTheRejection(t *testing.T) {
@@ -212,7 +218,7 @@ func TestFailureRepeatsTheRejection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{Now: fixture.Noon, Settings: durations, Resource: tc.resource, scalingProblem: ": ScalingUp: version skew", Plan: planner.Plan{Replicas: tc.replicas}}
-			if got := s.whyFailed(claim); got == nil || !strings.HasSuffix(got.Message, tc.want) {
+			if got := s.failureFor(claim); got == nil || !strings.HasSuffix(got.Message, tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})

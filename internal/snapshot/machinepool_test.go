@@ -27,7 +27,7 @@ import (
 // A claim of an unusable pool fails at once, with the reason.
 func TestFailureOfUnusablePool(t *testing.T) {
 	snap := &Snapshot{Now: fixture.Noon, Settings: durations, unusable: "no Machines"}
-	got := snap.whyFailed(fixture.Claim(time.Second))
+	got := snap.failureFor(fixture.Claim(time.Second))
 	if got == nil || got.Kind != ResourceUnusable || got.Message != "no Machines" {
 		t.Errorf("got %+v", got)
 	}

@@ -70,11 +70,11 @@ func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
 	if err := snap.loadMachineSets(t.Context(), fixture.Clusters(set)); err != nil {
 		t.Fatal(err)
 	}
-	if got := snap.whyFailed(fixture.Claim(9 * time.Minute)); got != nil {
+	if got := snap.failureFor(fixture.Claim(9 * time.Minute)); got != nil {
 		t.Errorf("before launchTimeoutSeconds: got %+v", got)
 	}
 	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
-	if got := snap.whyFailed(fixture.Claim(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
+	if got := snap.failureFor(fixture.Claim(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}
 }

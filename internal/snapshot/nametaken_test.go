@@ -68,7 +68,7 @@ func TestNameTaken(t *testing.T) {
 			}
 			var taken []string
 			for _, c := range tc.claims {
-				failed := snap.whyFailed(c) != nil && snap.whyFailed(c).Kind == NameTaken
+				failed := snap.failureFor(c) != nil && snap.failureFor(c).Kind == NameTaken
 				if failed {
 					taken = append(taken, c.Name)
 				}

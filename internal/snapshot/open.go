@@ -15,12 +15,17 @@ import (
 // setOpen sets which Machines the plan treats as linked, because their links are being written: those of claims that
 // still exist and have no Machine. The link to another claim will not be written, or is removed again.
 func (s *Snapshot) setOpen(open map[types.UID]types.UID) {
-	claims := lo.Invert(open)
-	s.open = map[string]types.UID{}
+	if len(open) == 0 {
+		return
+	}
+	claims := lo.Invert(lo.PickBy(open, func(uid, _ types.UID) bool {
+		claim := s.Claim(uid)
+		return claim != nil && claim.DeletionTimestamp.IsZero() && lo.EveryBy(s.LinkedTo(uid), lifecycle.IsLeaving)
+	}))
+	s.open = make(map[string]types.UID, len(claims))
 	for name, machine := range s.Machines {
-		claim := s.Claim(claims[machine.UID])
-		if claim != nil && claim.DeletionTimestamp.IsZero() && lo.EveryBy(s.LinkedTo(claim.UID), lifecycle.IsLeaving) {
-			s.open[name] = claim.UID
+		if claim, found := claims[machine.UID]; found {
+			s.open[name] = claim
 		}
 	}
 }

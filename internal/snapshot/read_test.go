@@ -276,10 +276,10 @@ func TestLoadReadsLimits(t *testing.T) {
 			if snap.Plan.Replicas != tc.replicas || snap.Plan.Served["has"] != "m" {
 				t.Errorf("got %d replicas, want %d; served: %v", snap.Plan.Replicas, tc.replicas, snap.Plan.Served)
 			}
-			if failed := snap.whyFailed(claims[0]); failed != nil {
+			if failed := snap.failureFor(claims[0]); failed != nil {
 				t.Errorf("the claim that has its Machine fails: %+v", failed)
 			}
-			failed := snap.whyFailed(claims[len(claims)-1])
+			failed := snap.failureFor(claims[len(claims)-1])
 			if exceeds := len(tc.waits) < 2; (failed != nil && failed.Kind == LimitReached) != exceeds {
 				t.Errorf("failure of the youngest claim: got %+v, want that it exceeds the limit: %t", failed, exceeds)
 			}
@@ -368,7 +368,7 @@ func TestLoadUnusablePool(t *testing.T) {
 	if stall := snap.whyStalled(claim); stall != nil {
 		t.Errorf("got the stall %+v", stall)
 	}
-	if failed := snap.whyFailed(claim); failed == nil || failed.Kind != ResourceUnusable {
+	if failed := snap.failureFor(claim); failed == nil || failed.Kind != ResourceUnusable {
 		t.Errorf("got %+v, want that the pool is unusable", failed)
 	}
 }
@@ -398,6 +398,7 @@ func TestLoadWithWhatTheCallerKnows(t *testing.T) {
 		"the Machine is linked":                  {newest: linked, served: "m", settled: 1},
 		"another link is being written":          {open: map[types.UID]types.UID{"other": "other"}, links: 1, served: "m"},
 		"its link is being written":              {open: map[types.UID]types.UID{claim.UID: machine.UID}, served: "m"},
+		"another claim no longer exists":         {open: map[types.UID]types.UID{claim.UID: machine.UID, "gone": machine.UID}, served: "m"},
 		"its link is being written, and it ends": {open: map[types.UID]types.UID{claim.UID: machine.UID}, deleted: true, settled: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -156,9 +156,10 @@ func Load(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 	snap.setSettled()
 	snap.Stalls, snap.Failures = map[types.UID]*Stall{}, map[types.UID]*failure.Failure{}
 	for _, claim := range snap.Settled {
-		if stall := snap.whyStalled(claim); stall != nil {
+		switch stall, failed := snap.why(claim); {
+		case stall != nil:
 			snap.Stalls[claim.UID] = stall
-		} else if failed := snap.whyFailed(claim); failed != nil {
+		case failed != nil:
 			snap.Failures[claim.UID] = failed
 		}
 	}

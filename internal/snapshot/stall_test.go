@@ -269,7 +269,7 @@ func TestStallIsNoFailure(t *testing.T) {
 			if diff := cmp.Diff(tc.want, s.whyStalled(tc.claim)); diff != "" {
 				t.Errorf("stall (-want +got):\n%s", diff)
 			}
-			if failed := s.whyFailed(tc.claim); (failed != nil) != tc.wantFails {
+			if failed := s.failureFor(tc.claim); (failed != nil) != tc.wantFails {
 				t.Errorf("failure: got %+v, want one: %t", failed, tc.wantFails)
 			}
 		})

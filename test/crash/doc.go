@@ -33,9 +33,8 @@
 //     process that stay old; provider IDs that are used again; Cluster API's controllers with caches that lag behind,
 //     except for their own writes; faults at any request; outages of the API server of one of the clusters, after which
 //     the watches of the process and of the provider come back one by one, while the other cluster goes on; and these
-//     together. In two modes the clock of the operator's machine is set by a
-//     minute or an hour: while the process runs, or also while it ends or crashes, and the next one, which cannot know
-//     that, may have a machine whose clock is right.
+//     together. In two modes the clock of the operator's machine is set by a minute or an hour: while the process runs,
+//     or also while it ends or crashes, and the next one, which cannot know that, may have a machine whose clock is right.
 //
 // One run of the tests does a part of these, and one with ROTATION=all does all (test/rotation).
 //
@@ -46,8 +45,8 @@
 // it (loss_test.go). When a clock was set, a claim can fail early or a Machine be deleted before it has a Node. Then the
 // state at the end can differ, but each additional object must have such a cause (jumps_test.go).
 //
-// TestSearchHasTeeth plants bugs in the clients and the watches of the operator, and the search must find each of them by an invariant
-// (mutants_test.go).
+// TestSearchHasTeeth plants bugs in the clients, the watches and the queues of the operator, and the search must find
+// each of them by an invariant (mutants_test.go).
 //
 // A failure prints what happened, and the run can be repeated alone:
 //

@@ -112,7 +112,7 @@ var mutants = []mutant{{
 	dropped: lacksWatch("scalableresource", "Machine"),
 }, {
 	name:    "does not write a link again after an error",
-	caught:  "MachinePool_like_Azure/slow_end/workload_outages=31",
+	caught:  "MachinePool/failure/workload_outages=9",
 	forgets: "link",
 }}
 

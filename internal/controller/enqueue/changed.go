@@ -28,18 +28,16 @@ func Deleted() predicate.Predicate {
 	}
 }
 
-// Changed reports whether an update of an object can change a decision: whether it changes what package
+// changed passes updates of an object that can change a decision: those that change what package
 // snapshot reads of it, its labels or its annotations. Cluster API writes a new Machine about nine times
-// in its first seconds, and core a new NodeClaim about as often, and each event that passes costs two
-// reconciles of all claims and Machines of the resource.
-func Changed(before, after client.Object) bool {
-	return factsOf(before) != factsOf(after) ||
-		!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
-}
-
-// changed passes the updates for which Changed is true.
+// in its first seconds, and core a new NodeClaim about as often, and each event that passes costs a
+// reconcile of all claims and Machines of the resource.
 func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return Changed(e.ObjectOld, e.ObjectNew) }}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return factsOf(before) != factsOf(after) ||
+			!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+	}}
 }
 
 // factsOf returns what decisions depend on of an object, as a comparable value. For kinds that it does not

@@ -21,6 +21,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -161,7 +162,7 @@ func (r *Reconciler) needy(ctx context.Context, of Object, machine *clusterv1.Ma
 	if err := r.clusters.Workload.GetAPIReader().Get(ctx, types.NamespacedName{Name: of.Name}, claim); err != nil {
 		return nil, client.IgnoreNotFound(fmt.Errorf("getting NodeClaim %s: %w", of.Name, err))
 	}
-	hasOther := claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() && claim.Status.ProviderID != machine.Spec.ProviderID
+	hasOther := nodeclaims.IsRegistered(claim) && claim.Status.ProviderID != machine.Spec.ProviderID
 	if claim.UID != of.UID || !claim.DeletionTimestamp.IsZero() || hasOther {
 		return nil, nil
 	}

@@ -37,7 +37,7 @@ func (r *Reconciler) ofClaim() handler.EventHandler {
 			if before.Status.ProviderID != after.Status.ProviderID {
 				r.enqueueWith(ctx, before.Status.ProviderID, q)
 			}
-			if ClaimChanged(before, after) {
+			if claimChanged(before, after) {
 				q.Add(request(after.Name))
 			}
 		},
@@ -75,24 +75,24 @@ func ofMachine(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{request(lifecycle.ClaimName(machine))}
 }
 
-// ClaimChanged reports whether an update of a claim can change whether it gets an ID: core has launched
+// claimChanged reports whether an update of a claim can change whether it gets an ID: core has launched
 // it, or something has written another ID.
-func ClaimChanged(before, after *karpv1.NodeClaim) bool {
+func claimChanged(before, after *karpv1.NodeClaim) bool {
 	return before.Status.ProviderID != after.Status.ProviderID || nodeclaims.IsLaunched(before) != nodeclaims.IsLaunched(after)
 }
 
-// MachineChanged reports whether an update of a Machine can change which claim it serves, or its ID.
-func MachineChanged(before, after *clusterv1.Machine) bool {
+// otherMachine reports whether an update of a Machine can change which claim it serves, or its ID.
+func otherMachine(before, after *clusterv1.Machine) bool {
 	return before.Spec.ProviderID != after.Spec.ProviderID ||
 		lifecycle.ClaimUID(before) != lifecycle.ClaimUID(after) || lifecycle.IsLeaving(before) != lifecycle.IsLeaving(after)
 }
 
-// machineChanged passes the updates for which MachineChanged is true.
+// machineChanged passes the updates for which otherMachine is true.
 func machineChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isMachine := e.ObjectOld.(*clusterv1.Machine)
 		after, isStill := e.ObjectNew.(*clusterv1.Machine)
-		return isMachine && isStill && MachineChanged(before, after)
+		return isMachine && isStill && otherMachine(before, after)
 	}}
 }
 

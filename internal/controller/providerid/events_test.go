@@ -38,7 +38,7 @@ func TestMachineChanged(t *testing.T) {
 			if got := machineChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
-			if got := MachineChanged(after, before); got != tc.want {
+			if got := otherMachine(after, before); got != tc.want {
 				t.Errorf("the other way round: got %t, want %t", got, tc.want)
 			}
 		})
@@ -65,7 +65,7 @@ func TestClaimChanged(t *testing.T) {
 			before := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 			after := before.DeepCopy()
 			tc.change(after)
-			if got := ClaimChanged(before, after); got != tc.want {
+			if got := claimChanged(before, after); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/samber/lo"
 
@@ -21,16 +20,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
-
-// reasons are those of events.
-type reasons []string
-
-// Publish implements events.Recorder.
-func (r *reasons) Publish(published ...events.Event) {
-	for _, event := range published {
-		*r = append(*r, event.Reason)
-	}
-}
 
 // Claims without a Machine are deleted with their Cluster, with and without a NodePool. Claims
 // with a Machine or a Node, and claims that are not launched, stay.
@@ -66,7 +55,7 @@ func TestDeleteEnding(t *testing.T) {
 			for i := range claims {
 				builder = builder.WithObjects(claims[i].DeepCopy())
 			}
-			c, recorder := builder.Build(), &reasons{}
+			c, recorder := builder.Build(), &published{}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: fixture.Cluster{Client: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
 			snap := &snapshot.Snapshot{ClusterDeleting: tc.ending, Settled: lo.ToSlicePtr(claims), Plan: planner.Plan{Served: map[types.UID]string{"served": "m"}}}
 			if err := r.deleteWithCluster(t.Context(), snap); err != nil {
@@ -84,8 +73,8 @@ func TestDeleteEnding(t *testing.T) {
 			if !slices.Equal(left, tc.left) {
 				t.Errorf("left: %v, want %v", left, tc.left)
 			}
-			if got := len(*recorder); got != tc.events || slices.ContainsFunc(*recorder, func(reason string) bool { return reason != "ClusterDeleting" }) {
-				t.Errorf("got events %v, want %d of reason ClusterDeleting", *recorder, tc.events)
+			if got := len(*recorder); got != tc.events || slices.ContainsFunc(recorder.reasons(), func(reason string) bool { return reason != "ClusterDeleting" }) {
+				t.Errorf("got events %v, want %d of reason ClusterDeleting", recorder.reasons(), tc.events)
 			}
 		})
 	}

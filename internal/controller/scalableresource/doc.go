@@ -15,8 +15,8 @@
 //     suspended resource, unless its Cluster is being deleted, only deleteLost and deleteSuspended run. The second
 //     removes the hooks of Machines that are being deleted and whose Nodes need no drain.
 //  3. startLinks asks package link for the planned links, and does not wait for them. It asks for none while the cache
-//     lacks lower replicas that were written (lowered.go). Steps 4 to 8 leave out the
-//     claims of these links. Steps 4 to 8 do not run while a cluster cannot be reached.
+//     lacks lower replicas that were written (lowered.go). Steps 4 to 8 leave out the claims of these links, and do not
+//     run while a cluster cannot be reached.
 //  4. resetProviderIDs gives claims that have lost their Machine before their Node has registered their
 //     provisional ID. The controller providerid gives claims the IDs of their Machines.
 //  5. deleteLost deletes registered claims whose Machine is being deleted, or whose Node or instance no longer exists.
@@ -40,8 +40,9 @@
 //     replicas on to the MachineSets.
 //
 // After a crash in any of these, the next reconcile continues, because all of it follows from what the API server has.
-// A process keeps only the links that it is writing and the Machines that it has linked (package link), the pace at which
-// it raises replicas, the times of stalls, and the reasons that it has logged. After a restart, replicas may be raised
+// A process keeps only the links that it is writing and the Machines that it has linked (package link), the resources
+// whose replicas it has lowered until the cache has that, the pace at which it raises replicas, the times of stalls, and
+// the reasons that it has logged. After a restart, replicas may be raised
 // sooner, and a marked Machine may be deleted less than three minutes after a stall. A new leader reads all linked
-// Machines once.
+// Machines once, and each resource once that gets a link.
 package scalableresource

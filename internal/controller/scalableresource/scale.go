@@ -5,13 +5,13 @@ package scalableresource
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -52,8 +52,8 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 	snap.Scale(changed)
 	empty := setEmptySince(changed, snap)
 	if empty.expired {
-		precondition := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}
-		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource.API(), precondition))
+		asRead := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}
+		err := client.IgnoreNotFound(r.clusters.Management.GetClient().Delete(ctx, resource.API(), asRead))
 		if err == nil {
 			log.FromContext(ctx).Info("deleted empty scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key())
 		}
@@ -75,12 +75,13 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 	}
 	// The resourceVersion is the precondition: replicas are changed only from the value that the
 	// plan was made from.
-	if err := r.clusters.Management.GetClient().Patch(ctx, changed.API(), client.MergeFromWithOptions(resource.API(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return r.notPatched(ctx, snap, raises, fmt.Errorf("patching %s: %w", resource, err))
+	if err := precondition.Write(ctx, r.clusters.Management.GetClient(), resource.API(), changed.API(), "patching"); err != nil {
+		return r.notPatched(ctx, snap, raises, err)
 	}
-	if raises {
+	switch {
+	case raises:
 		r.pace.note(snap.Name, after-before)
-	} else {
+	case after < before:
 		r.lowered.note(changed)
 	}
 	if before != after {
@@ -95,7 +96,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 // claims fail after launchTimeoutSeconds.
 func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
 	if !raises || requeue.IsChanged(err) {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, err
 	}
 	log.FromContext(ctx).Error(err, "cannot raise replicas")
 	result := reconcile.Result{RequeueAfter: createAgainAfter}
