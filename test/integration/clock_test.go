@@ -80,10 +80,14 @@ func (e *environment) later(ctx context.Context, duration time.Duration, claim *
 	e.clock.ahead.Store(int64(duration))
 	defer e.clock.ahead.Store(0)
 	Eventually(ctx, func(g Gomega) {
-		// An event makes the operator reconcile it; it may no longer exist.
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"integration.test/later":%q}}}`, time.Now()))
-		object := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}
-		g.Expect(client.IgnoreNotFound(e.client.Patch(ctx, object, patch))).To(Succeed())
+		g.Expect(e.touch(ctx, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}})).To(Succeed())
 		until(g)
 	}).WithPolling(time.Second).Should(Succeed())
+}
+
+// touch makes an event of an object, so that the operator looks at it at the time that its clock
+// shows. The object may no longer exist.
+func (e *environment) touch(ctx context.Context, object client.Object) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"integration.test/touched":%q}}}`, time.Now()))
+	return client.IgnoreNotFound(e.client.Patch(ctx, object, patch))
 }
