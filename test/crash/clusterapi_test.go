@@ -29,6 +29,10 @@ func (w *simulation) machineDeployments() {
 	for _, name := range sortedNames(sees["MachineDeployment"]) {
 		deployment := sees["MachineDeployment"][name].DeepCopyObject().(*clusterv1.MachineDeployment)
 		set := setOf(sees, name)
+		if !deployment.DeletionTimestamp.IsZero() {
+			w.endDeployment(deployment, set)
+			continue
+		}
 		if set == nil {
 			set = newMachineSet(deployment, suffix(w.server.objects))
 			w.server.put(set)
@@ -42,7 +46,7 @@ func (w *simulation) machineDeployments() {
 		deployment.Status.Replicas = lo.ToPtr(lo.FromPtr(set.Status.Replicas))
 		deployment.Status.ObservedGeneration = deployment.Generation
 		if current, found := w.server.head["MachineDeployment"][name].DeepCopyObject().(*clusterv1.MachineDeployment); found {
-			current.Status = deployment.Status
+			current.Status, current.Finalizers = deployment.Status, []string{clusterv1.MachineDeploymentFinalizer}
 			w.server.put(current)
 		}
 	}
@@ -51,8 +55,11 @@ func (w *simulation) machineDeployments() {
 // newMachineSet returns the MachineSet of a MachineDeployment.
 func newMachineSet(deployment *clusterv1.MachineDeployment, suffix string) *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: deployment.Name + "-" + suffix, Labels: maps.Clone(deployment.Spec.Template.Labels)},
-		Spec:       clusterv1.MachineSetSpec{ClusterName: prod.Name, Template: *deployment.Spec.Template.DeepCopy()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: prod.Namespace, Name: deployment.Name + "-" + suffix, Labels: maps.Clone(deployment.Spec.Template.Labels),
+			Finalizers: []string{clusterv1.MachineSetFinalizer},
+		},
+		Spec: clusterv1.MachineSetSpec{ClusterName: prod.Name, Template: *deployment.Spec.Template.DeepCopy()},
 	}
 	set.Labels[clusterv1.MachineSetNameLabel] = set.Name
 	set.Spec.Template.Labels = lo.Assign(set.Spec.Template.Labels, map[string]string{clusterv1.MachineSetNameLabel: set.Name})
@@ -70,6 +77,10 @@ func (w *simulation) machineSets() {
 	for _, name := range sortedNames(sees["MachineSet"]) {
 		set := sees["MachineSet"][name].DeepCopyObject().(*clusterv1.MachineSet)
 		own := machinesOf(sees, name)
+		if !set.DeletionTimestamp.IsZero() {
+			w.endSet(set, own)
+			continue
+		}
 		create, remove := model.MachineSet(lo.FromPtr(set.Spec.Replicas), w.blocked, lo.Map(own, modelOf))
 		w.noteCreation(operator.ResourceOf(set), lo.Map(own, func(m *clusterv1.Machine, _ int) string { return m.Name }), w.alive(operator.ResourceOf(set)), min(int(create), w.machineLimit-len(own)))
 		for range min(int(create), w.machineLimit-len(own)) {

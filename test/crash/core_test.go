@@ -63,15 +63,22 @@ func (p *process) provision() {
 	}
 }
 
-// offers reports whether anything can be launched.
+// offers reports whether anything can be launched. A NodePool is used only if its template is Ready.
 func (p *process) offers() bool {
 	pool := &karpv1.NodePool{}
 	if err := p.client.Get(p.ctx, types.NamespacedName{Name: poolName}, pool); err != nil {
 		return false
 	}
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := p.client.Get(p.ctx, types.NamespacedName{Name: templateName}, template); err != nil || !template.StatusConditions().Root().IsTrue() {
+		return false
+	}
 	instanceTypes, err := p.cloudProvider.GetInstanceTypes(p.ctx, pool)
 	if err != nil {
 		return false
+	}
+	if len(instanceTypes) == 0 {
+		_, _ = p.catalog.Refresh(p.ctx, template) // as the reconciler of templates does, which does not run
 	}
 	for _, instanceType := range instanceTypes {
 		if len(instanceType.Offerings.Available()) > 0 {

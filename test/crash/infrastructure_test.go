@@ -124,15 +124,15 @@ func (w *simulation) setInfrastructureReady(m *clusterv1.Machine, status metav1.
 
 // terminate continues the deletion of a Machine.
 func (w *simulation) terminate(m *clusterv1.Machine) {
-	if w.keeps != nil && w.keeps() || held(m) || w.clock.Since(m.DeletionTimestamp.Time)-w.mode.slowness(m.Name) < toEnd {
+	if w.keeps != nil && w.keeps() || w.held(m) || w.clock.Since(m.DeletionTimestamp.Time)-w.mode.slowness(m.Name) < toEnd {
 		return
 	}
 	w.end(m)
 }
 
-// end removes a Machine whose infrastructure no longer exists, its Node first.
+// end removes a Machine whose infrastructure no longer exists, its Node first, except with its Cluster.
 func (w *simulation) end(m *clusterv1.Machine) {
-	if node, ok := w.server.head["Node"][m.Name]; ok {
+	if node, ok := w.server.head["Node"][m.Name]; ok && !w.clusterEnds() {
 		if w.isOut(connection.Workload) {
 			return // Cluster API cannot drain the Node or delete it
 		}
@@ -143,10 +143,10 @@ func (w *simulation) end(m *clusterv1.Machine) {
 	w.server.put(m)
 }
 
-// held reports whether a hook blocks the deletion of a Machine: a pre-drain hook if it has a Node, and a pre-terminate
-// hook always.
-func held(m *clusterv1.Machine) bool {
-	return m.Status.NodeRef.IsDefined() && annotations.HasWithPrefix(clusterv1.PreDrainDeleteHookAnnotationPrefix, m.Annotations) ||
+// held reports whether a hook blocks the deletion of a Machine: a pre-drain hook if it has a Node and its Cluster is not
+// being deleted, and a pre-terminate hook always.
+func (w *simulation) held(m *clusterv1.Machine) bool {
+	return m.Status.NodeRef.IsDefined() && !w.clusterEnds() && annotations.HasWithPrefix(clusterv1.PreDrainDeleteHookAnnotationPrefix, m.Annotations) ||
 		annotations.HasWithPrefix(clusterv1.PreTerminateDeleteHookAnnotationPrefix, m.Annotations)
 }
 

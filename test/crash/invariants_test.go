@@ -25,6 +25,9 @@ func (w *simulation) check(c *change) {
 		}
 	case "MachineDeployment", "MachinePool":
 		w.noteReplicas(c)
+		if c.actor == "scalableresource" && w.clusterEnds() && !w.executesLate && replicasOf(c.after) > replicasOf(c.before) {
+			w.fail("replicas of %s are raised, and the Cluster is being deleted", c.name)
+		}
 	case instanceKind:
 		if m := w.machine(c.name); m != nil && c.before != nil && (c.after == nil || c.after.GetDeletionTimestamp() != nil) {
 			if uid, served := w.serves(m); served && !w.ended[c.name] {

@@ -21,13 +21,18 @@ func (w *simulation) machinePools() {
 	w.server.actor = "MachinePool"
 	for _, name := range sortedNames(w.server.head["MachinePool"]) {
 		pool := w.server.head["MachinePool"][name].DeepCopyObject().(*clusterv1.MachinePool)
-		pool.Status.ObservedGeneration = pool.Generation
-		w.server.put(pool)
 		group := w.group(pool.Spec.Template.Spec.InfrastructureRef.Name)
+		if !pool.DeletionTimestamp.IsZero() {
+			w.endPool(pool, group)
+			continue
+		}
+		pool.Status.ObservedGeneration, pool.Finalizers = pool.Generation, []string{clusterv1.MachinePoolFinalizer}
+		w.server.put(pool)
 		if group == nil {
 			continue
 		}
 		group.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(pool, clusterv1.GroupVersion.WithKind("MachinePool"))})
+		group.SetFinalizers([]string{infrastructureGroup + "/group"})
 		group.SetLabels(lo.Assign(group.GetLabels(), map[string]string{clusterv1.ClusterNameLabel: prod.Name}))
 		w.server.put(group)
 		if kind, _, _ := unstructured.NestedString(group.Object, "status", "infrastructureMachineKind"); kind == "" {
@@ -99,9 +104,9 @@ func (w *simulation) poolMachines() {
 			if instance != nil {
 				w.showInstance(machine, instance)
 			}
-		case machine.Status.NodeRef.IsDefined() && w.isOut(connection.Workload):
+		case machine.Status.NodeRef.IsDefined() && w.isOut(connection.Workload) && !w.clusterEnds():
 			// Cluster API cannot drain the Node.
-		case held(machine) || w.clock.Since(machine.DeletionTimestamp.Time) < toDrained+w.mode.slowness(machine.Name):
+		case w.held(machine) || w.clock.Since(machine.DeletionTimestamp.Time) < toDrained+w.mode.slowness(machine.Name):
 		case instance != nil:
 			must(w.live().Delete(context.Background(), instance))
 		default:

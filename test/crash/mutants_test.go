@@ -114,6 +114,17 @@ var mutants = []mutant{{
 	name:    "does not write a link again after an error",
 	caught:  "MachinePool/failure/workload_outages=9",
 	forgets: "link",
+}, {
+	name:    "does not watch the Cluster whose Machines have hooks",
+	caught:  "MachinePool/cluster_deleted/withheld=0",
+	dropped: lacksWatch("clusterdeletion", "Cluster"),
+}, {
+	name:   "reads from the cache whether the Cluster of a raised resource is being deleted",
+	caught: "MachinePool/cluster_deleted/workload_outages=25",
+	cached: func(actor string, object any) bool {
+		_, cluster := object.(*clusterv1.Cluster)
+		return cluster && actor == "scalableresource"
+	},
 }}
 
 // lacksWatch drops all events of a kind for one controller.

@@ -58,6 +58,9 @@ func (w *simulation) outcome() outcome {
 			serves, m.Status.NodeRef.IsDefined(), !m.DeletionTimestamp.IsZero(), ours(m.Annotations)))
 	}
 	for _, name := range sortedNames(w.server.head["Node"]) {
+		if w.clusterEnds() {
+			break // they end with the workload cluster
+		}
 		node := w.server.head["Node"][name]
 		objects = append(objects, fmt.Sprintf("Node registered=%s deleting=%t finalizers=%v", node.GetLabels()[karpv1.NodeRegisteredLabelKey], !node.GetDeletionTimestamp().IsZero(), node.GetFinalizers()))
 	}

@@ -28,6 +28,7 @@ type process struct {
 	simulation    *simulation
 	cache         *cache
 	client        client.Client
+	catalog       *catalog.Catalog
 	cloudProvider *cloudprovider.CloudProvider
 	controllers   []*queued
 	ctx           context.Context
@@ -62,10 +63,10 @@ func newProcess(w *simulation) *process {
 // register registers the operator's controllers as production does, and keeps those that are driven.
 func (p *process) register() {
 	op := p.operator()
-	catalog := catalog.New(op.Clusters)
-	p.cloudProvider = cloudprovider.New(op.Clusters, catalog, op.Clock)
+	p.catalog = catalog.New(op.Clusters)
+	p.cloudProvider = cloudprovider.New(op.Clusters, p.catalog, op.Clock)
 	registry := op.Manager.(*registry)
-	all := append(p.coreControllers(registration.NewHook(op.Clusters, catalog)), controllers.Reconcilers(op, catalog, p.cloudProvider, noPods)...)
+	all := append(p.coreControllers(registration.NewHook(op.Clusters, p.catalog)), controllers.Reconcilers(op, p.catalog, p.cloudProvider, noPods)...)
 	for _, c := range all {
 		must(c.Register(p.ctx, registry))
 	}

@@ -45,7 +45,9 @@ func (w *simulation) poolProvider() {
 		if owner == nil {
 			continue
 		}
-		if pool, seen := w.provider.view["MachinePool"][owner.Name].(*clusterv1.MachinePool); seen {
+		if group.GetDeletionTimestamp() != nil {
+			w.endGroup(group, owner.Name)
+		} else if pool, seen := w.provider.view["MachinePool"][owner.Name].(*clusterv1.MachinePool); seen {
 			w.keepReplicas(pool)
 			w.report(group, owner.Name)
 		}

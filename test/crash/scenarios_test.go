@@ -188,4 +188,12 @@ var scenarios = []scenario{{
 		{"the Cluster is resumed", later(time.Second), pause(false)},
 	},
 	machines: 1, left: 3,
+}, {
+	name:   "cluster_deleted",
+	of:     bothKinds,
+	before: 3,
+	script: []step{
+		{"1 of 3 is deleted, and its Machine takes long", atOnce, all(want(2), slowUntil((*simulation).clusterEnds), deleteClaims("claim-02"))},
+		{"the Cluster is deleted while 1 is created", replicas(2), all(want(3), deleteCluster)},
+	},
 }}

@@ -117,7 +117,7 @@ func (w *simulation) clone() *simulation {
 // run lets everything act until the simulation has settled, or something is wrong.
 func (w *simulation) run() {
 	begin := w.clock.Now()
-	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet) {
+	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet || w.clusterExists() && w.clusterEnds()) {
 		if w.clock.Since(begin) > longest {
 			w.fail("it does not settle")
 		}
@@ -158,6 +158,7 @@ func (w *simulation) peers() {
 	if w.paused() {
 		return
 	}
+	w.endCluster()
 	for _, peer := range w.scaling.peers {
 		if !w.mode.skips() {
 			peer(w)
@@ -242,7 +243,8 @@ func (w *simulation) fail(format string, args ...any) {
 }
 
 func (w *simulation) paused() bool {
-	return lo.FromPtr(w.server.head["Cluster"][prod.Name].(*clusterv1.Cluster).Spec.Paused)
+	cluster, exists := w.server.head["Cluster"][prod.Name].(*clusterv1.Cluster)
+	return exists && lo.FromPtr(cluster.Spec.Paused)
 }
 
 // claims returns all claims, by name. They are not to be modified.
