@@ -68,7 +68,7 @@ type CloudProvider struct {
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
 }
 
 // WithOverlays makes Create use the prices and capacities of NodeOverlays, like core's

@@ -103,7 +103,7 @@ func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider 
 		clusterdeletion.NewReconciler(op.Clusters, op.NodeName),
 		scalableresource.NewReconciler(op.Clusters, catalog, cloudProvider, links, op.EventRecorder, op.Clock, podsOf),
 		links,
-		machinehash.NewReconciler(op.Clusters, catalog),
+		machinehash.NewReconciler(op.Clusters, catalog, op.Clock),
 		providerid.NewReconciler(op.Clusters, op.EventRecorder),
 		registration.NewTaintReconciler(op.GetClient()),
 		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -31,7 +33,8 @@ func ready() *v1alpha1.KarpenterMachineTemplate {
 	return template
 }
 
-// The answers are kept for the same state of the same template, and for nothing else. An error is not kept.
+// The answers are kept for the same state of the same template, for a short time, and for nothing else. An error is not
+// kept.
 func TestCache(t *testing.T) {
 	clusters := fixture.Clusters()
 	failing := true
@@ -43,7 +46,8 @@ func TestCache(t *testing.T) {
 			return c.Get(ctx, key, object, options...)
 		},
 	})}
-	cache := drift.NewCache(clusters, catalog.New(clusters))
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	cache := drift.NewCache(clusters, catalog.New(clusters), clock)
 	if _, _, err := cache.Of(t.Context(), ready()); err == nil {
 		t.Fatal("an error of a cache is lost")
 	}
@@ -60,6 +64,13 @@ func TestCache(t *testing.T) {
 	if of(ready(), true) != first {
 		t.Error("the answers are computed again although nothing has changed")
 	}
+	for _, later := range []time.Duration{5 * time.Second, -time.Hour} {
+		clock.SetTime(clock.Now().Add(later))
+		if of(ready(), true) == first {
+			t.Errorf("the answers are kept when the clock has moved by %s", later)
+		}
+	}
+	first = of(ready(), true)
 	changed, recreated := ready(), ready()
 	changed.ResourceVersion, recreated.UID = "2", "2"
 	if of(changed, true) == first || of(recreated, true) == first {

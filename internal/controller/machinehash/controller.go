@@ -14,6 +14,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,8 +48,8 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog) *Reconciler {
-	return &Reconciler{clusters: clusters, drifts: drift.NewCache(clusters, catalog)}
+func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
+	return &Reconciler{clusters: clusters, drifts: drift.NewCache(clusters, catalog, clock)}
 }
 
 // Register adds the reconciler to a manager.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -174,7 +175,7 @@ func TestReconcile(t *testing.T) {
 				}}).Build()
 			both := fixture.Cluster{Client: c}
 			clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
-			r := NewReconciler(clusters, catalog.New(clusters))
+			r := NewReconciler(clusters, catalog.New(clusters), clock.RealClock{})
 			before := claim.Annotations[v1alpha1.MachineHashesAnnotation]
 			for range 2 { // the second reconcile must change nothing
 				result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: claim.Name}})
