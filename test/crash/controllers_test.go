@@ -13,7 +13,10 @@ import (
 )
 
 // driven are the controllers that a process runs. A process sees all changes of the kinds that they watch.
-var driven = []string{"nodeclaim.lifecycle", "node.termination", "scalableresource", "link", "providerid", "clusterdeletion"}
+var driven = []string{
+	"nodeclaim.lifecycle", "node.termination",
+	"scalableresource", "link", "providerid", "clusterdeletion", "interruption", "machinehash", "registration",
+}
 
 // idle are the controllers of production that a process does not run, with the reasons.
 var idle = map[string]string{
@@ -52,9 +55,6 @@ var idle = map[string]string{
 	"instancetypecatalog":                         "it writes the status of catalogs only",
 	"machinetemplate":                             "the test sets the conditions of templates",
 	"generatedcopy":                               "a run is shorter than the time for which copies are kept",
-	"machinehash":                                 "no scenario has claims of an earlier release",
-	"interruption":                                "no scenario has interrupted Nodes",
-	"registration":                                "it only writes Nodes, against a race with Cluster API that is not simulated",
 	"operatorpkg.karpentermachinetemplate.status": "it writes nothing",
 }
 

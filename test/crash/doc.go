@@ -3,15 +3,15 @@
 // Package crash searches for harmful crashes, stale caches and missed events, as Sieve and Anvil do: exhaustively, in
 // memory, without goroutines.
 //
-// It runs the operator's own code, its CloudProvider and its reconcilers of scalable resources, links and provider IDs, and
-// Karpenter core's own controllers that launch, register and end claims and that drain and end Nodes. They are
-// registered with a manager as in production (manager_test.go), which does not start them. Each change in a cache is
-// passed to the event handlers and predicates of their watches (watches_test.go). Each controller has its queue and is
-// called, on a fake clock, after an event, an error or a requested time. They all read from caches and run
-// in one process, which can end at any write. Around them are an API server that remembers every version of every
-// object, and peers that see the actual state unless a mode changes that: a user, the Pods that need a number of
-// claims, Cluster API's controllers of MachineDeployments, MachineSets (test/model), MachinePools and Machines, and an
-// infrastructure.
+// It runs the operator's own code, its CloudProvider and its reconcilers of scalable resources, links, provider IDs,
+// hashes of claims, taints of Nodes, interrupted Nodes and a Cluster that is being deleted, and Karpenter core's own
+// controllers that launch, register and end claims and that drain and end Nodes. They are registered with a manager as in
+// production (manager_test.go), which does not start them. Each change in a cache is passed to the event handlers and
+// predicates of their watches (watches_test.go). Each controller has its queue and is called, on a fake clock, after an
+// event, an error or a requested time. They all read from caches and run in one process, which can end at any write. Around
+// them are an API server that remembers every version of every object, and peers that see the actual state unless a mode
+// changes that: a user, the Pods that need a number of claims, Cluster API's controllers of the Cluster,
+// MachineDeployments, MachineSets (test/model), MachinePools and Machines, and an infrastructure.
 //
 // A scenario runs over MachineDeployments, and over MachinePools whose infrastructure provider decides as test/model
 // does: a strict one and, in scenarios that mark Machines for deletion, one like Azure's. That provider knows its
@@ -19,8 +19,8 @@
 // delay is shorter than what the operator waits for it (docs/design/machinepools.md).
 //
 // TestEveryControllerIsKnown compares the controllers of production with those that are driven, and says why others are
-// not. The reconciler of templates does not run: templates are Ready, and an offering becomes available again only
-// because of the time.
+// not. The reconciler of templates does not run: templates are Ready until the Cluster is deleted, and an offering becomes
+// available again only because of the time.
 //
 // A scenario is run once without any disturbance, and all requests of the process are recorded. Then it is run again
 //

@@ -100,9 +100,9 @@ func wrongAfterJump(got, want outcome, known ledger) string {
 	return ""
 }
 
-var zoneOrAnnotations = regexp.MustCompile(` (zone=\S+|annotations=\[.*\])`)
+var zoneOrAnnotations = regexp.MustCompile(` (zone=\S+|hashes=\S+|annotations=\[.*\])`)
 
-// coarse returns the claims, Machines and Nodes of an outcome without their zones and annotations.
+// coarse returns the claims, Machines and Nodes of an outcome without their zones, hashes and annotations.
 func coarse(o outcome) []string {
 	var objects []string
 	for _, line := range o.state {

@@ -56,7 +56,7 @@ var mutants = []mutant{{
 	client: interceptor.Funcs{Patch: withoutPrecondition(unlinks)},
 }, {
 	name:   "does not check whether another claim has a provider ID",
-	caught: "MachinePool/instance_ends/all=31",
+	caught: "MachinePool/instance_ends/reused=3",
 	hidden: func(actor, kind string, options client.ListOptions) bool {
 		if options.FieldSelector == nil || actor != "providerid" || kind != "NodeClaimList" {
 			return false
@@ -73,14 +73,14 @@ var mutants = []mutant{{
 	},
 }, {
 	name:   "reads from the cache whether a claim that ends has a Machine",
-	caught: "MachineDeployment/spare/reused=5",
+	caught: "MachineDeployment/spare/stale=4",
 	cached: func(actor string, object any) bool {
 		_, machines := object.(*clusterv1.MachineList)
 		return machines && actor != "scalableresource" && actor != "link"
 	},
 }, {
 	name:   "passes on replicas that the MachineDeployment controller has not observed",
-	caught: "MachineDeployment/slow_end/peers=44",
+	caught: "MachineDeployment/slow_end/all=158",
 	read: func(object client.Object) {
 		if deployment, is := object.(*clusterv1.MachineDeployment); is {
 			deployment.Status.ObservedGeneration = deployment.Generation
@@ -88,7 +88,7 @@ var mutants = []mutant{{
 	},
 }, {
 	name:    "ignores outages of the management cluster",
-	caught:  "MachinePool/deleted_by_hand/all=1",
+	caught:  "MachinePool/deleted_by_hand/outages=5",
 	ignored: connection.Management,
 }, {
 	name:    "does not watch the Machines whose provider IDs claims get",
@@ -112,15 +112,27 @@ var mutants = []mutant{{
 	dropped: lacksWatch("scalableresource", "Machine"),
 }, {
 	name:    "does not write a link again after an error",
-	caught:  "MachinePool/failure/workload_outages=9",
+	caught:  "MachinePool/failure/refused=15",
 	forgets: "link",
+}, {
+	name:    "drops the events of Nodes whose instance ends",
+	caught:  "MachineDeployment/interrupted/stale=0",
+	dropped: lacksUpdates("interruption", "Node"),
+}, {
+	name:    "drops the events of Nodes whose taints are restored",
+	caught:  "MachinePool/overwritten/stale=0",
+	dropped: lacksUpdates("registration", "Node"),
+}, {
+	name:    "drops the events of claims whose hashes are of another release",
+	caught:  "MachinePool/overwritten/outdated=1",
+	dropped: lacksUpdates("machinehash", "NodeClaim"),
 }, {
 	name:    "does not watch the Cluster whose Machines have hooks",
 	caught:  "MachinePool/cluster_deleted/withheld=0",
 	dropped: lacksWatch("clusterdeletion", "Cluster"),
 }, {
 	name:   "reads from the cache whether the Cluster of a raised resource is being deleted",
-	caught: "MachinePool/cluster_deleted/workload_outages=25",
+	caught: "MachinePool/cluster_deleted/stale=54",
 	cached: func(actor string, object any) bool {
 		_, cluster := object.(*clusterv1.Cluster)
 		return cluster && actor == "scalableresource"
@@ -130,6 +142,11 @@ var mutants = []mutant{{
 // lacksWatch drops all events of a kind for one controller.
 func lacksWatch(controller, kind string) func(string, *change) bool {
 	return func(name string, c *change) bool { return name == controller && c.kind == kind }
+}
+
+// lacksUpdates drops all events of a kind for one controller, except for the initial list.
+func lacksUpdates(controller, kind string) func(string, *change) bool {
+	return func(name string, c *change) bool { return name == controller && c.kind == kind && c.before != nil }
 }
 
 // misses reports whether a mutant, if any, lets a controller miss an event.

@@ -38,9 +38,9 @@ func (w *simulation) outcome() outcome {
 	var objects []string
 	for _, claim := range w.claims() {
 		conditions := claim.StatusConditions()
-		objects = append(objects, fmt.Sprintf("NodeClaim zone=%s launched=%t registered=%t id=%s deleting=%t finalizers=%v", claim.Labels[corev1.LabelTopologyZone],
+		objects = append(objects, fmt.Sprintf("NodeClaim zone=%s launched=%t registered=%t id=%s deleting=%t hashes=%s finalizers=%v", claim.Labels[corev1.LabelTopologyZone],
 			conditions.Get(karpv1.ConditionTypeLaunched).IsTrue(), conditions.Get(karpv1.ConditionTypeRegistered).IsTrue(),
-			w.kindOfID(claim), !claim.DeletionTimestamp.IsZero(), claim.Finalizers))
+			w.kindOfID(claim), !claim.DeletionTimestamp.IsZero(), claim.Annotations[v1alpha1.MachineHashesAnnotation], claim.Finalizers))
 	}
 	for _, name := range sortedNames(w.server.head["MachineDeployment"]) {
 		deployment, set := w.deployment(name), setOf(w.server.head, name)
@@ -61,8 +61,8 @@ func (w *simulation) outcome() outcome {
 		if w.clusterEnds() {
 			break // they end with the workload cluster
 		}
-		node := w.server.head["Node"][name]
-		objects = append(objects, fmt.Sprintf("Node registered=%s deleting=%t finalizers=%v", node.GetLabels()[karpv1.NodeRegisteredLabelKey], !node.GetDeletionTimestamp().IsZero(), node.GetFinalizers()))
+		node := w.server.head["Node"][name].(*corev1.Node)
+		objects = append(objects, fmt.Sprintf("Node registered=%s taints=%d deleting=%t finalizers=%v", node.GetLabels()[karpv1.NodeRegisteredLabelKey], len(node.Spec.Taints), !node.GetDeletionTimestamp().IsZero(), node.GetFinalizers()))
 	}
 	for _, o := range w.template().Status.UnavailableOfferings {
 		objects = append(objects, fmt.Sprintf("unavailable zone=%s reason=%s failures=%d", o.Zone, o.Reason, o.Failures))

@@ -63,9 +63,10 @@ var faults = []fault{
 }
 
 // concerns reports whether a request can have the fault. Core's provisioner is not searched: here
-// it counts the existing claims, and would create one too many.
+// it counts the existing claims, and would create one too many. A deletion has no conflict, except with another object of
+// the same name, or if it has a version as precondition.
 func (f fault) concerns(r request) bool {
-	return f.read == r.read && (f.late == 0 || r.actor != "provisioner")
+	return f.read == r.read && (!f.conflict || !strings.HasPrefix(r.key, deletes+" ")) && (f.late == 0 || r.actor != "provisioner")
 }
 
 // exactly reports whether as many objects must be created as without the fault, because with the
@@ -88,6 +89,12 @@ type request struct {
 	read    bool
 	changes bool // it changed something
 }
+
+const (
+	// deletes is a deletion in the key of a request, and deletesVersion one with a version as precondition.
+	deletes        = "delete"
+	deletesVersion = "delete_version"
+)
 
 // faultPoints returns the requests of a clean run that can have a fault, in an order that is the
 // same in every run: reads, or writes that changed something.

@@ -191,7 +191,12 @@ func (p *process) intercept() interceptor.Funcs {
 			return p.write("patch", "", object, func(object client.Object) error { return c.Patch(ctx, object, patch, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return p.write("delete", "", object, func(object client.Object) error { return c.Delete(ctx, object, options...) })
+			verb, given := deletes, client.DeleteOptions{}
+			given.ApplyOptions(options)
+			if given.Preconditions != nil && given.Preconditions.ResourceVersion != nil {
+				verb = deletesVersion
+			}
+			return p.write(verb, "", object, func(object client.Object) error { return c.Delete(ctx, object, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, object client.Object, options ...client.SubResourceUpdateOption) error {
 			return p.write("update", name, object, func(object client.Object) error { return c.SubResource(name).Update(ctx, object, options...) })

@@ -21,6 +21,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 )
 
 const (
@@ -136,6 +137,47 @@ func deleteMachineOf(name string) func(*simulation) {
 				must(w.live().Delete(context.Background(), m))
 				return
 			}
+		}
+	}
+}
+
+// interrupt sets the taint with which a termination handler announces the end of the instance of a claim.
+func interrupt(name string) func(*simulation) {
+	return func(w *simulation) {
+		w.changeNodeOf(name, func(node *corev1.Node) {
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "aws-node-termination-handler/spot-itn", Effect: corev1.TaintEffectNoSchedule})
+		})
+	}
+}
+
+// changeNodeOf changes the Node of a claim. When the clock was set, the claim can have failed early.
+func (w *simulation) changeNodeOf(name string, change func(*corev1.Node)) {
+	if claim := w.claim(name); claim != nil || !w.isDisordered() {
+		node := w.server.head["Node"][claim.Status.NodeName].DeepCopyObject().(*corev1.Node)
+		change(node)
+		w.server.put(node)
+	}
+}
+
+// undo is Cluster API's controller of MachinePools, which writes the taints that the Node of a claim had before its
+// registration (machinepool_controller_noderef.go, patchNodes).
+func undo(name string) func(*simulation) {
+	return func(w *simulation) {
+		w.changeNodeOf(name, func(node *corev1.Node) {
+			node.Spec.Taints = append(node.Spec.Taints, karpv1.UnregisteredNoExecuteTaint)
+		})
+	}
+}
+
+// ofEarlierRelease gives a claim a hash as an earlier release of the operator has computed it.
+func ofEarlierRelease(name string) func(*simulation) {
+	return func(w *simulation) {
+		if claim := w.claim(name); claim != nil || !w.isDisordered() {
+			claim = claim.DeepCopy()
+			hashes := generate.ParseHashes(claim.Annotations[v1alpha1.MachineHashesAnnotation])
+			hashes.Infrastructure = "0123456789abcdef"
+			claim.Annotations[v1alpha1.MachineHashesAnnotation] = hashes.String()
+			w.server.put(claim)
 		}
 	}
 }

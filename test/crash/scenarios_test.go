@@ -189,6 +189,20 @@ var scenarios = []scenario{{
 	},
 	machines: 1, left: 3,
 }, {
+	name:     "interrupted",
+	of:       bothKinds,
+	before:   3,
+	script:   []step{{"a termination handler announces the end of the instance of 1 of 3", atOnce, interrupt("claim-02")}},
+	machines: 1, left: 3,
+}, {
+	name:   "overwritten",
+	of:     onePool,
+	before: 2,
+	script: []step{
+		{"Cluster API restores the taints of a Node, and the operator is upgraded, while 1 is created", atOnce, all(undo("claim-01"), ofEarlierRelease("claim-02"), want(3))},
+	},
+	machines: 1, left: 3,
+}, {
 	name:   "cluster_deleted",
 	of:     bothKinds,
 	before: 3,
