@@ -189,7 +189,12 @@ func (c *CloudProvider) canBeSpare(ctx context.Context, claim *karpv1.NodeClaim,
 	if err != nil {
 		return false, err
 	}
-	return snapshot.CanServeNext(ctx, c.clusters, settings.Of(template), claim, machine, c.clock.Now()), nil
+	state := snapshot.ReadMachine(ctx, c.clusters, settings.Of(template), claim, machine, c.clock.Now())
+	why := state.WhyNotSpare(state.Claims[0], state.Machines[0])
+	if why == planner.GivenUp {
+		log.FromContext(ctx).Info("the Machine serves no other NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name, "because", why)
+	}
+	return why == "", nil
 }
 
 // resetProviderID sets the claim's provider ID to its provisional one, because Karpenter

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -63,7 +64,7 @@ func TestMachinesWhoseObjectsCannotBeListed(t *testing.T) {
 			machine.Name = fmt.Sprint("m", i)
 			machine.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: config.Group, Kind: config.Kind, Name: machine.Name}
 			machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: instance.Group, Kind: instance.Kind, Name: machine.Name}
-			if failed, stall := snapshot.FailureOf(t.Context(), clusters, machine), snapshot.MachineStall(t.Context(), clusters, machine); failed != nil || stall != nil {
+			if failed, stall := snapshot.FailureOf(t.Context(), clusters, machine), snapshot.MachineStall(t.Context(), clusters, machine); failed != nil || stall != (planner.Stall{}) {
 				t.Fatalf("got failure %v and stall %v from objects that cannot be read", failed, stall)
 			}
 		}

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package planner decides which Machine serves which NodeClaim, how many replicas a scalable
-// resource has, and which of its Machines are removed. It consists of pure functions over plain
-// values, without a client, clock or cache. Package snapshot calls it.
+// resource has, which of its Machines are removed, which NodeClaims have failed or are stalled, and when time alone changes
+// that. It consists of pure functions over plain values, without a client, clock or cache. Package snapshot reads the values,
+// and the controller scalableresource writes what is decided.
 //
-// All values are of one scalable resource, whose Machines are all alike.
+// All values are of one scalable resource, whose Machines are all alike. State is what was read, and Plan is what is decided:
+//
+//	Links, Unlinks, Marks, Spares, Lost  which Machine serves which claim, and which are removed (planner.go)
+//	Replicas, Sets, Deletable            how replicas become Machines (scaling.go, machinesets.go)
+//	Outcomes                             failures and stalls of claims (outcome.go)
+//	Due                                  when to look again (due.go)
+//	Reasons, Because                     why something is put off, and why a Machine is removed (reason.go)
+//
+// No claim fails while its launch is stalled. While the Cluster is being deleted, no claim needs a Machine or fails, and
+// replicas are never raised. Of a suspended resource, replicas stay as they are, and nothing else is planned.
 //
 //	live     Machines that are neither being deleted nor marked for deletion
 //	leaving  Machines that are being deleted or marked for deletion

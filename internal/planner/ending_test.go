@@ -42,7 +42,7 @@ func TestEndingMachines(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(tc.state)
+			plan := decide(tc.state)
 			if plan.Replicas != tc.replicas || !slices.Equal(plan.Deletable, tc.deletable) {
 				t.Errorf("got %d replicas, and %v deletable, want %d and %v; reasons: %v", plan.Replicas, plan.Deletable, tc.replicas, tc.deletable, plan.Reasons)
 			}

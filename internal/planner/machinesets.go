@@ -2,6 +2,8 @@
 
 package planner
 
+import "time"
+
 // MachineSets is the Scaling of a MachineDeployment that has Machines in an older MachineSet: a user
 // has changed fields that Cluster API rolls out, and the strategy OnDelete keeps existing Machines in
 // their MachineSet.
@@ -50,14 +52,16 @@ type Set struct {
 	Behind bool
 }
 
-func (MachineSets) appeared(state State) bool { return MachineSet{}.appeared(state) }
+func (MachineSets) appeared(state *State) bool { return MachineSet{}.appeared(state) }
+
+func (MachineSets) due(*State, func(time.Time, Reason)) {}
 
 // lowering returns false: replicas are never lowered because a MachineSet is blocked.
-func (MachineSets) lowering(State) bool { return false }
+func (MachineSets) lowering(*State) bool { return false }
 
 // replicas returns the sum of what the MachineSets should have. It is never lower than what they
 // have, because the MachineDeployment controller would choose which of them loses a Machine.
-func (s MachineSets) replicas(state State, isNew int) (int32, Reason) {
+func (s MachineSets) replicas(state *State, isNew int) (int32, Reason) {
 	want, has, hasCurrent := 0, 0, false
 	targets := s.targets(state, isNew)
 	for _, set := range s.Sets {
@@ -85,7 +89,7 @@ func (s MachineSets) replicas(state State, isNew int) (int32, Reason) {
 }
 
 // targets returns the replicas that each MachineSet should have.
-func (s MachineSets) targets(state State, isNew int) map[string]int32 {
+func (s MachineSets) targets(state *State, isNew int) map[string]int32 {
 	targets, complete := map[string]int32{}, s.complete(state)
 	for _, set := range s.Sets {
 		machines := s.machinesOf(set, state)
@@ -107,7 +111,7 @@ func (s MachineSets) targets(state State, isNew int) map[string]int32 {
 }
 
 // complete reports whether the MachineDeployment controller finds that there are enough Machines.
-func (s MachineSets) complete(state State) bool {
+func (s MachineSets) complete(state *State) bool {
 	sum := 0
 	for _, set := range s.Sets {
 		sum += max(int(set.Replicas), s.machinesOf(set, state).stable)
@@ -117,7 +121,7 @@ func (s MachineSets) complete(state State) bool {
 
 // keeps returns a reason unless neither the MachineSet of a marked Machine nor the
 // MachineDeployment controller creates another one when it is deleted.
-func (s MachineSets) keeps(state State, _ int) func(Machine) Reason {
+func (s MachineSets) keeps(state *State, _ int) func(Machine) Reason {
 	why := Reason("")
 	switch {
 	case s.behind(state):
@@ -140,7 +144,7 @@ func (s MachineSets) keeps(state State, _ int) func(Machine) Reason {
 
 // behind reports whether a MachineSet has not acted on its replicas, or the cache lacks it or its
 // present replicas: a MachineSet has fewer replicas than live Machines only briefly.
-func (s MachineSets) behind(state State) bool {
+func (s MachineSets) behind(state *State) bool {
 	known := map[string]bool{}
 	for _, set := range s.Sets {
 		if set.Behind || int(set.Replicas) < s.machinesOf(set, state).live {
@@ -160,11 +164,11 @@ func (s MachineSets) behind(state State) bool {
 // wants, except for a live one that others delete.
 type setMachines struct{ live, leaving, stable int }
 
-func (s MachineSets) machinesOf(set Set, state State) (machines setMachines) {
+func (s MachineSets) machinesOf(set Set, state *State) (machines setMachines) {
 	for _, machine := range state.Machines {
 		switch {
 		case s.Of[machine.Name] != set.Name:
-		case !machine.Leaving:
+		case !machine.leaves():
 			machines.live++
 			machines.stable++
 		case machine.Hooked:

@@ -150,7 +150,7 @@ func TestMachineSets(t *testing.T) {
 			for i := range tc.waiting {
 				state.Claims = append(state.Claims, claim(fmt.Sprint("waiting-", i), 0))
 			}
-			plan := Decide(state)
+			plan := decide(state)
 			if plan.Replicas != tc.want {
 				t.Errorf("replicas: got %d, want %d", plan.Replicas, tc.want)
 			}
@@ -184,7 +184,7 @@ func TestExpiredMachineOfMachineSets(t *testing.T) {
 				Sets: []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: tc.replicas - 1, Current: true}},
 				Of:   map[string]string{"a": "old", "spare": "new"}, Observed: true,
 			}
-			plan := Decide(State{
+			plan := decide(State{
 				Replicas: tc.replicas, Scaling: scaling, Machines: []Machine{in("a"), machine("spare", 0).expired()},
 				Claims: []Claim{{UID: "a", Name: "a", ProviderID: "a"}},
 			})

@@ -13,9 +13,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// now is the time of all states. Whatever a test does not set has just happened.
+var now = start.Add(24 * time.Hour)
+
+// hasFailed is the failure of a Machine that serves no claim.
+var hasFailed = failure.Failure{Kind: failure.MachineFailed, Message: "it is broken"}
+
+// decide returns the plan for a state.
+func decide(state State) Plan { return Decide(complete(state)) }
+
+// complete sets what the tests do not set.
+func complete(state State) *State {
+	state.Now, state.Exists = now, true
+	state.Durations = Durations{LaunchTimeout: time.Hour, SpareTTL: time.Hour, NoProgress: time.Minute, Settle: time.Minute, ReadyPoll: time.Second, Probe: time.Minute}
+	state.Machines = slices.Clone(state.Machines)
+	for i := range state.Machines {
+		m := &state.Machines[i]
+		m.ResumedAt = now
+		for _, at := range []*time.Time{&m.SpareSince, &m.LeavingSince} {
+			if at.IsZero() {
+				*at = now
+			}
+		}
+	}
+	return &state
+}
 
 // claim returns a waiting claim that was created the given number of seconds after start.
 func claim(name string, second int) Claim {
@@ -31,9 +59,10 @@ func machine(name string, second int) Machine {
 }
 
 func (m Machine) serves(claim string) Machine { m.Claim = types.UID(claim); return m }
+func (m Machine) unfit() bool                 { return m.Failure != failure.Failure{} }
 func (m Machine) leaving() Machine            { m.Leaving = true; return m }
-func (m Machine) unfit() Machine              { m.Unfit = true; return m }
-func (m Machine) expired() Machine            { m.Expired = true; return m }
+func (m Machine) fails() Machine              { m.Failure = hasFailed; return m }
+func (m Machine) expired() Machine            { m.SpareSince, m.WasLinked = start, m.HasNode; return m }
 func (m Machine) node(id string) Machine      { m.HasNode, m.ProviderID = true, id; return m }
 
 func TestDecide(t *testing.T) {
@@ -93,16 +122,16 @@ func TestDecide(t *testing.T) {
 			wantReplicas: 1,
 		},
 		"a failed Machine serves no claim": {
-			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).unfit()}},
+			state:        State{Replicas: 1, Claims: []Claim{claim("b", 5)}, Machines: []Machine{machine("m", 1).fails()}},
 			wantMarks:    []string{"m"},
 			wantReplicas: 2, // live 1, until the cache shows that it is leaving, + new 1
 		},
 		"a failed Machine stays as long as its claim": {
-			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
+			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1).serves("a").fails()}},
 			wantReplicas: 1,
 		},
 		"a failed Machine whose claim no longer exists is marked": {
-			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).serves("a").unfit()}},
+			state:        State{Replicas: 1, Machines: []Machine{machine("m", 1).serves("a").fails()}},
 			wantMarks:    []string{"m"},
 			wantReplicas: 1, // until the cache shows that m is leaving
 		},
@@ -198,7 +227,7 @@ func TestDecide(t *testing.T) {
 			wantReplicas: 0,
 		},
 		"a claim waits while its MachineSet may delete the Machine that it would get": {
-			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1)}, Scaling: MachineSet{Replicas: 2, Lowered: true}},
+			state:        State{Replicas: 1, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 1)}, Scaling: MachineSet{Replicas: 2, LoweredAt: now}},
 			wantSpares:   []string{"m"},
 			wantReplicas: 1,
 		},
@@ -210,7 +239,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(tc.state)
+			plan := decide(tc.state)
 			got := links{}
 			for _, link := range plan.Links {
 				got[link.Machine] = link.Claim.Name
@@ -256,7 +285,7 @@ func TestServedBy(t *testing.T) {
 			if got.Name != tc.want || found != (tc.want != "") {
 				t.Errorf("got %q and %t, want %q", got.Name, found, tc.want)
 			}
-			plan := Decide(State{Claims: []Claim{{UID: "a", Name: "a", ProviderID: tc.providerID}}, Machines: tc.linked})
+			plan := decide(State{Claims: []Claim{{UID: "a", Name: "a", ProviderID: tc.providerID}}, Machines: tc.linked})
 			if plan.Served["a"] != tc.want {
 				t.Errorf("the plan has %q, want %q", plan.Served["a"], tc.want)
 			}
@@ -287,7 +316,12 @@ func randomState(random *rand.Rand) State {
 			m.ProviderID = "real://" + m.Name
 			m.HasNode = random.Intn(2) == 0
 		}
-		m.Leaving, m.Unfit, m.Expired = random.Intn(4) == 0, random.Intn(8) == 0, random.Intn(2) == 0
+		if m.Leaving = random.Intn(4) == 0; random.Intn(8) == 0 {
+			m = m.fails()
+		}
+		if random.Intn(2) == 0 {
+			m = m.expired()
+		}
 		state.Machines = append(state.Machines, m)
 	}
 	state.Replicas = int32(random.Intn(12))
@@ -318,7 +352,7 @@ func TestProperties(t *testing.T) {
 	check := func(seed int64) bool {
 		random := rand.New(rand.NewSource(seed))
 		state := randomState(random)
-		plan := Decide(state)
+		plan := decide(state)
 
 		machines, claims := map[string]Machine{}, map[types.UID]Claim{}
 		live := 0
@@ -351,7 +385,7 @@ func TestProperties(t *testing.T) {
 			}
 		}
 		for _, link := range plan.Links {
-			if m := machines[link.Machine]; m.Claim != "" || m.Unfit && m.ProviderID != link.Claim.ProviderID {
+			if m := machines[link.Machine]; m.Claim != "" || m.unfit() && m.ProviderID != link.Claim.ProviderID {
 				t.Logf("Machine %s, which has a link or has failed, is linked", link.Machine)
 				return false
 			}
@@ -359,7 +393,7 @@ func TestProperties(t *testing.T) {
 		for _, c := range claims {
 			if plan.Served[c.UID] == "" && c.NeedsMachine && len(plan.Marks) > 0 {
 				for _, name := range plan.Marks {
-					if m := machines[name]; !m.HasNode && !m.Unfit {
+					if m := machines[name]; !m.HasNode && !m.unfit() {
 						t.Logf("Machine %s is marked while %s waits", name, c.Name)
 						return false
 					}
@@ -376,14 +410,14 @@ func TestProperties(t *testing.T) {
 		// Machines that it unlinks may then be linked or marked.
 		next := apply(state, plan)
 		for range 3 {
-			next = apply(next, Decide(next))
+			next = apply(next, decide(next))
 		}
-		again := Decide(next)
+		again := decide(next)
 		if len(again.Links)+len(again.Marks)+len(again.Unlinks) != 0 {
 			t.Logf("after four plans: %+v", again)
 			return false
 		}
-		if third := Decide(apply(next, again)); third.Replicas != again.Replicas {
+		if third := decide(apply(next, again)); third.Replicas != again.Replicas {
 			t.Logf("replicas change again, from %d to %d", again.Replicas, third.Replicas)
 			return false
 		}
@@ -397,7 +431,7 @@ func TestProperties(t *testing.T) {
 		random.Shuffle(len(shuffled.Machines), func(i, j int) {
 			shuffled.Machines[i], shuffled.Machines[j] = shuffled.Machines[j], shuffled.Machines[i]
 		})
-		if diff := cmp.Diff(plan, Decide(shuffled)); diff != "" {
+		if diff := cmp.Diff(plan, decide(shuffled)); diff != "" {
 			t.Logf("in another order (-first +second):\n%s", diff)
 			return false
 		}

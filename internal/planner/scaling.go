@@ -4,6 +4,7 @@ package planner
 
 import (
 	"slices"
+	"time"
 
 	"github.com/samber/lo"
 )
@@ -12,16 +13,18 @@ import (
 // MachineSet, MachineSets and Pool. In a State, nil stands for the zero MachineSet.
 type Scaling interface {
 	// appeared reports whether all requested Machines exist.
-	appeared(State) bool
+	appeared(*State) bool
 	// replicas returns the replicas for isNew new Machines. If the equation gives other replicas,
 	// it also returns why these are not set yet.
-	replicas(state State, isNew int) (int32, Reason)
+	replicas(state *State, isNew int) (int32, Reason)
 	// keeps returns a function that returns why a marked Machine must exist for now. That is empty if
 	// nothing replaces the Machine when it is deleted, and no other Machine is deleted.
-	keeps(state State, isNew int) func(marked Machine) Reason
+	keeps(state *State, isNew int) func(marked Machine) Reason
 	// lowering reports whether a lower number is on its way that can make the resource delete
 	// Machines that are not marked. No Machine is linked then.
-	lowering(State) bool
+	lowering(*State) bool
+	// due calls at for the times at which time alone changes something.
+	due(state *State, at func(time.Time, Reason))
 }
 
 // MachineSet is the Scaling of a MachineDeployment.
@@ -34,24 +37,38 @@ type MachineSet struct {
 	// it has the MachineDeployment's replicas, has observed them, counts no more Machines than
 	// exist, and reports that preflight checks or a missing template prevent it from creating any.
 	Blocked bool
-	// Lowered reports whether the MachineDeployment's replicas were lowered because of that.
+	// LoweredAt is when the MachineDeployment's replicas were lowered because of that; zero if they were not.
 	// A MachineSet that lacks no Machine does not report that it is blocked.
-	Lowered bool
-	// Probe reports whether replicas may count leaving Machines again, to find out whether the
-	// MachineSet is still blocked: it has acted on the lower number, and 15 seconds have passed.
-	Probe bool
+	LoweredAt time.Time
 }
 
-func (MachineSet) appeared(state State) bool { return int(state.Replicas) <= len(state.Machines) }
+// lowered reports whether replicas were lowered because the MachineSet was blocked.
+func (s MachineSet) lowered() bool { return !s.LoweredAt.IsZero() }
+
+// probes reports whether replicas may count leaving Machines again, to find out whether the MachineSet is still blocked: it
+// has acted on the lower number, and 15 seconds have passed. One that has not acted on it may delete Machines when Cluster API
+// acts again.
+func (s MachineSet) probes(state *State) bool {
+	acted := !s.Behind && s.Replicas <= state.Replicas
+	return s.lowered() && acted && !state.Now.Before(s.LoweredAt.Add(state.Durations.Probe))
+}
+
+func (s MachineSet) due(state *State, at func(time.Time, Reason)) {
+	if s.lowered() {
+		at(s.LoweredAt.Add(state.Durations.Probe), ProbeIsDue)
+	}
+}
+
+func (MachineSet) appeared(state *State) bool { return int(state.Replicas) <= len(state.Machines) }
 
 // replicas is the equation of the package documentation, with its rules for lowering. While the
 // MachineSet is blocked, leaving Machines delay nothing, so they do not count.
-func (s MachineSet) replicas(state State, isNew int) (int32, Reason) {
+func (s MachineSet) replicas(state *State, isNew int) (int32, Reason) {
 	if s.lowering(state) && onlySpare(state) {
 		return state.Replicas, LoweringInProgress
 	}
 	want := countLive(state.Machines) + isNew
-	if isNew > 0 && !s.Blocked && (!s.Lowered || s.Probe) {
+	if isNew > 0 && !s.Blocked && (!s.lowered() || s.probes(state)) {
 		// A MachineSet that is being deleted creates nothing, so the next one does not compare its replicas
 		// with these Machines.
 		want = lo.CountBy(state.Machines, func(m Machine) bool { return !m.Ending }) + isNew
@@ -69,7 +86,7 @@ func (s MachineSet) replicas(state State, isNew int) (int32, Reason) {
 // MachineSet can be unblocked before the lower number reaches it. Then it creates what it lacks,
 // and deletes as many Machines as the number was lowered by: leaving ones first, then Machines
 // without a Node, whether they serve a claim or not.
-func (s MachineSet) cannotLower(state State, want int) Reason {
+func (s MachineSet) cannotLower(state *State, want int) Reason {
 	switch {
 	case s.appeared(state):
 		return ""
@@ -77,7 +94,7 @@ func (s MachineSet) cannotLower(state State, want int) Reason {
 		return RequestedNotCreated
 	}
 	live := countLive(state.Machines)
-	booting := slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.Leaving && !m.HasNode })
+	booting := slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.leaves() && !m.HasNode })
 	if booting && int(state.Replicas)-want > len(state.Machines)-live {
 		return OthersCouldBeDeleted
 	}
@@ -87,7 +104,7 @@ func (s MachineSet) cannotLower(state State, want int) Reason {
 // keeps returns a reason if a MachineSet has not acted on its replicas, or if the MachineSets have, or
 // the MachineDeployment has or will get, more replicas than there are live Machines and new ones.
 // Otherwise, what a MachineSet creates when the Machine is deleted is what a claim waits for.
-func (s MachineSet) keeps(state State, isNew int) func(Machine) Reason {
+func (s MachineSet) keeps(state *State, isNew int) func(Machine) Reason {
 	needed := countLive(state.Machines) + isNew
 	planned, _ := s.replicas(state, isNew)
 	why := Reason("")
@@ -104,17 +121,17 @@ func (s MachineSet) keeps(state State, isNew int) func(Machine) Reason {
 // blocked. If it was unblocked meanwhile, it has created Machines for the higher number, and
 // deletes them again. A MachineSet that has acted on a lower number than the MachineDeployment's
 // deletes none: it gets the higher number later, when fewer Machines leave.
-func (s MachineSet) lowering(state State) bool {
-	return s.Lowered && (s.Behind || s.Replicas > state.Replicas)
+func (s MachineSet) lowering(state *State) bool {
+	return s.lowered() && (s.Behind || s.Replicas > state.Replicas)
 }
 
 // onlySpare reports whether lower replicas delete only Machines that nothing needs: all that serve a
 // claim have a Node, so Machines without a Node are deleted before them.
-func onlySpare(state State) bool {
+func onlySpare(state *State) bool {
 	kept := 0
 	for _, machine := range state.Machines {
 		switch {
-		case machine.Leaving:
+		case machine.leaves():
 		case machine.HasNode:
 			kept++
 		case machine.Claim != "":
@@ -127,7 +144,7 @@ func onlySpare(state State) bool {
 func countLive(machines []Machine) int {
 	live := 0
 	for _, machine := range machines {
-		if !machine.Leaving {
+		if !machine.leaves() {
 			live++
 		}
 	}
@@ -138,14 +155,39 @@ func countLive(machines []Machine) int {
 // shows what the provider has seen, so there are waits. docs/design/machinepools.md has the reason
 // of each.
 type Pool struct {
-	// Unready reports whether the infrastructure cannot create Machines yet.
-	Unready bool
-	// ReplicasSeen reports whether the provider must have seen the present replicas.
-	ReplicasSeen bool
-	// Unsettled reports whether the provider's caches may still recover from a disturbance of the
-	// management cluster, at different times. Then replicas are not lowered, and no Machine is deleted.
+	// Unready reports whether the infrastructure cannot create Machines yet, and Ends whether it never will: the MachinePool is
+	// being deleted or does not exist.
+	Unready, Ends bool
+	// ReplicasSetAt is when the present replicas were written.
+	ReplicasSetAt time.Time
+	// SettlesAt is until when the provider's caches may still recover from a disturbance of the
+	// management cluster, at different times; zero if they have. Until then replicas are not lowered, and no Machine is deleted.
 	// It is not part of the equation: a disturbance must not raise replicas that were lowered before.
-	Unsettled bool
+	SettlesAt time.Time
+}
+
+// unsettled reports whether the provider may not have recovered from a disturbance at a time.
+func (p Pool) unsettled(now time.Time) bool { return now.Before(p.SettlesAt) }
+
+// replicasSeen reports whether the provider must have seen the present replicas.
+func (p Pool) replicasSeen(state *State) bool { return !state.Now.Before(p.seenAt(state)) }
+
+func (p Pool) seenAt(state *State) time.Time { return p.ReplicasSetAt.Add(state.Durations.Settle) }
+
+func (p Pool) due(state *State, at func(time.Time, Reason)) {
+	if p.Ends {
+		return
+	}
+	if p.Unready && len(state.Claims) > 0 {
+		at(state.Now.Add(state.Durations.ReadyPoll), InfrastructureNotReady)
+	}
+	at(p.seenAt(state), ReplicasNotSeen)
+	at(p.SettlesAt, NotSettled)
+	for _, machine := range state.Machines {
+		if machine.Leaving {
+			at(state.markSeenAt(machine), MarkNotSeen)
+		}
+	}
 }
 
 // terms are the numbers of a pool's Machines. Marked Machines without a hook, and Machines whose
@@ -163,15 +205,15 @@ type terms struct {
 	unheld int
 }
 
-func termsOf(machines []Machine) (t terms) {
-	for _, machine := range machines {
+func termsOf(state *State) (t terms) {
+	for _, machine := range state.Machines {
 		switch {
-		case !machine.Leaving:
+		case !machine.leaves():
 			t.live++
 		case machine.InstanceGone:
 		case machine.Hooked:
 			t.held++
-			if !machine.MarkSeen {
+			if !state.markSeen(machine) {
 				t.kept++
 			}
 		case !machine.Marked:
@@ -183,25 +225,25 @@ func termsOf(machines []Machine) (t terms) {
 
 // lowering returns false: replicas of a pool are never lowered before all requested Machines have
 // appeared.
-func (Pool) lowering(State) bool { return false }
+func (Pool) lowering(*State) bool { return false }
 
-func (Pool) appeared(state State) bool {
-	t := termsOf(state.Machines)
+func (Pool) appeared(state *State) bool {
+	t := termsOf(state)
 	return int(state.Replicas) <= t.live+t.held
 }
 
-func (p Pool) replicas(state State, isNew int) (int32, Reason) {
+func (p Pool) replicas(state *State, isNew int) (int32, Reason) {
 	want := p.wanted(state, isNew)
 	// The provider would replace Machines that become deletable at the same time.
-	if t := termsOf(state.Machines); isNew > 0 && !p.seesWanted(state, isNew) {
+	if t := termsOf(state); isNew > 0 && !p.seesWanted(state, isNew) {
 		want += t.held - t.kept
 	}
 	switch current := int(state.Replicas); {
 	case want > current && p.Unready:
 		return state.Replicas, InfrastructureNotReady
-	case want < current && p.Unsettled:
+	case want < current && p.unsettled(state.Now):
 		return state.Replicas, NotSettled
-	case want < current && !p.ReplicasSeen:
+	case want < current && !p.replicasSeen(state):
 		// Each change starts the settle time of marked Machines again, so there is one at a time.
 		return state.Replicas, ReplicasNotSeen
 	case want < current && !p.appeared(state):
@@ -212,24 +254,24 @@ func (p Pool) replicas(state State, isNew int) (int32, Reason) {
 }
 
 // wanted returns the replicas with which Machines can be deleted that are held and not kept.
-func (Pool) wanted(state State, isNew int) int {
-	t := termsOf(state.Machines)
+func (Pool) wanted(state *State, isNew int) int {
+	t := termsOf(state)
 	return t.live + t.unheld + t.kept + isNew
 }
 
 // keeps returns a reason until the provider must have seen replicas without the marked Machine, or
 // no longer counts the Machine.
-func (p Pool) keeps(state State, isNew int) func(Machine) Reason {
+func (p Pool) keeps(state *State, isNew int) func(Machine) Reason {
 	seesWanted := p.seesWanted(state, isNew)
 	return func(marked Machine) Reason {
 		switch {
 		case marked.InstanceGone || !marked.Hooked:
 			return ""
-		case p.Unsettled:
+		case p.unsettled(state.Now):
 			return NotSettled
-		case !marked.MarkSeen:
+		case !state.markSeen(marked):
 			return MarkNotSeen
-		case !p.ReplicasSeen:
+		case !p.replicasSeen(state):
 			return ReplicasNotSeen
 		case !seesWanted:
 			return StillCounted
@@ -240,6 +282,6 @@ func (p Pool) keeps(state State, isNew int) func(Machine) Reason {
 
 // seesWanted reports whether the provider must have seen replicas without the Machines that are held
 // and not kept.
-func (p Pool) seesWanted(state State, isNew int) bool {
-	return p.ReplicasSeen && int(state.Replicas) <= p.wanted(state, isNew)
+func (p Pool) seesWanted(state *State, isNew int) bool {
+	return p.replicasSeen(state) && int(state.Replicas) <= p.wanted(state, isNew)
 }

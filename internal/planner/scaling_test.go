@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/samber/lo"
 )
 
 // If a claim comes while Machines of a pool are deletable, one new Machine is requested. The
 // deletable ones are not replaced.
 func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
-	leaving := Machine{Leaving: true, HasNode: true, Marked: true, Hooked: true, MarkSeen: true}
+	leaving := Machine{Leaving: true, HasNode: true, Marked: true, Hooked: true, LeavingSince: start}
 	first, second := leaving, leaving
 	first.Name, second.Name = "first", "second"
 	for name, tc := range map[string]struct {
@@ -23,11 +26,11 @@ func TestPoolLetsGoWhileAClaimComes(t *testing.T) {
 		"the provider may not have seen them yet": {settled: false, replicas: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(State{
+			plan := decide(State{
 				Replicas: 1,
 				Claims:   []Claim{{UID: "served", Name: "served"}, {UID: "new", Name: "new", NeedsMachine: true}},
 				Machines: []Machine{{Name: "live", Claim: "served", HasNode: true}, first, second},
-				Scaling:  Pool{ReplicasSeen: tc.settled},
+				Scaling:  Pool{ReplicasSetAt: lo.Ternary(tc.settled, start, now)},
 			})
 			if plan.Replicas != tc.replicas || !slices.Equal(plan.Deletable, tc.letGo) {
 				t.Errorf("got %d replicas, and %v deletable; want %d and %v", plan.Replicas, plan.Deletable, tc.replicas, tc.letGo)
@@ -53,7 +56,7 @@ func TestMachineSetMayReplace(t *testing.T) {
 		"all have the lower number":       {replicas: 2, set: MachineSet{Replicas: 2}, want: 2, letGo: []string{"c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(State{
+			plan := decide(State{
 				Replicas: tc.replicas,
 				Claims:   []Claim{{UID: "a", Name: "a"}, {UID: "b", Name: "b"}, {UID: "d", Name: "d", NeedsMachine: tc.waiting}},
 				Machines: []Machine{in("a"), in("b"), in("c").chosen()},
@@ -73,12 +76,12 @@ func TestLowerNumberIsActedOn(t *testing.T) {
 		set      MachineSet
 		replicas int32
 	}{
-		"the number is on its way": {set: MachineSet{Replicas: 2, Lowered: true}, replicas: 1},
-		"it has not acted on it":   {set: MachineSet{Replicas: 0, Behind: true, Lowered: true}, replicas: 1},
-		"it has acted on it":       {set: MachineSet{Replicas: 0, Lowered: true}},
+		"the number is on its way": {set: MachineSet{Replicas: 2, LoweredAt: now}, replicas: 1},
+		"it has not acted on it":   {set: MachineSet{Replicas: 0, Behind: true, LoweredAt: now}, replicas: 1},
+		"it has acted on it":       {set: MachineSet{Replicas: 0, LoweredAt: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(State{Replicas: 1, Machines: []Machine{in("a").chosen()}, Scaling: tc.set})
+			plan := decide(State{Replicas: 1, Machines: []Machine{in("a").chosen()}, Scaling: tc.set})
 			if plan.Replicas != tc.replicas {
 				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.replicas)
 			}
@@ -100,7 +103,7 @@ func TestLowerNumberIsTakenBack(t *testing.T) {
 		"a leaving Machine":             {machines: []Machine{in("leaving").chosen()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(State{Claims: []Claim{{UID: "served", Name: "served"}}, Machines: tc.machines, Scaling: MachineSet{Replicas: 1, Lowered: true}})
+			plan := decide(State{Claims: []Claim{{UID: "served", Name: "served"}}, Machines: tc.machines, Scaling: MachineSet{Replicas: 1, LoweredAt: now}})
 			if plan.Replicas != tc.want {
 				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.want)
 			}
@@ -111,7 +114,7 @@ func TestLowerNumberIsTakenBack(t *testing.T) {
 // While a pool is not settled, its replicas are not lowered and none of its Machines is deleted. Replicas that
 // were lowered before are not raised again, and a new claim gets its Machine.
 func TestPoolSettles(t *testing.T) {
-	marked := Machine{Name: "marked", Leaving: true, HasNode: true, Marked: true, Hooked: true, MarkSeen: true}
+	marked := Machine{Name: "marked", Leaving: true, HasNode: true, Marked: true, Hooked: true, LeavingSince: start}
 	live := Machine{Name: "live", Claim: "served", HasNode: true}
 	for name, tc := range map[string]struct {
 		unsettled, claim bool
@@ -129,7 +132,7 @@ func TestPoolSettles(t *testing.T) {
 			if tc.claim {
 				claims = append(claims, Claim{UID: "new", Name: "new", NeedsMachine: true})
 			}
-			plan := Decide(State{Replicas: tc.replicas, Claims: claims, Machines: []Machine{live, marked}, Scaling: Pool{ReplicasSeen: true, Unsettled: tc.unsettled}})
+			plan := decide(State{Replicas: tc.replicas, Claims: claims, Machines: []Machine{live, marked}, Scaling: Pool{SettlesAt: lo.Ternary(tc.unsettled, now.Add(time.Second), now)}})
 			if plan.Replicas != tc.want || !slices.Equal(plan.Deletable, tc.letGo) {
 				t.Errorf("got %d replicas, and %v deletable; want %d and %v", plan.Replicas, plan.Deletable, tc.want, tc.letGo)
 			}
@@ -146,8 +149,8 @@ func TestLowerNumberStaysOnItsWay(t *testing.T) {
 		"one that serves no claim":                   machine("spare", 0),
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(State{
-				Replicas: 1, Machines: []Machine{machine}, Scaling: MachineSet{Replicas: 2, Lowered: true},
+			plan := decide(State{
+				Replicas: 1, Machines: []Machine{machine}, Scaling: MachineSet{Replicas: 2, LoweredAt: now},
 				Claims: []Claim{{UID: "served", Name: "served"}, claim("a", 0), claim("b", 0), claim("c", 0)},
 			})
 			if plan.Replicas != 1 || plan.Reasons["replicas"] != LoweringInProgress || len(plan.Links) > 0 {
@@ -175,7 +178,7 @@ func TestBlockedMachineSetIsLowered(t *testing.T) {
 		"none boots, and a claim waits":              {machines: []Machine{spare.leaving()}, waiting: true, replicas: 2, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := Decide(State{
+			plan := decide(State{
 				Replicas: tc.replicas, Machines: tc.machines, Scaling: MachineSet{Replicas: tc.replicas, Blocked: true},
 				Claims: []Claim{{UID: "served", Name: "served"}, {UID: "a", Name: "a", NeedsMachine: tc.waiting}},
 			})
@@ -195,14 +198,14 @@ func TestLeavingMachinesCountAgain(t *testing.T) {
 	}{
 		"it creates Machines":        {set: MachineSet{}, want: 4},
 		"it is blocked":              {set: MachineSet{Blocked: true}, want: 2},
-		"its replicas were lowered":  {set: MachineSet{Lowered: true}, want: 2},
-		"a probe is due":             {set: MachineSet{Lowered: true, Probe: true}, want: 4},
-		"the probe finds it blocked": {set: MachineSet{Lowered: true, Probe: true, Blocked: true}, want: 2},
-		"it is blocked again":        {set: MachineSet{Lowered: true, Blocked: true}, want: 2},
+		"its replicas were lowered":  {set: MachineSet{LoweredAt: now}, want: 2},
+		"a probe is due":             {set: MachineSet{LoweredAt: start}, want: 4},
+		"the probe finds it blocked": {set: MachineSet{LoweredAt: start, Blocked: true}, want: 2},
+		"it is blocked again":        {set: MachineSet{LoweredAt: now, Blocked: true}, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.set.Replicas = 1
-			plan := Decide(State{
+			plan := decide(State{
 				Replicas: 1, Machines: []Machine{in("a"), in("b").chosen(), in("c").chosen()}, Scaling: tc.set,
 				Claims: []Claim{{UID: "a", Name: "a"}, claim("new", 0)},
 			})
@@ -220,7 +223,7 @@ func TestPoolCounts(t *testing.T) {
 		change(&m)
 		return m
 	}
-	marked := leaving(func(m *Machine) { m.Marked, m.Hooked, m.MarkSeen = true, true, true })
+	marked := leaving(func(m *Machine) { m.Marked, m.Hooked, m.LeavingSince = true, true, start })
 	for name, tc := range map[string]struct {
 		leaving  []Machine
 		scaling  Pool
@@ -230,7 +233,7 @@ func TestPoolCounts(t *testing.T) {
 		want     int32
 		why      Reason // for replicas that stay
 	}{
-		"nothing to do, and nothing is ready":                 {scaling: Pool{Unready: true, Unsettled: true}, unseen: true, replicas: 1, want: 1},
+		"nothing to do, and nothing is ready":                 {scaling: Pool{Unready: true, SettlesAt: now.Add(time.Second)}, unseen: true, replicas: 1, want: 1},
 		"a requested one is missing":                          {replicas: 2, want: 2, why: RequestedNotCreated},
 		"a requested one is missing, and its claim waits":     {waiting: 1, replicas: 2, want: 2},
 		"a requested one is missing, and another claim waits": {waiting: 2, replicas: 2, want: 3},
@@ -249,12 +252,12 @@ func TestPoolCounts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.scaling.ReplicasSeen = !tc.unseen
+			tc.scaling.ReplicasSetAt = lo.Ternary(tc.unseen, now, start)
 			state := State{Replicas: tc.replicas, Machines: append(tc.leaving, in("live")), Claims: []Claim{{UID: "live", Name: "live"}}, Scaling: tc.scaling}
 			for i := range tc.waiting {
 				state.Claims = append(state.Claims, claim(fmt.Sprint("waiting-", i), 0))
 			}
-			if plan := Decide(state); plan.Replicas != tc.want || plan.Reasons["replicas"] != tc.why {
+			if plan := decide(state); plan.Replicas != tc.want || plan.Reasons["replicas"] != tc.why {
 				t.Errorf("got %d replicas, because %q; want %d, because %q", plan.Replicas, plan.Reasons["replicas"], tc.want, tc.why)
 			}
 		})
@@ -275,7 +278,7 @@ func TestPoolLetsGoWhatItCannotKeep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.machine.Name = "m"
-			plan := Decide(State{Replicas: 1, Machines: []Machine{tc.machine.marked()}, Scaling: Pool{Unsettled: true}})
+			plan := decide(State{Replicas: 1, Machines: []Machine{tc.machine.marked()}, Scaling: Pool{ReplicasSetAt: now, SettlesAt: now.Add(time.Second)}})
 			if !slices.Equal(plan.Deletable, tc.want) {
 				t.Errorf("got %v, want %v; reasons: %v", plan.Deletable, tc.want, plan.Reasons)
 			}

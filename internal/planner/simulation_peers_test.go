@@ -28,7 +28,7 @@ func (w *simulation) liveClaims() {
 	for _, c := range slices.Clone(w.now.claims) {
 		now, linked := w.claim(c.UID), func(m simMachine) bool { return m.Claim == c.UID }
 		node := find(w.now.machines, func(m simMachine) bool { return m.joined && m.ProviderID == c.ProviderID })
-		failed := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return linked(m) && m.Unfit })
+		failed := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return linked(m) && m.unfit() })
 		switch live := slices.IndexFunc(w.now.machines, func(m simMachine) bool { return linked(m) && !m.leaving() }); {
 		case !c.Leaving && node != nil && !node.deleting:
 			now.registered = true
@@ -36,7 +36,7 @@ func (w *simulation) liveClaims() {
 			now.Leaving = c.registered || failed
 		case live >= 0:
 			m := &w.now.machines[live]
-			if c.registered || m.HasNode || m.Unfit {
+			if c.registered || m.HasNode || m.unfit() {
 				m.Marked, m.Hooked = true, m.Hooked || w.pool != nil
 			} else {
 				m.Claim, m.WasLinked, m.spareSince = "", true, w.step
@@ -186,7 +186,7 @@ func (w *simulation) makeMachines() {
 // MachineSets, it waits until the caches of Cluster API are newer than the Machine.
 func (w *simulation) boot(m *simMachine) {
 	switch {
-	case m.Unfit || w.templates && m.created > min(w.provider.md, w.provider.sets):
+	case m.unfit() || w.templates && m.created > min(w.provider.md, w.provider.sets):
 	case m.ProviderID == "":
 		m.ProviderID = "real://" + m.Name
 	case !m.joined:

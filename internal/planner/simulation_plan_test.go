@@ -37,7 +37,7 @@ func (w *simulation) decide(of part) {
 		version = w.latest()
 	}
 	state := w.state(v)
-	plan := Decide(state)
+	plan := decide(state)
 	w.checkOrder(state, plan)
 	before := len(w.pending)
 	add := func(text, name string, apply func() bool) {
@@ -65,6 +65,11 @@ func (w *simulation) addLinks(plan Plan, v snapshot, add func(text, name string,
 func (w *simulation) addScaling(plan Plan, c caches, v snapshot, add func(text, name string, apply func() bool)) {
 	for _, name := range plan.Unlinks {
 		add("unlink", name, func() bool { return w.release(name, v) })
+	}
+	for _, name := range plan.Spares {
+		if seen := find(v.machines, func(m simMachine) bool { return m.Name == name }); seen.HasNode && !seen.WasLinked {
+			add("note", name, func() bool { return w.note(name, v) })
+		}
 	}
 	for _, name := range plan.Marks {
 		add("mark", name, func() bool { return w.mark(name, v) })
@@ -137,7 +142,7 @@ func (w *simulation) link(l Link, v snapshot) bool {
 	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && w.now.md != v.md {
 		return false
 	}
-	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.HasNode && !isRestored || m.Unfit || isOwn(*m) {
+	if isRestored := m.ProviderID == c.ProviderID; m.Claim != "" || m.leaving() || m.HasNode && !isRestored || m.unfit() || isOwn(*m) {
 		w.fail("Machine %+v is linked to claim %s", *m, c.UID)
 	}
 	m.Claim, m.WasLinked, m.drain, m.Hooked = c.UID, false, true, w.pool != nil
@@ -149,10 +154,20 @@ func (w *simulation) release(name string, v snapshot) bool {
 	if m == nil || w.serves(*m) {
 		return false
 	}
-	if m.HasNode || m.Unfit {
+	if m.HasNode || m.unfit() {
 		w.fail("Machine %+v is unlinked", *m)
 	}
 	m.Claim, m.WasLinked, m.spareSince = "", true, w.step
+	return true
+}
+
+// note writes since when a Machine with a Node is spare.
+func (w *simulation) note(name string, v snapshot) bool {
+	m := w.asSeen(name, v)
+	if m == nil || m.leaving() || m.Claim != "" {
+		return false
+	}
+	m.WasLinked = true
 	return true
 }
 
@@ -230,8 +245,8 @@ func (w *simulation) scale(replicas int32, c caches, v snapshot) bool {
 	switch {
 	case lowered:
 		md.lowered, md.loweredAt = true, w.step
-	case set.Lowered && replicas < md.replicas:
-	case set.Blocked || !set.Lowered || set.Probe:
+	case set.lowered() && replicas < md.replicas:
+	case set.Blocked || !set.lowered() || set.probes(complete(w.state(v))):
 		md.lowered = false
 	}
 	if md.decidedFrom = c.machines; w.isPassedOn() {

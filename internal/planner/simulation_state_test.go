@@ -25,7 +25,7 @@ func (c simClaim) String() string {
 	return fmt.Sprintf("NodeClaim %s id=%s registered=%t leaving=%t", c.UID, c.ProviderID, c.registered, c.Leaving)
 }
 
-// simMachine is a Machine. Its Leaving, Expired and MarkSeen are computed.
+// simMachine is a Machine. Its Leaving, LeavingSince and SpareSince are computed.
 type simMachine struct {
 	Machine
 	set      string // its MachineSet
@@ -50,7 +50,7 @@ func (m simMachine) String() string {
 		name string
 		is   bool
 	}{
-		{"joined", m.joined}, {"has-node", m.HasNode}, {"unfit", m.Unfit}, {"unlinked", m.WasLinked}, {"marked", m.Marked},
+		{"joined", m.joined}, {"has-node", m.HasNode}, {"unfit", m.unfit()}, {"unlinked", m.WasLinked}, {"marked", m.Marked},
 		{"deleting", m.deleting}, {"hooked", m.Hooked}, {"drain", m.drain}, {"instance-gone", m.InstanceGone},
 	} {
 		if flag.is {

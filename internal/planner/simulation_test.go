@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/test/counts"
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 	"github.com/karpenter-capi/karpenter-capi/test/rotation"
@@ -156,7 +159,7 @@ func (w *simulation) disturb(choice, maxClaims int) {
 			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !m.Hooked && (!m.drain || !m.HasNode)
 			m.deleting = true
 		case choice < 10:
-			m.Unfit = m.Unfit || m.ProviderID == ""
+			m.Failure = lo.Ternary(m.unfit() || m.ProviderID == "", hasFailed, failure.Failure{})
 		case choice < 17:
 			w.boot(m)
 		default:

@@ -2,7 +2,11 @@
 
 package planner
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/samber/lo"
+)
 
 // state returns the input of the planner.
 func (w *simulation) state(v snapshot) State {
@@ -15,8 +19,9 @@ func (w *simulation) state(v snapshot) State {
 		state.Claims = append(state.Claims, c.Claim)
 	}
 	for _, m := range v.machines {
-		m.Leaving, m.Expired = m.leaving(), w.step-m.spareSince >= spareSteps
-		m.MarkSeen = w.pool != nil && m.Marked && w.providerKnows(m.Name)
+		m.Leaving, m.SpareSince = m.leaving(), lo.Ternary(w.step-m.spareSince >= spareSteps, start, now)
+		m.InstanceGone = m.InstanceGone && m.Leaving
+		m.LeavingSince = lo.Ternary(w.pool != nil && m.Marked && w.providerKnows(m.Name), start, now)
 		state.Machines = append(state.Machines, m.Machine)
 	}
 	return state
@@ -26,9 +31,12 @@ func (w *simulation) state(v snapshot) State {
 // seen the write: that of replicas here, that of a mark in providerKnows.
 func (w *simulation) scaling(v snapshot) Scaling {
 	if w.pool != nil {
-		return Pool{ReplicasSeen: w.history[w.provider.md].md == w.now.md && v.md == w.now.md}
+		return Pool{ReplicasSetAt: lo.Ternary(w.history[w.provider.md].md == w.now.md && v.md == w.now.md, start, now)}
 	}
-	one := MachineSet{Lowered: v.md.lowered}
+	one := MachineSet{}
+	if v.md.lowered {
+		one.LoweredAt = lo.Ternary(w.step-v.md.loweredAt >= probeSteps, start, now)
+	}
 	several := MachineSets{Of: map[string]string{}, Observed: v.md.observed >= v.md.generation}
 	current := 0
 	for _, s := range v.sets {
@@ -39,7 +47,6 @@ func (w *simulation) scaling(v snapshot) Scaling {
 			current++
 		}
 	}
-	one.Probe = v.md.lowered && !one.lowering(State{Replicas: v.md.replicas}) && w.step-v.md.loweredAt >= probeSteps
 	for i := range several.Sets {
 		if current > 1 { // the MachineDeployment controller has not marked the older ones yet
 			several.Sets[i].Current, several.Sets[i].Behind = false, true

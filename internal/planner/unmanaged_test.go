@@ -42,7 +42,7 @@ func TestUnmanagedMachines(t *testing.T) {
 			if tc.notAdopted {
 				state.Unmanaged, state.UnmanagedUntil = 0, time.Time{}
 			}
-			plan := Decide(state)
+			plan := decide(state)
 			if diff := cmp.Diff(tc.want, plan.Unmanaged); diff != "" {
 				t.Errorf("unmanaged (-want +got):\n%s", diff)
 			}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -39,18 +39,12 @@ func TestCanServe(t *testing.T) {
 		"it is not ready, which is not failure": {machine: acted(condition(fixture.Machine(time.Minute), clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady", "", 0)), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clusters, machine := fixture.Clusters(), fixture.OfMachineDeployment(tc.machine)
-			if got := CanServeNext(t.Context(), clusters, durations, fixture.Claim(time.Hour), machine, fixture.Noon); got != tc.want {
-				t.Errorf("Delete keeps it: %t, want %t", got, tc.want)
+			state := ReadMachine(t.Context(), fixture.Clusters(), durations, fixture.Claim(time.Hour), fixture.OfMachineDeployment(tc.machine), fixture.Noon)
+			if why := state.WhyNotSpare(state.Claims[0], state.Machines[0]); (why == "") != tc.want {
+				t.Errorf("Delete does not keep it, because %q, want that it does: %t", why, tc.want)
 			}
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, failed: map[string]*failure.Failure{}, machineStalls: map[string]*Stall{}}
-			if failed := FailureOf(t.Context(), clusters, machine); failed != nil {
-				s.failed[machine.Name] = failed
-			}
-			if stall := MachineStall(t.Context(), clusters, machine); stall != nil {
-				s.machineStalls[machine.Name] = stall
-			}
-			if got := s.unfit(machine); got == tc.want {
+			state.Claims = nil
+			if got := isUnfit(planner.Decide(&state), "m"); got == tc.want {
 				t.Errorf("the plan deletes it: %t, want %t", got, !tc.want)
 			}
 		})
@@ -58,7 +52,7 @@ func TestCanServe(t *testing.T) {
 }
 
 // A Machine that has a Node, is leaving, or is not kept by the settings serves no other claim.
-func TestCanServeNext(t *testing.T) {
+func TestWhyNotSpare(t *testing.T) {
 	withNode, leaving := fixture.Machine(time.Minute), fixture.Machine(time.Minute)
 	withNode.Status.NodeRef.Name = "n"
 	leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
@@ -73,24 +67,25 @@ func TestCanServeNext(t *testing.T) {
 		machine *clusterv1.Machine
 		spares  bool
 		deleted bool // the claim, after 9 minutes in which its Node has not registered
-		want    bool
+		want    planner.Reason
 	}{
-		"only its Node is missing":                             {machine: provisioned, spares: true, deleted: true},
-		"only its Node is missing, and the claim stays":        {machine: provisioned, spares: true, want: true},
-		"its instance is being created":                        {machine: creating, spares: true, deleted: true, want: true},
-		"it has an ID, and its infrastructure reports nothing": {machine: unreported, spares: true, deleted: true, want: true},
-		"it boots":              {machine: fixture.Machine(time.Minute), spares: true, want: true},
-		"it has a Node":         {machine: withNode, spares: true},
-		"it is being deleted":   {machine: leaving, spares: true},
-		"spares are not wanted": {machine: fixture.Machine(time.Minute)},
+		"only its Node is missing":                             {machine: provisioned, spares: true, deleted: true, want: planner.GivenUp},
+		"only its Node is missing, and the claim stays":        {machine: provisioned, spares: true},
+		"its instance is being created":                        {machine: creating, spares: true, deleted: true},
+		"it has an ID, and its infrastructure reports nothing": {machine: unreported, spares: true, deleted: true},
+		"it boots":              {machine: fixture.Machine(time.Minute), spares: true},
+		"it has a Node":         {machine: withNode, spares: true, want: planner.HadPods},
+		"it is being deleted":   {machine: leaving, spares: true, want: planner.IsLeaving},
+		"spares are not wanted": {machine: fixture.Machine(time.Minute), want: planner.SpareTTLEnds},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings, claim := lo.Ternary(tc.spares, durations, notKept), fixture.Claim(9*time.Minute)
 			if tc.deleted {
 				claim.DeletionTimestamp, claim.Status.Conditions = new(metav1.NewTime(fixture.Noon)), nil
 			}
-			if got := CanServeNext(t.Context(), fixture.Clusters(), settings, claim, tc.machine, fixture.Noon); got != tc.want {
-				t.Errorf("got %t, want %t", got, tc.want)
+			state := ReadMachine(t.Context(), fixture.Clusters(), settings, claim, tc.machine, fixture.Noon)
+			if got := state.WhyNotSpare(state.Claims[0], state.Machines[0]); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -3,23 +3,23 @@
 package snapshot
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
 // The next reconcile is due when time alone changes the plan, and not earlier.
-func TestDueIn(t *testing.T) {
+func TestDue(t *testing.T) {
 	machine := func(age time.Duration, change ...func(*clusterv1.Machine)) []*clusterv1.Machine {
 		m := fixture.Machine(age)
 		m.Labels, m.Annotations = map[string]string{}, map[string]string{}
@@ -37,12 +37,17 @@ func TestDueIn(t *testing.T) {
 			m.Annotations[v1alpha1.SpareSinceAnnotation] = timestamp.Format(fixture.Noon.Add(-age))
 		}
 	}
-	claim := func(age time.Duration, change ...func(*karpv1.NodeClaim)) []karpv1.NodeClaim {
+	leftAt := func(name string, ago time.Duration) *clusterv1.Machine {
+		m := fixture.Machine(time.Minute)
+		m.Name, m.DeletionTimestamp = name, new(metav1.NewTime(fixture.Noon.Add(-ago)))
+		return m
+	}
+	claim := func(age time.Duration, change ...func(*karpv1.NodeClaim)) []*karpv1.NodeClaim {
 		c := fixture.Claim(age)
 		for _, f := range change {
 			f(c)
 		}
-		return []karpv1.NodeClaim{*c}
+		return []*karpv1.NodeClaim{c}
 	}
 	available := func(reason string, age time.Duration) func(*karpv1.NodeClaim) {
 		return func(c *karpv1.NodeClaim) {
@@ -57,16 +62,19 @@ func TestDueIn(t *testing.T) {
 	ends := func(c *karpv1.NodeClaim) { c.DeletionTimestamp = new(metav1.NewTime(fixture.Noon)) }
 	for name, tc := range map[string]struct {
 		machines []*clusterv1.Machine
-		claims   []karpv1.NodeClaim
-		served   bool // the claim by the Machine
+		claims   []*karpv1.NodeClaim
 		fresh    bool // the Node of the Machine is not registered
 		limited  bool
 		up       time.Duration // for how long both clusters could be reached; an hour if zero
-		due      []time.Duration
+		scaling  planner.Scaling
 		want     time.Duration
 	}{
-		"nothing":                                 {},
-		"other times":                             {due: []time.Duration{-time.Second, 0, time.Minute, 2 * time.Minute}, want: time.Minute},
+		"nothing": {},
+		// A second ago, now, in a minute, and in two.
+		"times of a pool": {
+			machines: []*clusterv1.Machine{leftAt("a", 11*time.Second), leftAt("b", 10*time.Second)},
+			scaling:  planner.Pool{ReplicasSetAt: fixture.Noon.Add(50 * time.Second), SettlesAt: fixture.Noon.Add(2 * time.Minute)}, want: time.Minute,
+		},
 		"a new Machine, which could stall":        {machines: machine(10*time.Second, linked), want: 20 * time.Second},
 		"a booting Machine":                       {machines: machine(time.Minute, linked), want: 9 * time.Minute},
 		"a booting Machine since an outage":       {machines: machine(9*time.Minute, linked), up: 10 * time.Second, want: 20 * time.Second},
@@ -87,30 +95,22 @@ func TestDueIn(t *testing.T) {
 		"a stalled claim that is being deleted":   {claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute), ends)},
 		"a claim that is blocked":                 {claims: claim(time.Hour, available(v1alpha1.ReasonBlocked, time.Minute)), want: 30 * time.Second},
 		"a claim whose launch has resumed":        {claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 9 * time.Minute},
-		"a served claim whose launch resumed":     {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), served: true, want: 9 * time.Minute},
-		"a served claim that is stalled":          {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute)), served: true, want: 30 * time.Second},
-		"a served claim whose Machine has its ID": {machines: machine(11*time.Minute, linked, withID), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), served: true},
+		"a served claim whose launch resumed":     {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 9 * time.Minute},
+		"a served claim that is stalled":          {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute)), want: 30 * time.Second},
+		"a served claim whose Machine has its ID": {machines: machine(11*time.Minute, linked, withID), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, Claims: tc.claims, Machines: map[string]*clusterv1.Machine{}, unregistered: map[string]bool{"m": tc.fresh}}
-			if s.UpSince = fixture.Noon.Add(-time.Hour); tc.up > 0 {
-				s.UpSince = fixture.Noon.Add(-tc.up)
-			}
-			for _, m := range tc.machines {
-				s.Machines[m.Name] = m
-			}
-			s.Plan.Served = map[types.UID]string{}
-			if tc.served {
-				s.Plan.Served["c"] = "m"
+			state := stateFrom(t, tc.claims, tc.machines...)
+			state.UpSince = fixture.Noon.Add(-cmp.Or(tc.up, time.Hour))
+			state.Scaling = tc.scaling
+			if tc.fresh {
+				state.Machines[0].HasNode = false
 			}
 			if tc.limited {
-				s.exceeding = sets.New[types.UID]("c")
+				state.Claims[0].OverLimit = true
 			}
-			for _, due := range tc.due {
-				s.due = append(s.due, fixture.Noon.Add(due))
-			}
-			if got := s.DueIn(); got != tc.want {
-				t.Errorf("due in %s, want %s", got, tc.want)
+			if got := planner.Decide(state).Due; got.In != tc.want || (got.Why == "") != (tc.want == 0) {
+				t.Errorf("due in %s, because %q; want %s", got.In, got.Why, tc.want)
 			}
 		})
 	}

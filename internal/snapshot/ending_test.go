@@ -9,8 +9,10 @@ import (
 
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -28,6 +30,11 @@ func TestEndingResources(t *testing.T) {
 		set.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
 		return set
 	}
+	other := func(name string) *karpv1.NodeClaim {
+		claim := fixture.Claim(time.Hour)
+		claim.Name, claim.UID = name, types.UID(name)
+		return claim
+	}
 	deletedDeployment := deployment(2)
 	deletedDeployment.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 	deletedPool := fixture.MachinePool(nil)
@@ -35,44 +42,45 @@ func TestEndingResources(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource *scalable.Resource
 		sets     []*clusterv1.MachineSet
-		machines map[string]*clusterv1.Machine
+		machines []*clusterv1.Machine
 		ending   bool
 		leaving  []string
+		replicas int32  // of the plan for three claims
 		why      string // a part of the message of a claim that waits
 	}{
 		"a MachineDeployment": {
 			resource: scalable.New(deployment(2)), sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 2)},
-			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a")}, why: "could not be set to 3",
+			machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, replicas: 4, why: "could not be set to 4",
 		},
 		"a MachineDeployment that is being deleted": {
 			resource: scalable.New(deletedDeployment), sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 2)},
-			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a")}, ending: true, leaving: []string{"m"},
+			machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, ending: true, leaving: []string{"m"}, replicas: 3,
 			why: "MachineDeployment clusters/general is being deleted",
 		},
 		"a MachineDeployment that is being deleted, and is empty": {
 			resource: scalable.New(deletedDeployment), sets: []*clusterv1.MachineSet{fixture.MachineSet("a", "general", 2)},
-			why: "MachineDeployment clusters/general is being deleted",
+			replicas: 3, why: "MachineDeployment clusters/general is being deleted",
 		},
 		"its MachineSet is being deleted": {
 			resource: scalable.New(deployment(2)), sets: []*clusterv1.MachineSet{deleted(fixture.MachineSet("a", "general", 2), 1)},
-			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a")}, ending: true, leaving: []string{"m"},
+			machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a")}, ending: true, leaving: []string{"m"}, replicas: 3,
 			why: "MachineSet clusters/a is being deleted",
 		},
 		"its MachineSet is being deleted, and is empty": {
 			resource: scalable.New(deployment(2)), sets: []*clusterv1.MachineSet{deleted(fixture.MachineSet("a", "general", 2), 0)},
-			why: "could not be set to 3",
+			replicas: 3, why: "could not be set to 3",
 		},
 		"an older MachineSet is being deleted": {
 			resource: scalable.New(deployment(2)),
 			sets:     []*clusterv1.MachineSet{older(deleted(fixture.MachineSet("a", "general", 1), 1)), fixture.MachineSet("b", "general", 1)},
-			machines: map[string]*clusterv1.Machine{"m": fixture.OwnedBy("m", "a"), "n": fixture.OwnedBy("n", "b")}, leaving: []string{"m"},
-			why: "could not be set to 3",
+			machines: []*clusterv1.Machine{fixture.OwnedBy("m", "a"), fixture.OwnedBy("n", "b")}, leaving: []string{"m"}, replicas: 4,
+			why: "could not be set to 4",
 		},
 		"a MachinePool that is being deleted, and is empty": {
 			resource: scalable.New(deletedPool), why: "MachinePool clusters/pool is being deleted",
 		},
 		"a MachinePool that is being deleted": {
-			resource: scalable.New(deletedPool), machines: map[string]*clusterv1.Machine{"m": fixture.OfPool(fixture.Machine(time.Hour))}, ending: true,
+			resource: scalable.New(deletedPool), machines: []*clusterv1.Machine{fixture.OfPool(fixture.Machine(time.Hour))}, ending: true,
 			why: "MachinePool clusters/pool is being deleted",
 		},
 	} {
@@ -81,29 +89,28 @@ func TestEndingResources(t *testing.T) {
 				set.Finalizers = []string{clusterv1.MachineSetFinalizer}
 				return set
 			})...)
-			s := &Snapshot{Name: tc.resource.GetName(), Now: fixture.Noon, Settings: durations, Resource: tc.resource, Machines: tc.machines, instanceGone: map[string]bool{}}
-			load := s.loadMachineSets
+			s := snapshotOf(t, tc.resource, []*karpv1.NodeClaim{fixture.Claim(time.Hour), other("d"), other("e")}, tc.machines...)
+			read := s.readMachineSets
 			if tc.sets == nil {
-				load = s.loadPool
+				read = s.readPool
 			}
-			if err := load(t.Context(), clusters); err != nil {
+			if err := read(t.Context(), clusters); err != nil {
 				t.Fatal(err)
 			}
 			if s.Ending != tc.ending {
 				t.Errorf("ending: %t, want %t", s.Ending, tc.ending)
 			}
-			for name := range tc.machines {
-				if got, want := s.endingMachines[name], lo.Contains(tc.leaving, name); got != want {
-					t.Errorf("Machine %s is deleted with its MachineSet: %t, want %t", name, got, want)
+			for _, m := range s.State.Machines {
+				if want := lo.Contains(tc.leaving, m.Name); m.Ending != want {
+					t.Errorf("Machine %s is deleted with its MachineSet: %t, want %t", m.Name, m.Ending, want)
 				}
 			}
-			for _, m := range s.state().Machines {
-				if want := lo.Contains(tc.leaving, m.Name); m.Leaving != want || m.Ending != want {
-					t.Errorf("the planner gets that Machine %s leaves: %t, with its MachineSet: %t, want %t", m.Name, m.Leaving, m.Ending, want)
-				}
+			plan := planner.Decide(&s.State)
+			// A Machine that is deleted with its MachineSet counts as leaving.
+			if plan.Replicas != tc.replicas {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, tc.replicas)
 			}
-			s.Plan = planner.Plan{Replicas: 3}
-			if stall := s.whyStalled(fixture.Claim(time.Hour)); stall == nil || !strings.Contains(stall.Message, tc.why) {
+			if stall := plan.Outcomes["c"].Stall; !strings.Contains(stall.Message, tc.why) {
 				t.Errorf("got %+v, want %q", stall, tc.why)
 			}
 		})

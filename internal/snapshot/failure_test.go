@@ -3,12 +3,13 @@
 package snapshot
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -40,7 +41,7 @@ func TestFailure(t *testing.T) {
 	onlyV1Beta1 := onVSphere("CloningFailed", "no such template")
 	onlyV1Beta1.Status.Conditions = nil
 	other := func(age time.Duration) *clusterv1.Machine {
-		machine := fixture.Machine(age)
+		machine := serving(fixture.Machine(age), "other")
 		machine.Name = "other"
 		return machine
 	}
@@ -49,8 +50,10 @@ func TestFailure(t *testing.T) {
 	leaving := fixture.Machine(time.Hour)
 	leaving.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}
 	leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
-	registered := fixture.Claim(time.Hour)
+	registered, otherClaim := fixture.Claim(time.Hour), fixture.Claim(time.Hour)
 	registered.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+	otherClaim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
+	otherClaim.Name, otherClaim.UID = "other", "other"
 	moved := fixture.Claim(time.Hour)
 	moved.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged, "")
 	for i := range moved.Status.Conditions {
@@ -67,11 +70,13 @@ func TestFailure(t *testing.T) {
 		claim    *karpv1.NodeClaim
 		machine  *clusterv1.Machine // the one that serves the claim
 		machines []*clusterv1.Machine
-		resource *clusterv1.MachineDeployment
+		resource *clusterv1.MachineDeployment // if nil, one that shows nothing
+		none     bool                         // no resource exists
 		blocked  string
-		up       time.Duration    // for how long both clusters could be reached; always if zero
-		failed   *failure.Failure // of the Machine
-		want     string           // a part of the message; empty for no failure
+		up       time.Duration   // for how long both clusters could be reached; always if zero
+		failed   failure.Failure // of the Machine
+		want     string          // a part of the message; empty for no failure
+		stall    string
 	}{
 		"a Machine in time":                    {claim: fixture.Claim(time.Minute), machine: booting(9 * time.Minute)},
 		"a Machine after launchTimeoutSeconds": {claim: fixture.Claim(time.Minute), machine: booting(10 * time.Minute), want: "Machine m has had no provider ID for 10m0s: NotReady: still creating"},
@@ -88,7 +93,7 @@ func TestFailure(t *testing.T) {
 			claim: fixture.Claim(time.Minute), machine: onlyV1Beta1, want: "for 10m0s: CloningFailed: no such template\n",
 		},
 		"a Machine with a provider ID": {claim: fixture.Claim(time.Hour), machine: withID},
-		"a Machine that has failed":    {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: &failure.Failure{Message: "no capacity"}, want: "no capacity"},
+		"a Machine that has failed":    {claim: fixture.Claim(time.Minute), machine: booting(time.Minute), failed: failure.Failure{Kind: failure.InsufficientCapacity, Message: "no capacity"}, want: "no capacity"},
 		"a Machine that was paused":    {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionFalse, "NotPaused", "", fixture.Noon.Add(-time.Minute))},
 		"a Machine that is paused":     {claim: fixture.Claim(time.Minute), machine: fixture.WithCondition(booting(time.Hour), clusterv1.PausedCondition, metav1.ConditionTrue, "Paused", "", fixture.Noon.Add(-time.Minute)), want: "no provider ID"},
 		"a Machine that waits for its bootstrap data": {
@@ -106,7 +111,7 @@ func TestFailure(t *testing.T) {
 		"no Machine 10 minutes after an outage":                 {claim: fixture.Claim(time.Hour), up: 10 * time.Minute, want: "no Machine in 10m0s"},
 		"no Machine yet":                                        {claim: fixture.Claim(9 * time.Minute)},
 		"no Machine after launchTimeoutSeconds":                 {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
-		"no MachineDeployment after launchTimeoutSeconds":       {claim: fixture.Claim(10 * time.Minute), want: "the MachineDeployment does not exist"},
+		"no MachineDeployment after launchTimeoutSeconds":       {claim: fixture.Claim(10 * time.Minute), none: true, stall: "no MachineDeployment general exists yet: see the events of the NodeClaim"},
 		"a claim that was relaunched since":                     {claim: moved},
 		"a resource that was paused":                            {claim: fixture.Claim(time.Hour), resource: resumed},
 		"no Machine, and another was created a minute ago":      {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{other(time.Minute)}},
@@ -116,29 +121,35 @@ func TestFailure(t *testing.T) {
 		"a claim that has its Node":                             {claim: registered},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, scalingProblem: tc.blocked, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}}
+			resource := scalable.New(cmp.Or(tc.resource, &clusterv1.MachineDeployment{}))
+			if tc.none {
+				resource = nil
+			}
+			machines := tc.machines
+			if tc.machine != nil {
+				machines = append(machines, serving(tc.machine, "c"))
+			}
+			state := &snapshotOf(t, resource, []*karpv1.NodeClaim{tc.claim, otherClaim}, machines...).State
+			if resource != nil {
+				state.Replicas = 1 + int32(len(machines))
+			}
+			state.Problem = cmp.Or(tc.blocked, state.Problem)
 			if tc.up > 0 {
-				s.UpSince = fixture.Noon.Add(-tc.up)
-			}
-			if tc.resource != nil {
-				s.Resource = scalable.New(tc.resource)
-			}
-			s.Plan.Served = map[types.UID]string{}
-			for _, machine := range tc.machines {
-				s.Machines[machine.Name] = machine
+				state.UpSince = fixture.Noon.Add(-tc.up)
 			}
 			if tc.machine != nil {
-				s.Machines["m"], s.Plan = tc.machine, planner.Plan{Served: map[types.UID]string{"c": "m"}}
+				state.Machines[0].Failure = tc.failed
 			}
-			if tc.failed != nil {
-				s.failed["m"] = tc.failed
-			}
-			got := s.failureFor(tc.claim)
-			if (got == nil) != (tc.want == "") || got != nil && !strings.Contains(got.Message+"\n", tc.want) {
+			outcome := planner.Decide(state).Outcomes["c"]
+			got, none := outcome.Failure, failure.Failure{}
+			if (got == none) != (tc.want == "") || !strings.Contains(got.Message+"\n", tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
-			if got != nil && tc.failed == nil && got.Kind != LaunchTimeout {
+			if got != none && tc.failed == none && got.Kind != planner.LaunchTimeout {
 				t.Errorf("got the kind %s", got.Kind)
+			}
+			if outcome.Stall.Message != tc.stall {
+				t.Errorf("got the stall %+v, want %q", outcome.Stall, tc.stall)
 			}
 		})
 	}
@@ -156,47 +167,42 @@ func TestSpareMachines(t *testing.T) {
 	edited := fixture.Machine(time.Minute)
 	edited.Annotations = map[string]string{v1alpha1.SpareSinceAnnotation: "yesterday"}
 	for name, tc := range map[string]struct {
-		machine        *clusterv1.Machine
-		fresh          bool          // its Node is not registered
-		up             time.Duration // for how long both clusters could be reached; always if zero
-		expired, unfit bool
-		dueIn          time.Duration
+		machine *clusterv1.Machine
+		fresh   bool           // its Node is not registered
+		up      time.Duration  // for how long both clusters could be reached; always if zero
+		removed planner.Reason // why the plan removes it; empty if it does not
+		dueIn   time.Duration
 	}{
 		"created a minute ago":              {machine: fixture.Machine(time.Minute), dueIn: time.Minute},
-		"created two minutes ago":           {machine: fixture.Machine(2 * time.Minute), expired: true, dueIn: 8 * time.Minute},
+		"created two minutes ago":           {machine: fixture.Machine(2 * time.Minute), removed: planner.SpareTTLEnds, dueIn: 8 * time.Minute},
 		"created before an outage":          {machine: fixture.Machine(2 * time.Minute), up: time.Minute, dueIn: time.Minute},
 		"unlinked a minute ago":             {machine: since(fixture.Machine(5*time.Minute), time.Minute), dueIn: time.Minute},
-		"unlinked a minute ago, and old":    {machine: since(fixture.Machine(time.Hour), time.Minute), unfit: true, dueIn: time.Minute},
+		"unlinked a minute ago, and old":    {machine: since(fixture.Machine(time.Hour), time.Minute), removed: planner.TookTooLong, dueIn: time.Minute},
 		"unlinked, with an invalid time":    {machine: edited, dueIn: time.Minute},
 		"a Node that has just joined":       {machine: node(fixture.Machine(time.Minute)), fresh: true, dueIn: time.Minute},
 		"a Node without spare-since":        {machine: node(fixture.Machine(time.Hour))},
-		"a Node, spare for spareTTLSeconds": {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), expired: true},
+		"a Node, spare for spareTTLSeconds": {machine: node(since(fixture.Machine(time.Hour), 2*time.Minute)), removed: planner.SpareTTLEnds},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": tc.machine}, unregistered: map[string]bool{"m": tc.fresh}}
+			state := stateFrom(t, nil, tc.machine)
 			if tc.up > 0 {
-				s.UpSince = fixture.Noon.Add(-tc.up)
+				state.UpSince = fixture.Noon.Add(-tc.up)
 			}
-			if got := s.expired(tc.machine); got != tc.expired {
-				t.Errorf("expired: got %t, want %t", got, tc.expired)
+			if tc.fresh {
+				state.Machines[0].HasNode = false
 			}
-			if got, want := s.state().Machines[0].WasLinked, tc.machine.Annotations[v1alpha1.SpareSinceAnnotation] != ""; got != want {
+			if got, want := state.Machines[0].WasLinked, tc.machine.Annotations[v1alpha1.SpareSinceAnnotation] != ""; got != want {
 				t.Errorf("it has served a claim: got %t, want %t", got, want)
 			}
-			if got := s.unfit(tc.machine); got != tc.unfit {
-				t.Errorf("unfit: got %t, want %t", got, tc.unfit)
+			plan := planner.Decide(state)
+			if got := plan.Because["m"]; got != tc.removed || lo.Contains(plan.Marks, "m") != (tc.removed != "") {
+				t.Errorf("it is removed, because %q, want %q; marks: %v", got, tc.removed, plan.Marks)
 			}
-			if got := s.DueIn(); got != tc.dueIn {
+			if got := plan.Due.In; got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})
 	}
-}
-
-// failureFor returns why the machine of a claim could not be launched, unless its launch is stalled.
-func (s *Snapshot) failureFor(claim *karpv1.NodeClaim) *failure.Failure {
-	_, failed := s.why(claim)
-	return failed
 }
 
 // If more replicas, or the resource, were rejected, that is why a claim has no Machine. A rejection that was
@@ -209,16 +215,16 @@ func TestFailureRepeatsTheRejection(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		resource *scalable.Resource
-		replicas int32 // of the plan
 		want     string
 	}{
-		"its resource":  {replicas: 1, want: "no Machine in 10m0s: denied by a quota"},
-		"its replicas":  {resource: scalable.New(deployment(1)), replicas: 2, want: "no Machine in 10m0s: denied by a quota"},
-		"neither since": {resource: scalable.New(deployment(2)), replicas: 2, want: "no Machine in 10m0s: ScalingUp: version skew"},
+		"its resource":  {want: "no Machine in 10m0s: denied by a quota"},
+		"its replicas":  {resource: scalable.New(deployment(0)), want: "no Machine in 10m0s: denied by a quota"},
+		"neither since": {resource: scalable.New(deployment(1)), want: "no Machine in 10m0s: ScalingUp: version skew"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, Resource: tc.resource, scalingProblem: ": ScalingUp: version skew", Plan: planner.Plan{Replicas: tc.replicas}}
-			if got := s.failureFor(claim); got == nil || !strings.HasSuffix(got.Message, tc.want) {
+			state := &snapshotOf(t, tc.resource, []*karpv1.NodeClaim{claim}).State
+			state.Problem = ": ScalingUp: version skew"
+			if got := planner.Decide(state).Outcomes["c"].Failure; !strings.HasSuffix(got.Message, tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})

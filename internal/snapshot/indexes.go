@@ -3,9 +3,6 @@
 package snapshot
 
 import (
-	"time"
-
-	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -20,9 +17,6 @@ type indexes struct {
 	claims map[types.UID]*karpv1.NodeClaim
 	// linked has the Machines that are linked to each claim.
 	linked map[types.UID][]*clusterv1.Machine
-	// lastActed is when Cluster API last created a Machine, or resumed the resource after a pause. Until
-	// then, no claim has waited in vain.
-	lastActed time.Time
 }
 
 func (s *Snapshot) index() *indexes {
@@ -33,14 +27,10 @@ func (s *Snapshot) index() *indexes {
 		claims: make(map[types.UID]*karpv1.NodeClaim, len(s.Claims)),
 		linked: make(map[types.UID][]*clusterv1.Machine, len(s.Machines)),
 	}
-	if s.Resource != nil {
-		s.indexes.lastActed = unpausedAt(s.Resource.Conditions())
-	}
 	for i := range s.Claims {
 		s.indexes.claims[s.Claims[i].UID] = &s.Claims[i]
 	}
 	for _, machine := range s.Machines {
-		s.indexes.lastActed = lo.Latest(s.indexes.lastActed, machine.CreationTimestamp.Time)
 		if uid := lifecycle.ClaimUID(machine); uid != "" {
 			s.indexes.linked[uid] = append(s.indexes.linked[uid], machine)
 		}

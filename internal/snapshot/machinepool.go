@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,18 +22,19 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// loadPool reads whether the provider can create Machines, whether it must have seen the replicas,
+// readPool reads whether the provider can create Machines, when the replicas were set,
 // and which Machines have lost their instance.
-func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) error {
+func (s *Snapshot) readPool(ctx context.Context, clusters *operator.Clusters) error {
+	state := &s.State
 	if s.Resource == nil || !s.Resource.GetDeletionTimestamp().IsZero() {
 		// Nothing creates instances: all of them are being deleted or no longer exist.
-		for name, machine := range s.Machines {
-			s.instanceGone[name] = lifecycle.IsLeaving(machine)
+		for i := range state.Machines {
+			state.Machines[i].InstanceGone = state.Machines[i].Leaving
 		}
-		s.scaling = planner.Pool{Unready: true}
+		state.Scaling = planner.Pool{Unready: true, Ends: true}
 		if s.Resource != nil {
 			s.Ending = len(s.Machines) > 0
-			s.stall = noProgress("%s is being deleted and creates no Machines: wait until its Machines no longer exist", s.Resource)
+			state.Stall = noProgress("%s is being deleted and creates no Machines: wait until its Machines no longer exist", s.Resource)
 		}
 		return nil
 	}
@@ -43,24 +45,19 @@ func (s *Snapshot) loadPool(ctx context.Context, clusters *operator.Clusters) er
 	// An infrastructure that is being deleted replaces nothing, and all its instances are deleted.
 	going := infrastructure != nil && infrastructure.GetDeletionTimestamp() != nil
 	ready := infrastructure != nil && !going && scalable.MakesMachines(infrastructure)
-	if !ready && len(s.Claims) > 0 {
-		s.due = append(s.due, s.Now.Add(s.times().ReadyPoll))
-	}
-	seen := scalable.ReplicasSetAt(s.Resource).Add(s.times().Settle)
-	s.due = append(s.due, seen)
+	pool := planner.Pool{Unready: !ready, ReplicasSetAt: scalable.ReplicasSetAt(s.Resource)}
 	if wait := clusters.SettlesIn(); wait > 0 {
-		s.Unsettled = true
-		s.due = append(s.due, s.Now.Add(wait))
+		pool.SettlesAt = state.Now.Add(wait)
 	}
-	s.scaling = planner.Pool{Unready: !ready, ReplicasSeen: !s.Now.Before(seen), Unsettled: s.Unsettled}
-	s.scalingProblem = problemOf(infrastructure)
-	s.stall = poolStallOf(s.Resource.API().(*clusterv1.MachinePool), infrastructure)
-	return s.findLost(ctx, clusters, going)
+	state.Scaling = pool
+	state.Problem = cmp.Or(problemOf(infrastructure), state.Problem)
+	state.Stall = poolStallOf(s.Resource.API().(*clusterv1.MachinePool), infrastructure)
+	return s.setInstances(ctx, clusters, going)
 }
 
-// poolStallOf returns why nothing acts on a MachinePool; nil if a controller does. Once the provider
+// poolStallOf returns why nothing acts on a MachinePool; zero if a controller does. Once the provider
 // has acted on the infrastructure object, nothing shows whether it still acts.
-func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstructured) *Stall {
+func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstructured) planner.Stall {
 	name := client.ObjectKeyFromObject(pool)
 	switch {
 	case pool.Status.ObservedGeneration < pool.Generation:
@@ -70,24 +67,24 @@ func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstr
 	case untouched(infrastructure):
 		return noProgress("the infrastructure provider has not acted on %s %s of MachinePool %s: check that it runs", infrastructure.GetKind(), infrastructure.GetName(), name)
 	}
-	return nil
+	return planner.Stall{}
 }
 
-// findLost finds the Machines that have lost their instance. going reports whether all instances of
+// setInstances sets which Machines have lost their instance. going reports whether all instances of
 // the pool are being deleted.
-func (s *Snapshot) findLost(ctx context.Context, clusters *operator.Clusters, going bool) error {
-	for name, machine := range s.Machines {
-		var err error
-		if !lifecycle.IsLeaving(machine) {
-			s.instanceGone[name] = neverBoots(ctx, clusters, machine)
-		} else {
-			s.due = append(s.due, lifecycle.LeavingSince(machine, s.Now).Add(s.times().Settle))
-			s.instanceGone[name], err = lostInstance(ctx, clusters, machine, s.Resource)
-			s.instanceGone[name] = s.instanceGone[name] || going && !machine.DeletionTimestamp.IsZero()
+func (s *Snapshot) setInstances(ctx context.Context, clusters *operator.Clusters, going bool) error {
+	for i := range s.State.Machines {
+		read := &s.State.Machines[i]
+		machine := s.Machines[read.Name]
+		if !read.Leaving {
+			read.InstanceGone = neverBoots(ctx, clusters, machine)
+			continue
 		}
+		lost, err := lostInstance(ctx, clusters, machine, s.Resource)
 		if err != nil {
 			return err
 		}
+		read.InstanceGone = lost || going && read.Deleting
 	}
 	return nil
 }

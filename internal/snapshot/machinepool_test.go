@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -17,6 +18,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -26,18 +28,20 @@ import (
 
 // A claim of an unusable pool fails at once, with the reason.
 func TestFailureOfUnusablePool(t *testing.T) {
-	snap := &Snapshot{Now: fixture.Noon, Settings: durations, unusable: "no Machines"}
-	got := snap.failureFor(fixture.Claim(time.Second))
-	if got == nil || got.Kind != ResourceUnusable || got.Message != "no Machines" {
-		t.Errorf("got %+v", got)
+	state := stateFrom(t, []*karpv1.NodeClaim{fixture.Claim(time.Second)})
+	state.Unusable = "no Machines"
+	want := planner.Outcome{Failure: failure.Failure{Kind: planner.ResourceUnusable, Message: "no Machines"}}
+	if diff := cmp.Diff(want, planner.Decide(state).Outcomes["c"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestLoadPool(t *testing.T) {
+func TestReadPool(t *testing.T) {
 	const makesMachines = `{infrastructureMachineKind: AzureMachinePoolMachine}`
 	ago := func(seconds int) map[string]string {
 		return map[string]string{v1alpha1.ReplicasSetAtAnnotation: timestamp.Format(fixture.Noon.Add(-time.Duration(seconds) * time.Second))}
 	}
+	created, setAt := fixture.Noon.Add(-time.Hour), func(seconds int) time.Time { return fixture.Noon.Add(-time.Duration(seconds) * time.Second) }
 	for name, tc := range map[string]struct {
 		pool    *scalable.Resource
 		status  string // of the infrastructure; empty if none exists
@@ -47,46 +51,50 @@ func TestLoadPool(t *testing.T) {
 		stall   string // a part of its message
 		dueIn   time.Duration
 	}{
-		"no pool yet":           {claims: 1, want: planner.Pool{Unready: true}},
-		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": its infrastructure object does not exist", stall: "the infrastructure object of MachinePool clusters/pool does not exist"},
-		"an infrastructure that creates no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSeen: true}, stall: "the infrastructure provider has not acted"},
-		"and a claim that waits for it":                  {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSeen: true}, stall: "the infrastructure provider has not acted", dueIn: 5 * time.Second},
-		"an infrastructure that creates Machines":        {pool: scalable.New(fixture.MachinePool(nil)), status: makesMachines, claims: 1, want: planner.Pool{ReplicasSeen: true}},
-		"replicas that were set now":                     {pool: scalable.New(fixture.MachinePool(ago(0))), status: makesMachines, want: planner.Pool{}, dueIn: 10 * time.Second},
-		"replicas that were set 9 seconds ago":           {pool: scalable.New(fixture.MachinePool(ago(9))), status: makesMachines, want: planner.Pool{}, dueIn: time.Second},
-		"replicas that were set 10 seconds ago":          {pool: scalable.New(fixture.MachinePool(ago(10))), status: makesMachines, want: planner.Pool{ReplicasSeen: true}},
+		"no pool yet":           {claims: 1, want: planner.Pool{Unready: true, Ends: true}, stall: "exists yet"},
+		"no infrastructure yet": {pool: scalable.New(fixture.MachinePool(nil)), want: planner.Pool{Unready: true, ReplicasSetAt: created}, problem: ": its infrastructure object does not exist", stall: "the infrastructure object of MachinePool clusters/pool does not exist"},
+		"an infrastructure that creates no Machines yet": {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, want: planner.Pool{Unready: true, ReplicasSetAt: created}, stall: "the infrastructure provider has not acted"},
+		"and a claim that waits for it":                  {pool: scalable.New(fixture.MachinePool(nil)), status: `{}`, claims: 1, want: planner.Pool{Unready: true, ReplicasSetAt: created}, stall: "the infrastructure provider has not acted", dueIn: 5 * time.Second},
+		"an infrastructure that creates Machines":        {pool: scalable.New(fixture.MachinePool(nil)), status: makesMachines, claims: 1, want: planner.Pool{ReplicasSetAt: created}},
+		"replicas that were set now":                     {pool: scalable.New(fixture.MachinePool(ago(0))), status: makesMachines, want: planner.Pool{ReplicasSetAt: setAt(0)}, dueIn: 10 * time.Second},
+		"replicas that were set 9 seconds ago":           {pool: scalable.New(fixture.MachinePool(ago(9))), status: makesMachines, want: planner.Pool{ReplicasSetAt: setAt(9)}, dueIn: time.Second},
+		"replicas that were set 10 seconds ago":          {pool: scalable.New(fixture.MachinePool(ago(10))), status: makesMachines, want: planner.Pool{ReplicasSetAt: setAt(10)}},
 		"an infrastructure that reports a problem": {pool: scalable.New(fixture.MachinePool(nil)), status: `{conditions: [{type: Other, status: "False", reason: No, message: no}, {type: Ready, status: "False", reason: ScaleSetProvisionFailed, message: no quota}]}`,
-			want: planner.Pool{Unready: true, ReplicasSeen: true}, problem: ": ScaleSetProvisionFailed: no quota"},
-		"an infrastructure that is ready": {pool: scalable.New(fixture.MachinePool(nil)), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: planner.Pool{ReplicasSeen: true}},
+			want: planner.Pool{Unready: true, ReplicasSetAt: created}, problem: ": ScaleSetProvisionFailed: no quota"},
+		"an infrastructure that is ready": {pool: scalable.New(fixture.MachinePool(nil)), status: `{infrastructureMachineKind: x, conditions: [{type: Ready, status: "True", reason: Yes}]}`, want: planner.Pool{ReplicasSetAt: created}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
 			if tc.status != "" {
 				objects = append(objects, fixture.PoolInfrastructure(t, tc.status))
 			}
-			snap := &Snapshot{Now: fixture.Noon, Resource: tc.pool, Settings: durations, Claims: make([]karpv1.NodeClaim, tc.claims), instanceGone: map[string]bool{}}
-			if err := snap.loadPool(t.Context(), fixture.Clusters(objects...)); err != nil {
+			claims := make([]*karpv1.NodeClaim, tc.claims)
+			for i := range claims {
+				claims[i] = &karpv1.NodeClaim{}
+			}
+			snap := snapshotOf(t, tc.pool, claims)
+			if err := snap.readPool(t.Context(), fixture.Clusters(objects...)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
+			if diff := cmp.Diff(planner.Scaling(tc.want), snap.State.Scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
-			if (snap.stall != nil) != (tc.stall != "") || snap.stall != nil && !strings.Contains(snap.stall.Message, tc.stall) || snap.Ending {
-				t.Errorf("stall: got %+v, want %q; ending: %t", snap.stall, tc.stall, snap.Ending)
+			if stall := snap.State.Stall; (stall != planner.Stall{}) != (tc.stall != "") || !strings.Contains(stall.Message, tc.stall) || snap.Ending {
+				t.Errorf("stall: got %+v, want %q; ending: %t", stall, tc.stall, snap.Ending)
 			}
-			if snap.scalingProblem != tc.problem {
-				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
+			if snap.State.Problem != tc.problem {
+				t.Errorf("problem: got %q, want %q", snap.State.Problem, tc.problem)
 			}
-			if got := snap.DueIn(); got != tc.dueIn {
+			if got := planner.Decide(&snap.State).Due.In; got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})
 	}
 }
 
-// The planner gets, of a leaving Machine of a pool, whether the provider must have seen that it is
-// marked, and whether its instance is being deleted or no longer exists.
-func TestLoadLeavingMachinesOfPool(t *testing.T) {
+// The planner gets, of a leaving Machine of a pool, since when it leaves, and whether its instance is being deleted or no
+// longer exists.
+func TestReadLeavingMachinesOfPool(t *testing.T) {
 	chosen := func(machine *clusterv1.Machine, age time.Duration) *clusterv1.Machine {
 		machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon.Add(-age)), v1alpha1.TerminateHookAnnotation: ""}
 		return machine
@@ -107,46 +115,52 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 	going.SetFinalizers([]string{"x"})
 	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
 	listed := []string{"azure:///other", "azure:///m"}
+	type facts struct {
+		Leaving, Marked, Hooked, HasNode, InstanceGone bool
+		LeavingSince                                   time.Time
+	}
+	since := func(ago time.Duration) time.Time { return fixture.Noon.Add(-ago) }
 	for name, tc := range map[string]struct {
 		machine  *clusterv1.Machine
 		instance *unstructured.Unstructured
 		listed   []string // provider IDs in the spec of the pool
-		want     planner.Machine
+		want     facts
+		unseen   bool // the provider may not have seen that it is marked
 		dueIn    time.Duration
 	}{
 		"a live one": {machine: fixture.Machine(time.Minute), instance: fixture.Instance(), dueIn: time.Minute},
 		"a live one that has lost its instance": {machine: fixture.Machine(time.Minute),
-			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: time.Minute},
+			want: facts{InstanceGone: true}, dueIn: time.Minute},
 		"a live Node that has lost its instance": {machine: node(fixture.Machine(time.Minute)),
-			want: planner.Machine{HasNode: true}, dueIn: time.Minute},
+			want: facts{HasNode: true}, dueIn: time.Minute},
 		"marked now": {machine: chosen(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
-			want: planner.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, Marked: true, Hooked: true, LeavingSince: since(0)}, unseen: true, dueIn: 10 * time.Second},
 		"marked 9 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 9*time.Second), instance: fixture.Instance(),
-			want: planner.Machine{Leaving: true, Marked: true, Hooked: true}, dueIn: time.Second},
+			want: facts{Leaving: true, Marked: true, Hooked: true, LeavingSince: since(9 * time.Second)}, unseen: true, dueIn: time.Second},
 		"marked 10 seconds ago": {machine: chosen(fixture.Machine(time.Minute), 10*time.Second), instance: fixture.Instance(),
-			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true}},
+			want: facts{Leaving: true, Marked: true, Hooked: true, LeavingSince: since(10 * time.Second)}},
 		"marked, not deleted, and without an instance": {machine: chosen(fixture.Machine(time.Minute), time.Minute),
-			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, MarkSeen: true, InstanceGone: true}},
+			want: facts{Leaving: true, Marked: true, Hooked: true, InstanceGone: true, LeavingSince: since(time.Minute)}},
 		"deleted by a user": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(),
-			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted by a user a minute ago": {machine: deleted(fixture.Machine(time.Hour), time.Minute), instance: fixture.Instance(),
-			want: planner.Machine{Leaving: true, Unfit: true, Expired: true}},
+			want: facts{Leaving: true, LeavingSince: since(time.Minute)}},
 		"deleted, and its instance is being deleted": {machine: deleted(fixture.Machine(time.Minute), 0), instance: going,
-			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, InstanceGone: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted, and its instance no longer exists": {machine: deleted(fixture.Machine(time.Minute), 0),
-			want: planner.Machine{Leaving: true, InstanceGone: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, InstanceGone: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted, a Node, and the provider lists it": {machine: deleted(node(fixture.Machine(time.Minute)), 0), instance: fixture.Instance(), listed: listed,
-			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, HasNode: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted, a Node, and the provider lists others": {machine: deleted(node(fixture.Machine(time.Minute)), 0), instance: fixture.Instance(), listed: listed[:1],
-			want: planner.Machine{Leaving: true, HasNode: true, InstanceGone: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, HasNode: true, InstanceGone: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted, booting, and the provider lists others": {machine: deleted(fixture.Machine(time.Minute), 0), instance: fixture.Instance(), listed: listed[:1],
-			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted, booting with an ID, and the provider lists others": {machine: deleted(hasID, 0), instance: fixture.Instance(), listed: listed[:1],
-			want: planner.Machine{Leaving: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"deleted, a Node, and no provider ID yet": {machine: deleted(unknown, 0), instance: fixture.Instance(), listed: listed,
-			want: planner.Machine{Leaving: true, HasNode: true}, dueIn: 10 * time.Second},
+			want: facts{Leaving: true, HasNode: true, LeavingSince: since(0)}, dueIn: 10 * time.Second},
 		"marked, a Node, and the provider lists others": {machine: chosen(node(fixture.Machine(time.Minute)), time.Minute), instance: fixture.Instance(), listed: listed[:1],
-			want: planner.Machine{Leaving: true, Marked: true, Hooked: true, HasNode: true, MarkSeen: true}},
+			want: facts{Leaving: true, Marked: true, Hooked: true, HasNode: true, LeavingSince: since(time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []client.Object{fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)}
@@ -155,18 +169,26 @@ func TestLoadLeavingMachinesOfPool(t *testing.T) {
 			}
 			machine, pool := fixture.OfPool(tc.machine), scalable.New(fixture.MachinePool(nil))
 			pool.API().(*clusterv1.MachinePool).Spec.ProviderIDList = tc.listed
-			snap := &Snapshot{Now: fixture.Noon, Resource: pool, Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
-			if err := snap.loadPool(t.Context(), fixture.Clusters(objects...)); err != nil {
+			snap := snapshotOf(t, pool, nil, machine)
+			if err := snap.readPool(t.Context(), fixture.Clusters(objects...)); err != nil {
 				t.Fatal(err)
 			}
-			tc.want.Name, tc.want.Created, tc.want.ProviderID = "m", machine.CreationTimestamp.Time, machine.Spec.ProviderID
-			if lost := snap.IsLost(machine); lost != (tc.want.InstanceGone && !tc.want.Marked && machine.DeletionTimestamp == nil) {
-				t.Errorf("it is lost: %t", lost)
+			read := snap.State.Machines[0]
+			got := facts{
+				Leaving: read.Leaving, Marked: read.Marked, Hooked: read.Hooked, HasNode: read.HasNode, InstanceGone: read.InstanceGone,
+				LeavingSince: read.LeavingSince,
 			}
-			if diff := cmp.Diff([]planner.Machine{tc.want}, snap.state().Machines); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := snap.DueIn(); got != tc.dueIn {
+			plan := planner.Decide(&snap.State)
+			if lost := len(plan.Lost) > 0; lost != (tc.want.InstanceGone && !tc.want.Leaving) {
+				t.Errorf("it is lost: %t", lost)
+			}
+			if why := plan.Reasons["Machine m"]; (why == planner.MarkNotSeen) != tc.unseen {
+				t.Errorf("it stays because %q; the provider may not have seen the mark: %t", why, tc.unseen)
+			}
+			if got := plan.Due.In; got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
 			}
 		})
@@ -196,12 +218,12 @@ func TestInstanceThatTheCacheLacks(t *testing.T) {
 			}
 			clusters := fixture.Clusters(append(tc.cached, fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))...)
 			clusters.Management = fixture.Cluster{Client: clusters.Management.GetClient(), Live: fixture.Clusters(tc.live...).Management.GetClient()}
-			snap := &Snapshot{Now: fixture.Noon, Resource: scalable.New(fixture.MachinePool(nil)), Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
-			if err := snap.loadPool(t.Context(), clusters); err != nil {
+			snap := snapshotOf(t, scalable.New(fixture.MachinePool(nil)), nil, machine)
+			if err := snap.readPool(t.Context(), clusters); err != nil {
 				t.Fatal(err)
 			}
-			if snap.instanceGone["m"] != tc.want {
-				t.Errorf("its instance no longer exists: %t, want %t", snap.instanceGone["m"], tc.want)
+			if got := snap.State.Machines[0].InstanceGone; got != tc.want {
+				t.Errorf("its instance no longer exists: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -228,7 +250,7 @@ func TestPoolStallOf(t *testing.T) {
 				infrastructure = fixture.PoolInfrastructure(t, tc.status)
 			}
 			got := poolStallOf(pool, infrastructure)
-			if (got != nil) != (tc.want != "") || got != nil && (!strings.Contains(got.Message, tc.want) || got.Reason != v1alpha1.ReasonNoProgress) {
+			if stalls := got != (planner.Stall{}); stalls != (tc.want != "") || stalls && (!strings.Contains(got.Message, tc.want) || got.Reason != v1alpha1.ReasonNoProgress) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
@@ -237,7 +259,7 @@ func TestPoolStallOf(t *testing.T) {
 
 // A pool whose instances cannot be listed is reconciled like others: what is not known of an instance is not
 // that it no longer exists.
-func TestLoadPoolWithoutRightToInstances(t *testing.T) {
+func TestReadPoolWithoutRightToInstances(t *testing.T) {
 	for name, deleted := range map[string]bool{"a booting Machine": false, "a Machine that a user has deleted": true} {
 		t.Run(name, func(t *testing.T) {
 			machine := fixture.OfPool(fixture.Machine(time.Minute))
@@ -254,11 +276,11 @@ func TestLoadPoolWithoutRightToInstances(t *testing.T) {
 					return c.Get(ctx, key, object, options...)
 				},
 			})}
-			snap := &Snapshot{Now: fixture.Noon, Resource: scalable.New(fixture.MachinePool(nil)), Settings: durations, Machines: map[string]*clusterv1.Machine{"m": machine}, instanceGone: map[string]bool{}}
-			if err := snap.loadPool(t.Context(), clusters); err != nil {
+			snap := snapshotOf(t, scalable.New(fixture.MachinePool(nil)), nil, machine)
+			if err := snap.readPool(t.Context(), clusters); err != nil {
 				t.Fatal(err)
 			}
-			if snap.instanceGone["m"] {
+			if snap.State.Machines[0].InstanceGone {
 				t.Error("an instance that cannot be read counts as one that no longer exists")
 			}
 		})
@@ -267,7 +289,7 @@ func TestLoadPoolWithoutRightToInstances(t *testing.T) {
 
 // If the pool itself is being deleted, no Machine is replaced and no replicas are written, so marked
 // Machines are deletable at once.
-func TestLoadMachinesOfDeletedPool(t *testing.T) {
+func TestReadMachinesOfDeletedPool(t *testing.T) {
 	going := scalable.New(fixture.MachinePool(nil))
 	going.SetDeletionTimestamp(new(metav1.NewTime(fixture.Noon)))
 	infrastructure := fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`)
@@ -276,10 +298,11 @@ func TestLoadMachinesOfDeletedPool(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource *scalable.Resource
 		objects  []client.Object
+		want     planner.Pool
 	}{
-		"being deleted":                    {resource: going},
-		"no longer there":                  {},
-		"its infrastructure being deleted": {resource: scalable.New(fixture.MachinePool(nil)), objects: []client.Object{infrastructure, fixture.Instance(), scalable.New(fixture.MachinePool(nil)).API()}},
+		"being deleted":                    {resource: going, want: planner.Pool{Unready: true, Ends: true}},
+		"no longer there":                  {want: planner.Pool{Unready: true, Ends: true}},
+		"its infrastructure being deleted": {want: planner.Pool{Unready: true, ReplicasSetAt: fixture.Noon.Add(-time.Hour)}, resource: scalable.New(fixture.MachinePool(nil)), objects: []client.Object{infrastructure, fixture.Instance(), scalable.New(fixture.MachinePool(nil)).API()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaving, live := fixture.OfPool(fixture.Machine(time.Minute)), fixture.OfPool(fixture.Machine(time.Minute))
@@ -288,23 +311,23 @@ func TestLoadMachinesOfDeletedPool(t *testing.T) {
 			marked.Name = "marked"
 			leaving.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 			leaving.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.TerminateHookAnnotation: ""}
-			snap := &Snapshot{Now: fixture.Noon, Resource: tc.resource, Settings: durations, instanceGone: map[string]bool{},
-				Machines: map[string]*clusterv1.Machine{"m": leaving, "live": live}}
+			machines := []*clusterv1.Machine{leaving, live}
 			if len(tc.objects) > 0 {
 				// Its instance is deleted only after its Machine, because the Machine has the hook.
 				marked.Annotations = leaving.Annotations
-				snap.Machines["marked"] = marked
+				machines = append(machines, marked)
 			}
-			if err := snap.loadPool(t.Context(), fixture.Clusters(tc.objects...)); err != nil {
+			snap := snapshotOf(t, tc.resource, nil, machines...)
+			if err := snap.readPool(t.Context(), fixture.Clusters(tc.objects...)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{"m"}, planner.Decide(snap.state()).Deletable); diff != "" {
+			if diff := cmp.Diff([]string{"m"}, planner.Decide(&snap.State).Deletable); diff != "" {
 				t.Errorf("deletable (-want +got):\n%s", diff)
 			}
-			if snap.instanceGone["live"] && len(tc.objects) == 0 {
+			if len(tc.objects) == 0 && lo.ContainsBy(snap.State.Machines, func(m planner.Machine) bool { return m.Name == "live" && m.InstanceGone }) {
 				t.Error("the instance of a live Machine counts as lost")
 			}
-			if diff := cmp.Diff(planner.Scaling(planner.Pool{Unready: true, ReplicasSeen: len(tc.objects) > 0}), snap.scaling); diff != "" {
+			if diff := cmp.Diff(planner.Scaling(tc.want), snap.State.Scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
 		})

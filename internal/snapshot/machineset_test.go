@@ -11,7 +11,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -22,7 +24,7 @@ func scalingUp(set *clusterv1.MachineSet, message string) *clusterv1.MachineSet 
 	return set
 }
 
-func TestLoadMachineSets(t *testing.T) {
+func TestReadMachineSets(t *testing.T) {
 	behind, going := fixture.MachineSet("a", "general", 2), fixture.MachineSet("b", "general", 2)
 	behind.Status.ObservedGeneration = 2
 	going.DeletionTimestamp, going.Finalizers, going.Status.ObservedGeneration = new(metav1.NewTime(fixture.Noon)), []string{"x"}, 1
@@ -48,15 +50,15 @@ func TestLoadMachineSets(t *testing.T) {
 			for _, set := range tc.sets {
 				objects = append(objects, set)
 			}
-			snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations}
-			if err := snap.loadMachineSets(t.Context(), fixture.Clusters(objects...)); err != nil {
+			snap := snapshotOf(t, nil, nil)
+			if err := snap.readMachineSets(t.Context(), fixture.Clusters(objects...)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
+			if diff := cmp.Diff(planner.Scaling(tc.want), snap.State.Scaling); diff != "" {
 				t.Errorf("scaling (-want +got):\n%s", diff)
 			}
-			if snap.scalingProblem != tc.problem {
-				t.Errorf("problem: got %q, want %q", snap.scalingProblem, tc.problem)
+			if snap.State.Problem != tc.problem {
+				t.Errorf("problem: got %q, want %q", snap.State.Problem, tc.problem)
 			}
 		})
 	}
@@ -65,16 +67,19 @@ func TestLoadMachineSets(t *testing.T) {
 // The failure of a claim that has waited for launchTimeoutSeconds has the reason why its MachineSet creates
 // no Machines.
 func TestFailureSaysWhatIsWrongWithScaling(t *testing.T) {
-	snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(&clusterv1.MachineDeployment{})}
-	set := scalingUp(fixture.MachineSet("a", "general", 1), "version skew preflight check failed")
-	if err := snap.loadMachineSets(t.Context(), fixture.Clusters(set)); err != nil {
-		t.Fatal(err)
-	}
-	if got := snap.failureFor(fixture.Claim(9 * time.Minute)); got != nil {
-		t.Errorf("before launchTimeoutSeconds: got %+v", got)
-	}
-	const want = "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed"
-	if got := snap.failureFor(fixture.Claim(10 * time.Minute)); got == nil || got.Kind != LaunchTimeout || got.Message != want {
-		t.Errorf("got %+v, want %q", got, want)
+	for age, want := range map[time.Duration]planner.Outcome{
+		9 * time.Minute: {},
+		10 * time.Minute: {Failure: failure.Failure{
+			Kind: planner.LaunchTimeout, Message: "Cluster API has created no Machine in 10m0s: ScalingUp: version skew preflight check failed",
+		}},
+	} {
+		snap := snapshotOf(t, scalable.New(deployment(1)), []*karpv1.NodeClaim{fixture.Claim(age)})
+		set := scalingUp(fixture.MachineSet("a", "general", 1), "version skew preflight check failed")
+		if err := snap.readMachineSets(t.Context(), fixture.Clusters(set)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, planner.Decide(&snap.State).Outcomes["c"]); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", age, diff)
+		}
 	}
 }

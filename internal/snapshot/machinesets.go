@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/samber/lo"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -17,52 +16,74 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// loadMachineSets reads whether the MachineSets have acted on their replicas, and what prevents them
+// readMachineSets reads whether the MachineSets have acted on their replicas, and what prevents them
 // from creating Machines.
-func (s *Snapshot) loadMachineSets(ctx context.Context, clusters *operator.Clusters) error {
+func (s *Snapshot) readMachineSets(ctx context.Context, clusters *operator.Clusters) error {
 	sets, err := scalable.MachineSets(ctx, clusters, s.Name)
 	if err != nil {
 		return err
 	}
-	scaling := planner.MachineSet{}
+	state, scaling, problem := &s.State, planner.MachineSet{}, ""
 	for i := range sets {
-		s.scalingProblem = cmp.Or(s.scalingProblem, problem(conditions.Get(&sets[i], clusterv1.MachineSetScalingUpCondition)))
-		if sets[i].DeletionTimestamp.IsZero() {
-			scaling.Replicas += lo.FromPtr(sets[i].Spec.Replicas)
-			scaling.Behind = scaling.Behind || sets[i].Status.ObservedGeneration < sets[i].Generation
+		set := SetOf(&sets[i])
+		problem = cmp.Or(problem, set.ScalingUp.String())
+		if !set.Deleting {
+			scaling.Replicas += set.Replicas
+			scaling.Behind = scaling.Behind || set.behind()
 		}
 	}
+	state.Problem = cmp.Or(problem, state.Problem)
 	if s.Resource == nil {
-		s.scaling = scaling
+		state.Scaling = scaling
 		return nil
 	}
 	deployment := s.Resource.API().(*clusterv1.MachineDeployment)
-	s.stall, s.endingMachines = stallOf(deployment, sets), endingOf(deployment, sets, s.Machines)
+	state.Stall = stallOf(deployment, sets)
+	s.setEnding(deployment, sets)
 	s.Ending = scalable.CreatesNothing(deployment, sets) && len(s.Machines) > 0
-	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, &sets[0])
-	if at, lowered := scalable.ReplicasLoweredAt(s.Resource); lowered {
-		probeAt := at.Add(s.times().Probe)
-		// A MachineSet that has not acted on the lower number may delete Machines when Cluster API
-		// acts again.
-		acted := !scaling.Behind && scaling.Replicas <= s.Resource.Replicas()
-		scaling.Lowered, scaling.Probe = true, acted && !s.Now.Before(probeAt)
-		s.due = append(s.due, probeAt)
-	}
-	s.scaling = scaling
+	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, SetOf(&sets[0]))
+	scaling.LoweredAt, _ = scalable.ReplicasLoweredAt(s.Resource)
+	state.Scaling = scaling
 	if several, ok := severalSets(sets, s); ok {
-		s.scaling, s.MachineSets = several, sets
+		state.Scaling, s.MachineSets = several, sets
 	}
 	return nil
 }
 
+// Set is what a MachineSet shows.
+type Set struct {
+	// Generation and Observed show whether the MachineSet has acted on its replicas, and Replicas are these.
+	Generation, Observed int64
+	Replicas             int32
+	// Machines is the number of Machines that the MachineSet counts.
+	Machines int32
+	// Deleting reports whether the MachineSet is being deleted, and Creating whether it is the one that creates Machines.
+	Deleting, Creating bool
+	// ScalingUp is what Cluster API reports about Machines that are to be created, and Created the error with which it has
+	// failed to create them.
+	ScalingUp planner.Condition
+	Created   string
+}
+
+// SetOf returns what a MachineSet shows.
+func SetOf(set *clusterv1.MachineSet) Set {
+	return Set{
+		Generation: set.Generation, Observed: set.Status.ObservedGeneration,
+		Replicas: lo.FromPtr(set.Spec.Replicas), Machines: lo.FromPtr(set.Status.Replicas),
+		Deleting: !set.DeletionTimestamp.IsZero(), Creating: scalable.IsCreating(set),
+		ScalingUp: conditionOf(conditions.Get(set, clusterv1.MachineSetScalingUpCondition)), Created: creationProblem(set),
+	}
+}
+
+// behind reports whether a MachineSet has not acted on its replicas.
+func (s Set) behind() bool { return s.Observed < s.Generation }
+
 // certainlyBlocked reports whether a MachineSet has certainly created none of the Machines that it
 // lacks: it has observed the MachineDeployment's replicas, counts no more Machines than the cache
 // has, and reports that it is blocked.
-func certainlyBlocked(snap *Snapshot, set *clusterv1.MachineSet) bool {
-	return set.DeletionTimestamp.IsZero() && blockedBy(set) != "" &&
-		set.Status.ObservedGeneration >= set.Generation &&
-		lo.FromPtr(set.Spec.Replicas) == snap.Resource.Replicas() &&
-		int(lo.FromPtr(set.Status.Replicas)) <= len(snap.Machines)
+func certainlyBlocked(snap *Snapshot, set Set) bool {
+	return !set.Deleting && set.blockedBy() != "" && !set.behind() &&
+		set.Replicas == snap.Resource.Replicas() && int(set.Machines) <= len(snap.Machines)
 }
 
 // severalSets returns the Scaling of a MachineDeployment that has Machines in an older MachineSet, see
@@ -74,21 +95,16 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 		return planner.MachineSets{}, false
 	}
 	scaling := planner.MachineSets{Of: make(map[string]string, len(snap.Machines)), Observed: scalable.IsObserved(deployment)}
-	for _, machine := range snap.Machines {
-		if owner := metav1.GetControllerOfNoCopy(machine); owner != nil {
-			scaling.Of[machine.Name] = owner.Name
+	for i := range snap.State.Machines {
+		if machine := &snap.State.Machines[i]; machine.Set != "" {
+			scaling.Of[machine.Name] = machine.Set
 		}
 	}
 	current := 0
 	for i := range sets {
-		set := planner.Set{
-			Name:     sets[i].Name,
-			Replicas: lo.FromPtr(sets[i].Spec.Replicas),
-			Current:  scalable.IsCreating(&sets[i]),
-			Behind:   sets[i].DeletionTimestamp.IsZero() && sets[i].Status.ObservedGeneration < sets[i].Generation,
-		}
-		current += lo.Ternary(set.Current, 1, 0)
-		scaling.Sets = append(scaling.Sets, set)
+		set := SetOf(&sets[i])
+		current += lo.Ternary(set.Creating, 1, 0)
+		scaling.Sets = append(scaling.Sets, planner.Set{Name: sets[i].Name, Replicas: set.Replicas, Current: set.Creating, Behind: !set.Deleting && set.behind()})
 	}
 	if current > 1 {
 		// The MachineDeployment controller has not marked the older ones yet.
@@ -112,7 +128,7 @@ func hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
 	}
 	// The planner has the MachineSets in the same order.
 	for i, set := range scaling.Sets {
-		if !set.Current && (set.Replicas > 0 || lo.FromPtr(sets[i].Status.Replicas) > 0) {
+		if !set.Current && (set.Replicas > 0 || SetOf(&sets[i]).Machines > 0) {
 			return true
 		}
 	}

@@ -74,16 +74,13 @@ func TestSeveralMachineSets(t *testing.T) {
 			for _, set := range tc.sets {
 				objects = append(objects, set)
 			}
-			snap := &Snapshot{Name: name, Now: fixture.Noon, Settings: durations, Resource: scalable.New(tc.deployment), Machines: map[string]*clusterv1.Machine{}}
-			for _, machine := range tc.machines {
-				snap.Machines[machine.Name] = machine
-			}
-			if err := snap.loadMachineSets(t.Context(), fixture.Clusters(objects...)); err != nil {
+			snap := snapshotOf(t, scalable.New(tc.deployment), nil, tc.machines...)
+			if err := snap.readMachineSets(t.Context(), fixture.Clusters(objects...)); err != nil {
 				t.Fatal(err)
 			}
-			several, ok := snap.scaling.(planner.MachineSets)
+			several, ok := snap.State.Scaling.(planner.MachineSets)
 			if ok != (tc.want != nil) {
-				t.Fatalf("got %+v", snap.scaling)
+				t.Fatalf("got %+v", snap.State.Scaling)
 			}
 			if diff := cmp.Diff(tc.want, several.Sets); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

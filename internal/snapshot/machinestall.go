@@ -5,28 +5,33 @@ package snapshot
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// MachineStall returns why nothing acts on a Machine that has no provider ID; nil if a controller
+// MachineStall returns why nothing acts on a Machine that has no provider ID; zero if a controller
 // does. A controller that has acted on an object leaves a status or a finalizer.
-func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *Stall {
-	if lifecycle.HasNode(machine) || machine.Spec.ProviderID != "" || lifecycle.IsLeaving(machine) {
-		return nil
+func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) planner.Stall {
+	read := MachineOf(machine)
+	return readStall(ctx, clusters, machine, &read)
+}
+
+func readStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, read *planner.Machine) planner.Stall {
+	if read.Node != "" || read.ProviderID != "" || read.Leaving {
+		return planner.Stall{}
 	}
 	name := client.ObjectKeyFromObject(machine)
-	if len(machine.Status.Conditions) == 0 {
+	if read.Untouched {
 		return noProgress("Cluster API has not acted on Machine %s: check that its controllers run", name)
 	}
-	if ref := machine.Spec.Bootstrap.ConfigRef; ref.IsDefined() && !conditions.IsTrue(machine, clusterv1.MachineBootstrapConfigReadyCondition) {
+	if ref := machine.Spec.Bootstrap.ConfigRef; ref.IsDefined() && read.Bootstrap.Status != metav1.ConditionTrue {
 		if config, err := reference.Shared(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err == nil && untouched(config) {
 			return noProgress("the bootstrap provider has not acted on %s %s of Machine %s: check that it runs", ref.Kind, ref.Name, name)
 		}
@@ -34,13 +39,13 @@ func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clu
 	instance, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	switch {
 	case err != nil:
-		return nil // launchTimeoutSeconds limits the wait for an object that cannot be read
+		return planner.Stall{} // launchTimeoutSeconds limits the wait for an object that cannot be read
 	case untouched(instance):
 		return noProgress("the infrastructure provider has not acted on %s %s of Machine %s: check that it runs", instance.GetKind(), instance.GetName(), name)
 	case scalable.IsProvisioned(instance) && hasProviderID(instance):
 		return noProgress("Cluster API has not noticed that %s %s of Machine %s is provisioned: check that its controllers run", instance.GetKind(), instance.GetName(), name)
 	}
-	return nil
+	return planner.Stall{}
 }
 
 // untouched reports whether no controller has acted on an object yet.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -62,30 +63,31 @@ func TestNameTaken(t *testing.T) {
 				objects = append(objects, c)
 			}
 			clusters := indexed(objects...)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			plan := planner.Decide(&snap.State)
 			var taken []string
 			for _, c := range tc.claims {
-				failed := snap.failureFor(c) != nil && snap.failureFor(c).Kind == NameTaken
+				outcome := plan.Outcomes[c.UID]
+				failed := outcome.Failure.Kind == planner.NameTaken
 				if failed {
 					taken = append(taken, c.Name)
 				}
-				if snap.Waits(c) == failed || (snap.whyStalled(c) != nil) == failed {
-					t.Errorf("claim %s: fails: %t, waits: %t, stall: %+v", c.Name, failed, snap.Waits(c), snap.whyStalled(c))
+				if waits := plan.Waiting.Has(c.UID); waits == failed || (outcome.Stall != planner.Stall{}) == failed {
+					t.Errorf("claim %s: fails: %t, waits: %t, stall: %+v", c.Name, failed, waits, outcome.Stall)
 				}
 			}
 			if diff := cmp.Diff(tc.taken, taken); diff != "" {
 				t.Errorf("claims that fail (-want +got):\n%s", diff)
 			}
-			hash := snap.hash
 			slices.Reverse(snap.Claims)
-			if snap.setHash(); snap.hash != hash {
-				t.Errorf("if the cache has the claims in another order, the hash is %q, and not %q", snap.hash, hash)
+			if hash := snap.hash(); hash != snap.State.Hash {
+				t.Errorf("if the cache has the claims in another order, the hash is %q, and not %q", hash, snap.State.Hash)
 			}
-			if want := len(tc.claims) - len(tc.taken); int(snap.Plan.Replicas) != want {
-				t.Errorf("got %d replicas, want %d", snap.Plan.Replicas, want)
+			if want := len(tc.claims) - len(tc.taken); int(plan.Replicas) != want {
+				t.Errorf("got %d replicas, want %d", plan.Replicas, want)
 			}
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -47,7 +48,7 @@ func indexed(objects ...client.Object) *operator.Clusters {
 }
 
 // What a snapshot has of the Machines that carry the name of its resource.
-func TestLoadReadsMachines(t *testing.T) {
+func TestReadMachines(t *testing.T) {
 	type machine = *clusterv1.Machine
 	named := func(name string, change ...func(machine)) machine {
 		m := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
@@ -95,7 +96,7 @@ func TestLoadReadsMachines(t *testing.T) {
 				objects = append(objects, m)
 			}
 			clusters := indexed(objects...)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,14 +104,19 @@ func TestLoadReadsMachines(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Machines (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.stalled, slices.Sorted(maps.Keys(snap.machineStalls))); diff != "" {
-				t.Errorf("stalled (-want +got):\n%s", diff)
-			}
-			var unfit []string
-			for _, m := range snap.state().Machines {
-				if m.Unfit {
+			plan := planner.Decide(&snap.State)
+			var stalled, unfit []string
+			for _, m := range snap.State.Machines {
+				if m.Stall != (planner.Stall{}) {
+					stalled = append(stalled, m.Name)
+				}
+				if isUnfit(plan, m.Name) {
 					unfit = append(unfit, m.Name)
 				}
+			}
+			slices.Sort(stalled)
+			if diff := cmp.Diff(tc.stalled, stalled); diff != "" {
+				t.Errorf("stalled (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.unfit, unfit); diff != "" {
 				t.Errorf("unfit (-want +got):\n%s", diff)
@@ -120,7 +126,7 @@ func TestLoadReadsMachines(t *testing.T) {
 }
 
 // The template, and with it the timeouts, is known by the resource, by a claim, or by the last Machine.
-func TestLoadReadsTheTemplate(t *testing.T) {
+func TestReadTemplate(t *testing.T) {
 	template := fixture.Template()
 	template.Spec.LaunchTimeoutSeconds = new(int32(420))
 	resource := deployment(1)
@@ -142,12 +148,12 @@ func TestLoadReadsTheTemplate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := indexed(cluster, template.DeepCopy(), tc.object)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if snap.Settings.LaunchTimeout != tc.want {
-				t.Errorf("got a LaunchTimeout of %s, want %s", snap.Settings.LaunchTimeout, tc.want)
+			if got := snap.Settings.LaunchTimeout; got != tc.want || snap.State.Durations.LaunchTimeout != got {
+				t.Errorf("got a LaunchTimeout of %s, and in the state of %s, want %s", got, snap.State.Durations.LaunchTimeout, tc.want)
 			}
 		})
 	}
@@ -206,7 +212,7 @@ func TestIsUnregistered(t *testing.T) {
 
 // While a provider may not have recovered from a disturbance, its pool is unsettled, and the next reconcile is due
 // when it has.
-func TestLoadUnsettledPool(t *testing.T) {
+func TestReadUnsettledPool(t *testing.T) {
 	clock := clocktesting.NewFakeClock(fixture.Noon)
 	clusters := fixture.Clusters(fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))
 	clusters.Timings = operator.ProductionTimings()
@@ -214,19 +220,20 @@ func TestLoadUnsettledPool(t *testing.T) {
 	clusters.ToManagement = connection.New(connection.Management, "https://m", clock, clock)
 	clusters.ToManagement.Filled()
 	for _, want := range []time.Duration{5 * time.Second, time.Second, 0} {
-		snap := &Snapshot{Now: clock.Now(), Resource: scalable.New(fixture.MachinePool(nil)), Settings: durations, instanceGone: map[string]bool{}}
-		if err := snap.loadPool(t.Context(), clusters); err != nil {
+		snap := snapshotOf(t, scalable.New(fixture.MachinePool(nil)), nil)
+		snap.State.Now = clock.Now()
+		if err := snap.readPool(t.Context(), clusters); err != nil {
 			t.Fatal(err)
 		}
-		if unsettled := snap.state().Scaling.(planner.Pool).Unsettled; unsettled != (want > 0) || snap.Unsettled != unsettled || snap.DueIn() != want {
-			t.Errorf("unsettled: %t and %t, due in %s, want %s", unsettled, snap.Unsettled, snap.DueIn(), want)
+		if unsettled, due := snap.State.Unsettled(), planner.Decide(&snap.State).Due; unsettled != (want > 0) || due.In != want || want > 0 && due.Why != planner.NotSettled {
+			t.Errorf("unsettled: %t, due in %s because %q, want %s", unsettled, due.In, due.Why, want)
 		}
 		clock.Step(min(4*time.Second, max(want-time.Second, time.Second)))
 	}
 }
 
 // A claim that has its Machine keeps it when the limit is lowered, and none is planned for one that exceeds it.
-func TestLoadReadsLimits(t *testing.T) {
+func TestReadLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit    *int32
 		replicas int32
@@ -260,27 +267,28 @@ func TestLoadReadsLimits(t *testing.T) {
 				claims, objects = append(claims, claim), append(objects, claim)
 			}
 			clusters := indexed(objects...)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			plan := planner.Decide(&snap.State)
 			var waits []string
 			for _, claim := range claims {
-				if snap.Waits(claim) {
+				if plan.Waiting.Has(claim.UID) {
 					waits = append(waits, claim.Name)
 				}
 			}
 			if diff := cmp.Diff(tc.waits, waits); diff != "" {
 				t.Errorf("claims that wait for a Machine (-want +got):\n%s", diff)
 			}
-			if snap.Plan.Replicas != tc.replicas || snap.Plan.Served["has"] != "m" {
-				t.Errorf("got %d replicas, want %d; served: %v", snap.Plan.Replicas, tc.replicas, snap.Plan.Served)
+			if plan.Replicas != tc.replicas || plan.Served["has"] != "m" {
+				t.Errorf("got %d replicas, want %d; served: %v", plan.Replicas, tc.replicas, plan.Served)
 			}
-			if failed := snap.failureFor(claims[0]); failed != nil {
+			if failed := plan.Outcomes[claims[0].UID].Failure; failed != (failure.Failure{}) {
 				t.Errorf("the claim that has its Machine fails: %+v", failed)
 			}
-			failed := snap.failureFor(claims[len(claims)-1])
-			if exceeds := len(tc.waits) < 2; (failed != nil && failed.Kind == LimitReached) != exceeds {
+			failed := plan.Outcomes[claims[len(claims)-1].UID].Failure
+			if exceeds := len(tc.waits) < 2; (failed.Kind == planner.LimitReached) != exceeds {
 				t.Errorf("failure of the youngest claim: got %+v, want that it exceeds the limit: %t", failed, exceeds)
 			}
 		})
@@ -305,10 +313,10 @@ func TestMachineStallOfBootstrap(t *testing.T) {
 			instance := fixture.Instance()
 			instance.SetFinalizers([]string{"x"})
 			got := MachineStall(t.Context(), fixture.Clusters(instance, fixture.PoolInfrastructure(t, tc.config)), machine)
-			if (got != nil) != tc.want {
+			if (got != planner.Stall{}) != tc.want {
 				t.Fatalf("got %+v, want a stall: %t", got, tc.want)
 			}
-			if got != nil && got.Message != "the bootstrap provider has not acted on AzureMachinePool pool of Machine clusters/m: check that it runs" {
+			if tc.want && got.Message != "the bootstrap provider has not acted on AzureMachinePool pool of Machine clusters/m: check that it runs" {
 				t.Errorf("got %q", got.Message)
 			}
 		})
@@ -316,7 +324,7 @@ func TestMachineStallOfBootstrap(t *testing.T) {
 }
 
 // While a claim's resource does not exist, the claim reports that, and its template decides of which kind it will be.
-func TestLoadWithoutResource(t *testing.T) {
+func TestReadWithoutResource(t *testing.T) {
 	pools := fixture.PoolTemplate("AzureMachinePool")
 	pools.Name = "pools"
 	for template, tc := range map[string]struct {
@@ -332,22 +340,23 @@ func TestLoadWithoutResource(t *testing.T) {
 			claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: template}
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := indexed(cluster, fixture.Template(), pools.DeepCopy(), claim)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if stall := snap.whyStalled(claim); stall == nil || stall.Message != tc.stall {
+			plan := planner.Decide(&snap.State)
+			if stall := plan.Outcomes[claim.UID].Stall; stall.Message != tc.stall {
 				t.Errorf("got %+v, want %q", stall, tc.stall)
 			}
-			if snap.Plan.Replicas != tc.replicas || !snap.Stalled() || snap.Blocked() {
-				t.Errorf("got %d replicas, want %d; stalled: %t, blocked: %t", snap.Plan.Replicas, tc.replicas, snap.Stalled(), snap.Blocked())
+			if plan.Replicas != tc.replicas || snap.State.Stall.Reason != v1alpha1.ReasonNoProgress {
+				t.Errorf("got %d replicas, want %d; stall: %+v", plan.Replicas, tc.replicas, snap.State.Stall)
 			}
 		})
 	}
 }
 
 // A claim of a pool that can provide no Machines fails at once, and does not report that nothing acts on the pool.
-func TestLoadUnusablePool(t *testing.T) {
+func TestReadUnusablePool(t *testing.T) {
 	pool := fixture.MachinePool(nil)
 	pool.Generation = 1 // on which Cluster API has not acted
 	pool.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
@@ -361,20 +370,21 @@ func TestLoadUnusablePool(t *testing.T) {
 	crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"})
 	infrastructure := fixture.PoolInfrastructure(t, `{initialization: {provisioned: true}}`)
 	clusters := indexed(cluster, pool, claim, crd, infrastructure)
-	snap, err := Load(t.Context(), clusters, catalog.New(clusters), pool.Name, fixture.Noon, Known{})
+	snap, err := Read(t.Context(), clusters, catalog.New(clusters), pool.Name, fixture.Noon, Known{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stall := snap.whyStalled(claim); stall != nil {
-		t.Errorf("got the stall %+v", stall)
+	outcome := planner.Decide(&snap.State).Outcomes[claim.UID]
+	if outcome.Stall != (planner.Stall{}) {
+		t.Errorf("got the stall %+v", outcome.Stall)
 	}
-	if failed := snap.failureFor(claim); failed == nil || failed.Kind != ResourceUnusable {
-		t.Errorf("got %+v, want that the pool is unusable", failed)
+	if outcome.Failure.Kind != planner.ResourceUnusable {
+		t.Errorf("got %+v, want that the pool is unusable", outcome.Failure)
 	}
 }
 
 // The caller can know a Machine in a later version than the cache, and claims and Machines whose link is being written.
-func TestLoadWithWhatTheCallerKnows(t *testing.T) {
+func TestReadWithWhatTheCallerKnows(t *testing.T) {
 	machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
 	resource := deployment(1)
 	resource.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
@@ -392,14 +402,14 @@ func TestLoadWithWhatTheCallerKnows(t *testing.T) {
 		deleted bool // the claim is being deleted
 		links   int  // that are still to be written
 		served  string
-		settled int
+		settled bool // no link of the claim is being written or is planned
 	}{
 		"nothing":                                {links: 1, served: "m"},
-		"the Machine is linked":                  {newest: linked, served: "m", settled: 1},
+		"the Machine is linked":                  {newest: linked, served: "m", settled: true},
 		"another link is being written":          {open: map[types.UID]types.UID{"other": "other"}, links: 1, served: "m"},
 		"its link is being written":              {open: map[types.UID]types.UID{claim.UID: machine.UID}, served: "m"},
 		"another claim no longer exists":         {open: map[types.UID]types.UID{claim.UID: machine.UID, "gone": machine.UID}, served: "m"},
-		"its link is being written, and it ends": {open: map[types.UID]types.UID{claim.UID: machine.UID}, deleted: true, settled: 1},
+		"its link is being written, and it ends": {open: map[types.UID]types.UID{claim.UID: machine.UID}, deleted: true, settled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
@@ -407,19 +417,20 @@ func TestLoadWithWhatTheCallerKnows(t *testing.T) {
 				claim.Finalizers, claim.DeletionTimestamp = []string{karpv1.TerminationFinalizer}, new(metav1.NewTime(fixture.Noon))
 			}
 			clusters := indexed(cluster, resource.DeepCopy(), claim, machine.DeepCopy())
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{Machines: tc.newest, Open: tc.open})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{Machines: tc.newest, Open: tc.open})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(snap.Settled) != tc.settled || len(snap.Plan.Links) != tc.links || snap.Plan.Served[claim.UID] != tc.served {
-				t.Errorf("got %d settled claims, links %v and served %v", len(snap.Settled), snap.Plan.Links, snap.Plan.Served)
+			plan := planner.Decide(&snap.State)
+			if plan.Linking.Has(claim.UID) == tc.settled || len(plan.Links) != tc.links || plan.Served[claim.UID] != tc.served {
+				t.Errorf("got linking %v, links %v and served %v", plan.Linking, plan.Links, plan.Served)
 			}
 		})
 	}
 }
 
 // A spare Machine whose Node Karpenter has not registered serves the next claim. One on whose Node Pods may run does not.
-func TestLoadSpareNodes(t *testing.T) {
+func TestReadSpareNodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		taints []corev1.Taint
 		served string
@@ -437,11 +448,11 @@ func TestLoadSpareNodes(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: tc.taints}}
 			clusters := indexed(cluster, resource, claim, machine, node)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := snap.Plan.Served[claim.UID]; got != tc.served {
+			if got := planner.Decide(&snap.State).Served[claim.UID]; got != tc.served {
 				t.Errorf("the claim is served by %q, want %q", got, tc.served)
 			}
 		})
@@ -449,7 +460,7 @@ func TestLoadSpareNodes(t *testing.T) {
 }
 
 // A link that a user has removed is restored, but not that of a claim that is being deleted: Delete may have removed it.
-func TestLoadWithALinkThatWasRemoved(t *testing.T) {
+func TestReadWithALinkThatWasRemoved(t *testing.T) {
 	for name, deleted := range map[string]bool{"a claim": false, "a claim that is being deleted": true} {
 		t.Run(name, func(t *testing.T) {
 			machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
@@ -464,11 +475,11 @@ func TestLoadWithALinkThatWasRemoved(t *testing.T) {
 			}
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 			clusters := indexed(cluster, resource, claim, machine)
-			snap, err := Load(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+			snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if restored := len(snap.Plan.Links) == 1; restored == deleted {
+			if restored := len(planner.Decide(&snap.State).Links) == 1; restored == deleted {
 				t.Errorf("the link is restored: %t, want %t", restored, !deleted)
 			}
 		})
@@ -490,10 +501,10 @@ func TestReplicasWhileTheClusterIsDeleted(t *testing.T) {
 		"a requested Machine is absent": {machine: live, before: 2, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, ClusterDeleting: true, Resource: scalable.New(deployment(tc.before)), Machines: map[string]*clusterv1.Machine{"m": tc.machine}}
-			s.plan()
-			if s.Plan.Replicas != tc.want {
-				t.Errorf("got %d replicas, want %d", s.Plan.Replicas, tc.want)
+			state := &snapshotOf(t, scalable.New(deployment(tc.before)), nil, tc.machine).State
+			state.ClusterDeleting = true
+			if got := planner.Decide(state).Replicas; got != tc.want {
+				t.Errorf("got %d replicas, want %d", got, tc.want)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -59,7 +58,7 @@ func TestStallOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deployment *clusterv1.MachineDeployment
 		set        *clusterv1.MachineSet
-		want       *Stall
+		want       planner.Stall
 	}{
 		"Cluster API creates Machines": {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up from 3 to 4 replicas")},
 		"nothing to create":            {deployment: deployment(4), set: fixture.MachineSet("a", "general", 4)},
@@ -67,8 +66,8 @@ func TestStallOf(t *testing.T) {
 		"a MachineDeployment is new":   {deployment: behind, want: noProgress("Cluster API has not acted on MachineDeployment clusters/general: check that its controllers run")},
 		"it is being deleted":          {deployment: deleted, want: noProgress("MachineDeployment clusters/general is being deleted and creates no Machines: wait until its Machines no longer exist")},
 		"no MachineSet exists":         {deployment: deployment(4), want: noProgress("Cluster API has created no MachineSet for MachineDeployment clusters/general: check that its controllers run")},
-		"preflight checks fail": {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), upgrading), want: &Stall{v1alpha1.ReasonBlocked,
-			`MachineSet clusters/a creates no Machines: ControlPlane clusters/prod is upgrading ("ControlPlaneIsStable" preflight check failed); SimulatedMachineTemplate does not exist`}},
+		"preflight checks fail": {deployment: deployment(4), set: scalingUp(fixture.MachineSet("a", "general", 4), upgrading), want: planner.Stall{Reason: v1alpha1.ReasonBlocked,
+			Message: `MachineSet clusters/a creates no Machines: ControlPlane clusters/prod is upgrading ("ControlPlaneIsStable" preflight check failed); SimulatedMachineTemplate does not exist`}},
 		"the MachineSet is new": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), ""),
 			want: noProgress("Cluster API has not acted on MachineSet clusters/a: check that its controllers run")},
 		"a webhook does not answer": {deployment: deployment(4), set: notCreated(fixture.MachineSet("a", "general", 4), `failed calling webhook "x": connection refused`),
@@ -89,10 +88,6 @@ func TestStallOf(t *testing.T) {
 			got := stallOf(tc.deployment, sets)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-			s := &Snapshot{stall: got}
-			if blocked := tc.want != nil && tc.want.Reason == v1alpha1.ReasonBlocked; s.Stalled() != (tc.want != nil) || s.Blocked() != blocked {
-				t.Errorf("stalled: %t, want %t; blocked: %t, want %t", s.Stalled(), tc.want != nil, s.Blocked(), blocked)
 			}
 		})
 	}
@@ -121,59 +116,22 @@ func TestBlocked(t *testing.T) {
 		"it has not observed its replicas":        {deployment: deployment(4), set: counts(notCreated(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), ""), 3), want: planner.MachineSet{Replicas: 4, Behind: true}},
 		"it has the replicas of before":           {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 5), upgrading), 3), want: planner.MachineSet{Replicas: 5}},
 		"it creates Machines":                     {deployment: deployment(4), set: counts(scalingUp(fixture.MachineSet("a", "general", 4), "Scaling up from 3 to 4 replicas"), 3), want: planner.MachineSet{Replicas: 4}},
-		"replicas were lowered now":               {deployment: lowered(fixture.Noon), set: counts(fixture.MachineSet("a", "general", 4), 3), want: planner.MachineSet{Replicas: 4, Lowered: true}, dueIn: 15 * time.Second},
-		"replicas were lowered 15 seconds ago":    {deployment: lowered(probed), set: counts(fixture.MachineSet("a", "general", 4), 3), want: planner.MachineSet{Replicas: 4, Lowered: true, Probe: true}},
-		"lowered 15 seconds ago, not passed on":   {deployment: lowered(probed), set: counts(fixture.MachineSet("a", "general", 5), 3), want: planner.MachineSet{Replicas: 5, Lowered: true}},
-		"lowered 15 seconds ago, not acted on":    {deployment: lowered(probed), set: counts(notCreated(fixture.MachineSet("a", "general", 4), ""), 3), want: planner.MachineSet{Replicas: 4, Behind: true, Lowered: true}},
+		"replicas were lowered now":               {deployment: lowered(fixture.Noon), set: counts(fixture.MachineSet("a", "general", 4), 3), want: planner.MachineSet{Replicas: 4, LoweredAt: fixture.Noon}, dueIn: 15 * time.Second},
+		"replicas were lowered 15 seconds ago":    {deployment: lowered(probed), set: counts(fixture.MachineSet("a", "general", 4), 3), want: planner.MachineSet{Replicas: 4, LoweredAt: probed}},
+		"lowered 15 seconds ago, not passed on":   {deployment: lowered(probed), set: counts(fixture.MachineSet("a", "general", 5), 3), want: planner.MachineSet{Replicas: 5, LoweredAt: probed}},
+		"lowered 15 seconds ago, not acted on":    {deployment: lowered(probed), set: counts(notCreated(fixture.MachineSet("a", "general", 4), ""), 3), want: planner.MachineSet{Replicas: 4, Behind: true, LoweredAt: probed}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snap := &Snapshot{Name: "general", Now: fixture.Noon, Settings: durations, Resource: scalable.New(tc.deployment),
-				Machines: map[string]*clusterv1.Machine{"1": fixture.Machine(0), "2": fixture.Machine(0), "3": fixture.Machine(0)}}
-			if err := snap.loadMachineSets(t.Context(), fixture.Clusters(tc.set)); err != nil {
+			snap := snapshotOf(t, scalable.New(tc.deployment), nil, fixture.OwnedBy("1", "a"), fixture.OwnedBy("2", "a"), fixture.OwnedBy("3", "a"))
+			if err := snap.readMachineSets(t.Context(), fixture.Clusters(tc.set)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(planner.Scaling(tc.want), snap.scaling); diff != "" {
+			if diff := cmp.Diff(planner.Scaling(tc.want), snap.State.Scaling); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			snap.Machines = nil
-			if got := snap.DueIn(); got != tc.dueIn {
+			snap.State.Machines = nil
+			if got := planner.Decide(&snap.State).Due.In; got != tc.dueIn {
 				t.Errorf("due in %s, want %s", got, tc.dueIn)
-			}
-		})
-	}
-}
-
-func TestScale(t *testing.T) {
-	at := timestamp.Format(fixture.Noon)
-	before := timestamp.Format(fixture.Noon.Add(-time.Minute))
-	for name, tc := range map[string]struct {
-		set      planner.MachineSet
-		lowered  string
-		replicas int32
-		want     string
-	}{
-		"lowered because it is blocked":      {set: planner.MachineSet{Blocked: true}, replicas: 3, want: at},
-		"lowered because a Machine leaves":   {replicas: 3},
-		"raised while it is blocked":         {set: planner.MachineSet{Blocked: true}, lowered: before, replicas: 5},
-		"lowered again":                      {set: planner.MachineSet{Lowered: true}, lowered: before, replicas: 3, want: before},
-		"lowered again, when a probe is due": {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 3, want: before},
-		"raised, before a probe is due":      {set: planner.MachineSet{Lowered: true}, lowered: before, replicas: 5, want: before},
-		"raised while it is blocked again":   {set: planner.MachineSet{Lowered: true, Blocked: true}, lowered: before, replicas: 5},
-		"raised, with a time of before":      {lowered: before, replicas: 5},
-		"lowered, with a time of before":     {lowered: before, replicas: 3},
-		"raised as a probe":                  {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 5},
-		"unchanged, which changes no time":   {set: planner.MachineSet{Lowered: true, Probe: true}, lowered: before, replicas: 4, want: before},
-		"unchanged, while it is blocked":     {set: planner.MachineSet{Blocked: true}, replicas: 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			object := deployment(4)
-			if tc.lowered != "" {
-				object.Annotations = map[string]string{v1alpha1.ReplicasLoweredAtAnnotation: tc.lowered}
-			}
-			resource := scalable.New(object)
-			(&Snapshot{Now: fixture.Noon, scaling: tc.set, Plan: planner.Plan{Replicas: tc.replicas}}).Scale(resource)
-			if got := resource.GetAnnotations()[v1alpha1.ReplicasLoweredAtAnnotation]; got != tc.want || resource.Replicas() != tc.replicas {
-				t.Errorf("got %d replicas, lowered at %q; want %d and %q", resource.Replicas(), got, tc.replicas, tc.want)
 			}
 		})
 	}
@@ -181,7 +139,7 @@ func TestScale(t *testing.T) {
 
 // A claim whose launch is stalled does not fail, because its offering was not tried.
 func TestStallIsNoFailure(t *testing.T) {
-	blocked := &Stall{v1alpha1.ReasonBlocked, "upgrading"}
+	blocked := planner.Stall{Reason: v1alpha1.ReasonBlocked, Message: "upgrading"}
 	stands := noProgress("nothing acts")
 	condition := func(age time.Duration, reason string, since time.Duration) *karpv1.NodeClaim {
 		claim := fixture.Claim(age)
@@ -207,13 +165,14 @@ func TestStallIsNoFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim     *karpv1.NodeClaim
 		machine   *clusterv1.Machine
-		halt      *Stall
+		halt      planner.Stall
 		noneYet   bool
 		unasked   bool
 		leaving   bool // a Machine of the claim
 		short     bool // launchTimeoutSeconds
-		want      *Stall
+		want      planner.Stall
 		wantFails bool
+		resumes   bool
 	}{
 		"not stalled":                                   {claim: fixture.Claim(time.Hour), wantFails: true},
 		"blocked":                                       {claim: fixture.Claim(time.Hour), halt: blocked, want: blocked},
@@ -222,7 +181,7 @@ func TestStallIsNoFailure(t *testing.T) {
 		"no progress for 29 seconds":                    {claim: fixture.Claim(29 * time.Second), halt: stands},
 		"no progress for 30 seconds":                    {claim: fixture.Claim(30 * time.Second), halt: stands, want: stands},
 		"no progress of its Machine":                    {claim: fixture.Claim(time.Hour), machine: fixture.Machine(time.Hour), halt: stands, want: stands},
-		"resumed, which the claim does not show yet":    {claim: condition(time.Hour, v1alpha1.ReasonBlocked, time.Hour)},
+		"resumed, which the claim does not show yet":    {claim: condition(time.Hour, v1alpha1.ReasonBlocked, time.Hour), resumes: true},
 		"resumed a minute ago":                          {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute)},
 		"resumed a minute ago, with a Machine":          {claim: condition(time.Hour, v1alpha1.ReasonResumed, time.Minute), machine: fixture.Machine(time.Hour)},
 		"resumed 10 minutes ago, without a Machine":     {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), wantFails: true},
@@ -245,32 +204,42 @@ func TestStallIsNoFailure(t *testing.T) {
 		"a resource was rejected 10 minutes ago":        {claim: condition(time.Hour, v1alpha1.ReasonRejected, 10*time.Minute), noneYet: true, halt: stands, wantFails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Snapshot{Now: fixture.Noon, Settings: durations, Machines: map[string]*clusterv1.Machine{}, failed: map[string]*failure.Failure{}, machineStalls: map[string]*Stall{}}
-			s.Plan.Served = map[types.UID]string{}
+			var resource *scalable.Resource
 			if !tc.noneYet {
-				s.Resource, s.Plan.Replicas = scalable.New(deployment(1)), 1
+				resource = scalable.New(deployment(1))
 			}
+			claims, machines := []*karpv1.NodeClaim{tc.claim}, []*clusterv1.Machine(nil)
 			if tc.unasked {
-				s.Plan.Replicas = 2
-			}
-			if tc.short {
-				s.Settings.LaunchTimeout = 10 * time.Second
+				another := fixture.Claim(time.Hour)
+				another.Name, another.UID = "another", "another"
+				claims = append(claims, another)
 			}
 			if tc.leaving {
-				machine := fixture.Machine(time.Hour)
-				machine.Labels, machine.DeletionTimestamp = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}, new(metav1.NewTime(fixture.Noon))
-				s.Machines["leaving"] = machine
+				machine := serving(fixture.Machine(time.Hour), "c")
+				machine.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
+				machines = append(machines, machine)
 			}
 			if tc.machine != nil {
-				s.Machines["m"], s.Plan.Served["c"], s.machineStalls["m"] = tc.machine, "m", tc.halt
-			} else {
-				s.stall = tc.halt
+				machines = append(machines, serving(tc.machine, "c"))
 			}
-			if diff := cmp.Diff(tc.want, s.whyStalled(tc.claim)); diff != "" {
+			state := &snapshotOf(t, resource, claims, machines...).State
+			if tc.short {
+				state.Durations.LaunchTimeout = 10 * time.Second
+			}
+			if tc.machine != nil {
+				state.Machines[0].Stall = tc.halt
+			} else {
+				state.Stall = tc.halt
+			}
+			outcome := planner.Decide(state).Outcomes["c"]
+			if diff := cmp.Diff(tc.want, outcome.Stall); diff != "" {
 				t.Errorf("stall (-want +got):\n%s", diff)
 			}
-			if failed := s.failureFor(tc.claim); (failed != nil) != tc.wantFails {
+			if failed := outcome.Failure; (failed != failure.Failure{}) != tc.wantFails {
 				t.Errorf("failure: got %+v, want one: %t", failed, tc.wantFails)
+			}
+			if outcome.Resumes != tc.resumes {
+				t.Errorf("its launch goes on: %t, want %t", outcome.Resumes, tc.resumes)
 			}
 		})
 	}
@@ -295,7 +264,7 @@ func TestMachineStall(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine  *clusterv1.Machine
 		instance *unstructured.Unstructured
-		want     *Stall
+		want     planner.Stall
 	}{
 		"Cluster API has not acted": {machine: seen(func(m *clusterv1.Machine) { m.Status.Conditions = nil }), instance: instance(asItIs),
 			want: noProgress("Cluster API has not acted on Machine clusters/m: check that its controllers run")},

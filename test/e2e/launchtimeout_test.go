@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -28,7 +28,7 @@ func expectNextOffering(ctx context.Context, g *WithT, s *stack.Stack, kind kind
 	g.Expect(template.Status.UnavailableOfferings).To(HaveLen(1))
 	failed := template.Status.UnavailableOfferings[0]
 	g.Expect(failed.InstanceType).To(Equal("never-launched"))
-	g.Expect(failed.Reason).To(Equal(string(snapshot.LaunchTimeout)))
+	g.Expect(failed.Reason).To(Equal(string(planner.LaunchTimeout)))
 	g.Expect(failed.Message).To(ContainSubstring("has had no provider ID for 20s"))
 	machines, err := machinesOf(ctx, s, "launched")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -4,8 +4,11 @@ package model
 
 import (
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/samber/lo"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
@@ -13,10 +16,17 @@ import (
 // decideForReal returns the plan of the operator's own code. A wait is over when the provider has
 // seen what the operator waits for, or when the operator takes that for true by mistake.
 func (w *poolState) decideForReal(o order, made mistakes) poolPlan {
-	state := planner.State{Replicas: int32(w.known), Scaling: planner.Pool{
-		ReplicasSeen: w.replicasSeen == w.known || made.replicas,
-		Unsettled:    w.recovery.age < o.recovery,
-	}}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	// passed returns a time since when a wait is over, or else now.
+	passed := func(is bool) time.Time { return lo.Ternary(is, now.Add(-time.Hour), now) }
+	state := planner.State{
+		Now: now, Exists: true, Replicas: int32(w.known),
+		Durations: planner.Durations{LaunchTimeout: time.Hour, Settle: time.Second},
+		Scaling: planner.Pool{
+			ReplicasSetAt: passed(w.replicasSeen == w.known || made.replicas),
+			SettlesAt:     passed(w.recovery.age >= o.recovery).Add(time.Second),
+		},
+	}
 	for i := range w.waiting {
 		name := "waiting-" + strconv.Itoa(int(i))
 		state.Claims = append(state.Claims, planner.Claim{UID: types.UID(name), Name: name, NeedsMachine: true})
@@ -35,8 +45,9 @@ func (w *poolState) decideForReal(o order, made mistakes) poolPlan {
 		}
 		lost := m.orphaned()
 		machine := planner.Machine{
-			Name: strconv.Itoa(i), Expired: true, Leaving: m.deleting || m.annotated || lost,
-			Marked: m.annotated, Hooked: m.hook, MarkSeen: m.annotated && (w.annotated[i] || !w.machines[i].annotated || made.marks[i]), InstanceGone: m.going || lost,
+			Name: strconv.Itoa(i), ResumedAt: now, WasLinked: true, Leaving: m.deleting || m.annotated,
+			Marked: m.annotated, Hooked: m.hook, LeavingSince: passed(w.annotated[i] || !w.machines[i].annotated || made.marks[i]),
+			InstanceGone: m.going && (m.deleting || m.annotated) || lost,
 		}
 		if m.serves != spare {
 			machine.Claim, machine.HasNode = claimOf(i), true
@@ -47,7 +58,7 @@ func (w *poolState) decideForReal(o order, made mistakes) poolPlan {
 			plan.choose = append(plan.choose, i)
 		}
 	}
-	decided := planner.Decide(state)
+	decided := planner.Decide(&state)
 	plan.replicas = int8(decided.Replicas)
 	plan.choose = append(plan.choose, indexes(decided.Marks)...)
 	for _, name := range decided.Deletable {

@@ -56,7 +56,7 @@ func TestMachineChanged(t *testing.T) {
 		"a label":       {want: true, change: func(m *clusterv1.Machine) { m.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"} }},
 		"an annotation": {want: true, change: func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""} }},
 		"an owner": {want: true, change: func(m *clusterv1.Machine) {
-			m.OwnerReferences = []metav1.OwnerReference{{UID: "s", Controller: new(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{{UID: "s", Name: "s", Controller: new(true)}}
 		}},
 		"its deletion":  {want: true, change: func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.Now()) }},
 		"a provider ID": {want: true, change: func(m *clusterv1.Machine) { m.Spec.ProviderID = "sim://m" }},
@@ -64,7 +64,7 @@ func TestMachineChanged(t *testing.T) {
 		"its Node is removed": {want: true, change: func(m *clusterv1.Machine) {
 			set(m, clusterv1.MachineNodeHealthyCondition, metav1.ConditionFalse, clusterv1.MachineNodeDeletedReason)
 		}},
-		"its Node is no longer Ready": {want: true, change: func(m *clusterv1.Machine) {
+		"its Node is no longer Ready, and its instance exists": {change: func(m *clusterv1.Machine) {
 			set(m, clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
 		}},
 		"a failure": {want: true, change: func(m *clusterv1.Machine) {
@@ -99,12 +99,19 @@ func TestMachineChanged(t *testing.T) {
 func TestMachineChangedOnce(t *testing.T) {
 	running := &clusterv1.Machine{}
 	running.Spec.ProviderID, running.Status.NodeRef.Name = "sim://m", "n"
+	silent, lost := running.DeepCopy(), running.DeepCopy()
+	set(silent, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, "NotReady")
+	set(silent, clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
+	set(lost, clusterv1.MachineInfrastructureReadyCondition, metav1.ConditionFalse, clusterv1.MachineInfrastructureDeletedReason)
 	for name, tc := range map[string]struct {
 		machine *clusterv1.Machine
 		change  func(*clusterv1.Machine)
 	}{
 		"Cluster API acts for the first time": {machine: &clusterv1.Machine{}, change: func(m *clusterv1.Machine) { set(m, clusterv1.MachineReadyCondition, metav1.ConditionFalse, "No") }},
-		"its instance no longer exists": {machine: running, change: func(m *clusterv1.Machine) {
+		"its instance no longer exists, and its Node is no longer Ready": {machine: lost, change: func(m *clusterv1.Machine) {
+			set(m, clusterv1.MachineNodeReadyCondition, metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
+		}},
+		"its provider gave up on it": {machine: silent, change: func(m *clusterv1.Machine) {
 			m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{FailureMessage: new("no")}} //nolint:staticcheck // Providers set it.
 		}},
 	} {

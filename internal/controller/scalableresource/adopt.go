@@ -19,7 +19,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // adopt adopts a MachineDeployment that the discovery of a template has found, when the first claim
@@ -110,7 +109,7 @@ func (r *Reconciler) offers(ctx context.Context, template *v1alpha1.KarpenterMac
 // endAdoption ends the adoption of a MachineDeployment that its template no longer offers, or whose
 // template is being deleted, and whose Machines are all unmanaged. It returns true if it has ended
 // the adoption.
-func (r *Reconciler) endAdoption(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
+func (r *Reconciler) endAdoption(ctx context.Context, snap *decided) (bool, error) {
 	if len(snap.Claims) > 0 || len(snap.Machines) > len(snap.Plan.Unmanaged) {
 		return false, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -26,7 +28,7 @@ import (
 func TestConflictsAreReturned(t *testing.T) {
 	type state struct {
 		r        *Reconciler
-		snap     *snapshot.Snapshot
+		snap     *decided
 		claim    *karpv1.NodeClaim
 		resource *clusterv1.MachineDeployment
 		machine  *clusterv1.Machine
@@ -115,10 +117,7 @@ func TestConflictsAreReturned(t *testing.T) {
 			clusters.Management = fixture.Cluster{Client: fixture.WithJSONPatch(c.(client.WithWatch)), Live: clusters.Management.GetAPIReader()}
 			machine.UID = "another" // it was deleted, and another one has its name
 			s := &state{r: newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon)), claim: claim, resource: resource, machine: machine}
-			s.snap = &snapshot.Snapshot{
-				Name: "general", Now: fixture.Noon, Resource: scalable.New(resource), Template: template(),
-				Claims: []karpv1.NodeClaim{*claim}, Machines: map[string]*clusterv1.Machine{"m": machine},
-			}
+			s.snap = &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(resource), Template: template(), Claims: []karpv1.NodeClaim{*claim}, Machines: map[string]*clusterv1.Machine{"m": machine}, State: planner.State{Now: fixture.Noon}}, Plan: planner.Plan{Waiting: sets.New(claim.UID)}}
 			if err := do(t.Context(), s); !apierrors.IsConflict(err) {
 				t.Errorf("got %v, want a conflict", err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // offeringUnavailable reports on the template that an offering is unavailable, until when, and why.
@@ -65,7 +65,7 @@ func podWaits(pod types.NamespacedName, claim *karpv1.NodeClaim, offering catalo
 }
 
 // claimWaits reports on a claim why Cluster API creates no Machine for it.
-func claimWaits(claim *karpv1.NodeClaim, stall *snapshot.Stall) events.Event {
+func claimWaits(claim *karpv1.NodeClaim, stall planner.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: claim,
 		Type:           corev1.EventTypeWarning,
@@ -76,7 +76,7 @@ func claimWaits(claim *karpv1.NodeClaim, stall *snapshot.Stall) events.Event {
 }
 
 // podWaitsForClusterAPI reports the same on a Pod.
-func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, stall *snapshot.Stall) events.Event {
+func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, stall planner.Stall) events.Event {
 	return events.Event{
 		InvolvedObject: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
 		Type:           corev1.EventTypeWarning,

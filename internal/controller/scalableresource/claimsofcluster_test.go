@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/samber/lo"
-
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -57,7 +55,7 @@ func TestDeleteEnding(t *testing.T) {
 			}
 			c, recorder := builder.Build(), &published{}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: fixture.Cluster{Client: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
-			snap := &snapshot.Snapshot{ClusterDeleting: tc.ending, Settled: lo.ToSlicePtr(claims), Plan: planner.Plan{Served: map[types.UID]string{"served": "m"}}}
+			snap := decide(&snapshot.Snapshot{Claims: claims, State: planner.State{ClusterDeleting: tc.ending, Machines: []planner.Machine{{Name: "m", Claim: "served"}}}})
 			if err := r.deleteWithCluster(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}

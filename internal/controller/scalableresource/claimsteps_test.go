@@ -19,6 +19,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -147,14 +148,14 @@ func TestClaimOverTheLimitIsReplaced(t *testing.T) {
 
 // Only a launch that lasts too long may have ended since: the API server decides. What a provider reports counts.
 func TestOnlyATimeoutIsReadAgain(t *testing.T) {
-	for kind, marked := range map[failure.Kind]bool{snapshot.LaunchTimeout: false, failure.InsufficientCapacity: true} {
+	for kind, marked := range map[failure.Kind]bool{planner.LaunchTimeout: false, failure.InsufficientCapacity: true} {
 		t.Run(string(kind), func(t *testing.T) {
 			w := newWorld(launched("c"), machine("m", linkedTo("c"), withID("real://m")))
 			template := newTemplate()
 			if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(template), template); err != nil {
 				t.Fatal(err)
 			}
-			snap := &snapshot.Snapshot{Name: resourceName, Now: now, Template: template, Machines: map[string]*clusterv1.Machine{"m": machine("m", linkedTo("c"))}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: resourceName, Template: template, Machines: map[string]*clusterv1.Machine{"m": machine("m", linkedTo("c"))}, State: planner.State{Now: now}}}
 			snap.Plan.Served = map[types.UID]string{"c": "m"}
 			r := w.newProcess()
 			w.setMachine(t, "m", func(m *clusterv1.Machine) { delete(m.Labels, v1alpha1.NodeClaimUIDLabel) })

@@ -21,6 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -95,7 +96,7 @@ func TestNoWriteToWhatHasChanged(t *testing.T) {
 	}
 	template.ResourceVersion = "1"
 	why := &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}
-	if err := r.markUnavailable(t.Context(), claim, why, &snapshot.Snapshot{Template: template, Now: now}); !apierrors.IsConflict(err) {
+	if err := r.markUnavailable(t.Context(), claim, why, &decided{Snapshot: &snapshot.Snapshot{Template: template, State: planner.State{Now: now}}}); !apierrors.IsConflict(err) {
 		t.Errorf("the template: got %v, want a conflict", err)
 	}
 	if len(*told) > 0 {
@@ -115,14 +116,14 @@ func TestFailedDeletionsAreTriedAgain(t *testing.T) {
 		},
 	})
 	r := w.newProcess()
-	snap := &snapshot.Snapshot{Name: resourceName, Now: now, ClusterDeleting: true, Settled: []*karpv1.NodeClaim{w.claim(t, "c")}}
+	snap := decide(&snapshot.Snapshot{Name: resourceName, Claims: []karpv1.NodeClaim{*w.claim(t, "c")}, State: planner.State{Now: now, ClusterDeleting: true}})
 	if err := r.deleteWithCluster(t.Context(), snap); err == nil {
 		t.Error("with its Cluster: got no error")
 	}
-	lost := snap.Settled[0]
+	lost := &snap.Claims[0]
 	lost.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	lost.Status.ProviderID = "real://m"
-	snap.ClusterDeleting, snap.Machines = false, map[string]*clusterv1.Machine{
+	snap.State.ClusterDeleting, snap.Machines = false, map[string]*clusterv1.Machine{
 		"m": machine("m", linkedTo("c"), withID("real://m"), func(m *clusterv1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(now)) }),
 	}
 	if _, err := r.deleteLost(t.Context(), snap); err == nil {

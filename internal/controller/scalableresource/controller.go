@@ -30,6 +30,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -102,14 +103,15 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	// Before the caches are read: what is no longer open then is in them, or among the newest Machines.
 	open := lo.SliceToMap(r.links.Open(name), func(l link.Request) (claim, machine types.UID) { return l.Claim.UID, l.Machine.UID })
 	known := snapshot.Known{Machines: r.links.Newest, Open: open}
-	snap, err := snapshot.Load(ctx, r.clusters, r.catalog, name, r.clock.Now(), known)
-	if err != nil || snap == nil {
+	read, err := snapshot.Read(ctx, r.clusters, r.catalog, name, r.clock.Now(), known)
+	if err != nil || read == nil {
 		return reconcile.Result{}, err
 	}
+	snap := &decided{Snapshot: read, Plan: planner.Decide(&read.State)}
 	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))
 	r.logReasons(ctx, snap)
 	r.reportUnsettled(snap)
-	if snap.Suspended && !snap.ClusterDeleting {
+	if snap.State.Suspended && !snap.State.ClusterDeleting {
 		again, lost := r.deleteLost(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, errors.Join(lost, r.deleteSuspended(ctx, snap))
 	}
@@ -124,13 +126,13 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	if err := errors.Join(links, claims, removed, left, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	result.RequeueAfter = requeue.Soonest(result.RequeueAfter, linkIn, again, waits, snap.DueIn())
+	result.RequeueAfter = requeue.Soonest(result.RequeueAfter, linkIn, again, waits, snap.Plan.Due.In)
 	return result, nil
 }
 
 // handleClaims reports what the claims wait for, and ends those that get or have no Machine any more. It does
 // nothing while a cluster cannot be reached: what the caches lack may exist. It returns the time until the next attempt.
-func (r *Reconciler) handleClaims(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+func (r *Reconciler) handleClaims(ctx context.Context, snap *decided) (time.Duration, error) {
 	if unreachable := r.clusters.Guard(ctx); unreachable != nil {
 		return 0, unreachable
 	}

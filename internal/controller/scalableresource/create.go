@@ -15,7 +15,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // ensureResource creates the scalable resource that claims wait for. If the template has changed since
@@ -24,11 +23,11 @@ import (
 // so that Karpenter creates another.
 //
 // It returns the time until the next attempt if the resource could not be created.
-func (r *Reconciler) ensureResource(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+func (r *Reconciler) ensureResource(ctx context.Context, snap *decided) (time.Duration, error) {
 	var errs []error
 	for i := range snap.Claims {
 		claim := &snap.Claims[i]
-		if !snap.Waits(claim) {
+		if !snap.Plan.Waiting.Has(claim.UID) {
 			continue
 		}
 		launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim)
@@ -43,7 +42,7 @@ func (r *Reconciler) ensureResource(ctx context.Context, snap *snapshot.Snapshot
 			errs = append(errs, r.move(ctx, claim, launch))
 		default:
 			// All waiting claims of this resource are counted in its replicas.
-			snap.Scale(launch.Generated.Resource)
+			snap.scale(launch.Generated.Resource)
 			err := r.createResource(ctx, launch.Generated)
 			if err == nil {
 				return 0, errors.Join(errs...)
@@ -71,10 +70,10 @@ func isRejection(err error) bool {
 }
 
 // rejectAll writes on all claims that wait for a resource why it cannot be created or scaled.
-func (r *Reconciler) rejectAll(ctx context.Context, snap *snapshot.Snapshot, reason error) error {
+func (r *Reconciler) rejectAll(ctx context.Context, snap *decided, reason error) error {
 	var errs []error
 	for i := range snap.Claims {
-		if claim := &snap.Claims[i]; snap.Waits(claim) {
+		if claim := &snap.Claims[i]; snap.Plan.Waiting.Has(claim.UID) {
 			errs = append(errs, nodeclaims.Reject(ctx, r.clusters.Workload.GetClient(), claim, reason))
 		}
 	}

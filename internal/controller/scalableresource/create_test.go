@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -66,8 +67,8 @@ func TestClaimFollowsItsTemplate(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 		t.Fatal(err)
 	}
-	snap := &snapshot.Snapshot{Name: "old", Now: now, Claims: []karpv1.NodeClaim{*claim}}
-	snap.Plan = planner.Decide(planner.State{Claims: []planner.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
+	snap := &decided{Snapshot: &snapshot.Snapshot{Name: "old", Claims: []karpv1.NodeClaim{*claim}, State: planner.State{Now: now}}}
+	snap.Plan = planner.Decide(&planner.State{Claims: []planner.Claim{{UID: "c", Name: "c", NeedsMachine: true}}})
 	if _, err := r.ensureResource(t.Context(), snap); err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +130,9 @@ func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			read.ResourceVersion = stored.ResourceVersion
-			snap := &snapshot.Snapshot{Name: "general-removed", Now: fixture.Noon, Claims: []karpv1.NodeClaim{read}}
-			if tc.served {
-				snap.Plan.Served = map[types.UID]string{"c": "m"}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general-removed", Claims: []karpv1.NodeClaim{read}, State: planner.State{Now: fixture.Noon}}}
+			if !tc.served {
+				snap.Plan.Waiting = sets.New[types.UID]("c")
 			}
 			told := &published{}
 			r := newReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(fixture.Noon))
@@ -185,7 +186,7 @@ func TestClaimsOfAMissingMachineDeployment(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
-			snap := &snapshot.Snapshot{Name: tc.names, Now: fixture.Noon, Claims: []karpv1.NodeClaim{*claim}}
+			snap := decide(&snapshot.Snapshot{Name: tc.names, Claims: []karpv1.NodeClaim{*claim}, State: planner.State{Now: fixture.Noon}})
 			if _, err := r.ensureResource(t.Context(), snap); (err != nil) != tc.fails {
 				t.Errorf("got %v, want an error: %t", err, tc.fails)
 			}

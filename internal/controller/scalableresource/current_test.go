@@ -17,6 +17,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -78,7 +79,7 @@ func TestDeletableMachineStaysWhenReplicasWereRaised(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
 				t.Fatal(err)
 			}
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon.Add(tc.after), Machines: map[string]*clusterv1.Machine{"m": machine}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Machines: map[string]*clusterv1.Machine{"m": machine}, State: planner.State{Now: fixture.Noon.Add(tc.after)}}}
 			if !tc.gone {
 				snap.Resource = scalable.New(withReplicas(1))
 			}
@@ -130,7 +131,7 @@ func TestResourceThatHasChangedStaysAsItIs(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object), Settings: settings.Settings{EmptyTTL: time.Minute}}
+				snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(object), Settings: settings.Settings{EmptyTTL: time.Minute}, State: planner.State{Now: fixture.Noon}}}
 				snap.Machines, snap.Plan.Replicas = map[string]*clusterv1.Machine{}, tc.replicas
 				if tc.machines > 0 {
 					snap.Machines["m"] = fixture.Machine(time.Minute)

@@ -15,9 +15,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // loweringTimeout is how long a marked Machine waits until Cluster API has acted on lower replicas.
@@ -35,11 +35,11 @@ const loweringTimeout = 3 * time.Minute
 //
 // A marked Machine is deleted, and its hooks are removed, when replicas are so low that Cluster API
 // does not replace it. deleteMarked returns the time until the next Machine is due; zero if none is.
-func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
-	if snap.Stalled() || snap.Unsettled {
-		r.stalledAt.Store(snap.Name, snap.Now)
+func (r *Reconciler) deleteMarked(ctx context.Context, snap *decided) (time.Duration, error) {
+	if snap.State.Stall != (planner.Stall{}) || snap.State.Unsettled() {
+		r.stalledAt.Store(snap.Name, snap.State.Now)
 	}
-	deletable := sets.New(snap.Plan.Deletable...)
+	deletable, lost := sets.New(snap.Plan.Deletable...), sets.New(snap.Plan.Lost...)
 	var errs []error
 	var again time.Duration
 	current, err := r.isCurrent(ctx, snap)
@@ -48,11 +48,11 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 	}
 	for _, name := range slices.Sorted(maps.Keys(snap.Machines)) {
 		machine := snap.Machines[name]
-		if snap.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
+		if snap.State.ClusterDeleting && !machine.DeletionTimestamp.IsZero() {
 			continue // package clusterdeletion removes its hooks
 		}
-		if snap.IsLost(machine) {
-			errs = append(errs, lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, true))
+		if lost.Has(name) {
+			errs = append(errs, lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.State.Now, true))
 		}
 		if !lifecycle.IsLeaving(machine) {
 			continue
@@ -75,7 +75,7 @@ func (r *Reconciler) deleteMarked(ctx context.Context, snap *snapshot.Snapshot) 
 // the controller deletes which sets the replicas. These replicas no longer count the Machines, so
 // the operator lowers nothing first: a marked Machine, whose Node is drained or needs no drain,
 // loses its hooks at once. Machines that are not being deleted stay as they are.
-func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapshot) error {
+func (r *Reconciler) deleteSuspended(ctx context.Context, snap *decided) error {
 	var errs []error
 	for _, machine := range snap.Machines {
 		switch {
@@ -93,22 +93,22 @@ func (r *Reconciler) deleteSuspended(ctx context.Context, snap *snapshot.Snapsho
 // that this process saw the resource stalled or, for a MachinePool, not settled, and not before both
 // clusters could be reached. A restart forgets that time, and Cluster API may create a Machine that
 // nothing needs.
-func (r *Reconciler) loweringTimeLeft(snap *snapshot.Snapshot, machine *clusterv1.Machine) time.Duration {
-	since := lifecycle.LeavingSince(machine, snap.Now)
-	if snap.UpSince.After(since) {
-		since = snap.UpSince
+func (r *Reconciler) loweringTimeLeft(snap *decided, machine *clusterv1.Machine) time.Duration {
+	since := lifecycle.LeavingSince(machine, snap.State.Now)
+	if snap.State.UpSince.After(since) {
+		since = snap.State.UpSince
 	}
 	if stalled, found := r.stalledAt.Load(snap.Name); found && stalled.(time.Time).After(since) {
 		since = stalled.(time.Time)
 	}
-	return loweringTimeout - snap.Now.Sub(since)
+	return loweringTimeout - snap.State.Now.Sub(since)
 }
 
 // isCurrent reports whether replicas are still those from which the plan decided which Machines are
 // deletable: those of the resource, and of the MachineSets of these Machines. If they were raised
 // since, they may count these Machines, and Cluster API would replace them. The event of the raise
 // triggers the next reconcile.
-func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
+func (r *Reconciler) isCurrent(ctx context.Context, snap *decided) (bool, error) {
 	toDo := slices.ContainsFunc(snap.Plan.Deletable, func(name string) bool {
 		machine := snap.Machines[name]
 		return machine.DeletionTimestamp.IsZero() || lifecycle.WaitsForHook(machine)
@@ -124,7 +124,7 @@ func (r *Reconciler) isCurrent(ctx context.Context, snap *snapshot.Snapshot) (bo
 
 // areSetsCurrent reports whether the API server has the MachineSets of the deletable Machines as the cache
 // has them. Only what a MachineSet does after this read is left to chance.
-func (r *Reconciler) areSetsCurrent(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
+func (r *Reconciler) areSetsCurrent(ctx context.Context, snap *decided) (bool, error) {
 	names := sets.New[string]()
 	for _, name := range snap.Plan.Deletable {
 		if set := snap.Machines[name].Labels[clusterv1.MachineSetNameLabel]; set != "" {
@@ -141,7 +141,7 @@ func (r *Reconciler) areSetsCurrent(ctx context.Context, snap *snapshot.Snapshot
 
 // markDeleted marks a Machine that a user or another controller deletes and that is blocked by its
 // hook, unless Karpenter will drain its Node.
-func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) error {
+func (r *Reconciler) markDeleted(ctx context.Context, snap *decided, machine *clusterv1.Machine) error {
 	if !lifecycle.WaitsForHook(machine) {
 		return nil
 	}
@@ -154,5 +154,5 @@ func (r *Reconciler) markDeleted(ctx context.Context, snap *snapshot.Snapshot, m
 			return err
 		}
 	}
-	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.Now, false)
+	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), machine, snap.State.Now, false)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -87,7 +88,7 @@ func TestDeletionWithCluster(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			snap := &snapshot.Snapshot{Name: "pool", Now: now, ClusterDeleting: tc.ending, Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "pool", Machines: map[string]*clusterv1.Machine{"m": read}, State: planner.State{Now: now, ClusterDeleting: tc.ending}}}
 			if !tc.none && !tc.hidden {
 				snap.Claims = []karpv1.NodeClaim{*claim}
 			}
@@ -136,7 +137,7 @@ func TestDeletionRequeuesAtTheSoonestDeadline(t *testing.T) {
 			objects := lo.Map(tc.machines, func(m *clusterv1.Machine, _ int) client.Object { return m.DeepCopy() })
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
 			r := &Reconciler{clusters: &operator.Clusters{Management: fixture.Cluster{Client: management}}}
-			snap := &snapshot.Snapshot{Now: now, Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name })}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name }), State: planner.State{Now: now}}}
 			again, err := r.deleteMarked(t.Context(), snap)
 			if err != nil || again != tc.want {
 				t.Errorf("the next reconcile is due in %s, want %s; error: %v", again, tc.want, err)
@@ -193,7 +194,7 @@ func TestAreSetsCurrent(t *testing.T) {
 						return c.Get(ctx, key, object, options...)
 					},
 				})}
-			snap := &snapshot.Snapshot{Machines: machines}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Machines: machines}}
 			snap.Plan.Deletable = tc.deletable
 			got, err := (&Reconciler{clusters: clusters}).areSetsCurrent(t.Context(), snap)
 			if got != tc.want || (err != nil) != tc.wantError || reads != tc.reads {
@@ -216,7 +217,7 @@ func TestUnsettledPoolKeepsItsMachines(t *testing.T) {
 		{at: loweringTimeout - time.Second, unsettled: true, want: loweringTimeout},
 		{at: loweringTimeout + time.Second, want: loweringTimeout - 2*time.Second},
 	} {
-		snap := &snapshot.Snapshot{Name: "pool", Now: fixture.Noon.Add(moment.at), Unsettled: moment.unsettled, Machines: map[string]*clusterv1.Machine{"m": machine}}
+		snap := &decided{Snapshot: &snapshot.Snapshot{Name: "pool", Machines: map[string]*clusterv1.Machine{"m": machine}, State: planner.State{Now: fixture.Noon.Add(moment.at), Scaling: planner.Pool{SettlesAt: lo.Ternary(moment.unsettled, fixture.Noon.Add(24*time.Hour), time.Time{})}}}}
 		if again, err := r.deleteMarked(t.Context(), snap); err != nil || again != moment.want {
 			t.Errorf("after %s: the Machine waits for %s (%v), want %s", moment.at, again, err, moment.want)
 		}

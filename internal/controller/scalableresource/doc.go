@@ -10,7 +10,7 @@
 //
 //  1. adopt adopts an existing MachineDeployment when the first claim names it. That is one write,
 //     whose event triggers the next reconcile.
-//  2. snapshot.Load reads the resource and computes the plan, with the links that are being written. logReasons logs
+//  2. snapshot.Read reads the resource, with the links that are being written, and planner.Decide decides. logReasons logs
 //     what the plan puts off, and why. Nothing more happens if the Cluster or the resource is paused. For a
 //     suspended resource, unless its Cluster is being deleted, only deleteLost and deleteSuspended run. The second
 //     removes the hooks of Machines that are being deleted and whose Nodes need no drain.

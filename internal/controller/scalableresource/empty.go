@@ -9,7 +9,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
@@ -23,7 +22,7 @@ type emptiness struct {
 // claims nor Machines. It is on the object, so that a restart of the operator does not change that
 // time. Replicas do not matter: if Cluster API cannot create Machines for them, the resource would
 // stay forever.
-func setEmptySince(resource *scalable.Resource, snap *snapshot.Snapshot) emptiness {
+func setEmptySince(resource *scalable.Resource, snap *decided) emptiness {
 	annotations := lo.Assign(resource.GetAnnotations())
 	if scalable.Adopted(resource) || len(snap.Claims) > 0 || len(snap.Machines) > 0 {
 		delete(annotations, v1alpha1.EmptySinceAnnotation)
@@ -31,11 +30,11 @@ func setEmptySince(resource *scalable.Resource, snap *snapshot.Snapshot) emptine
 		return emptiness{}
 	}
 	since, known := timestamp.Of(resource, v1alpha1.EmptySinceAnnotation)
-	if !known || since.After(snap.Now) { // absent, or a user has edited it
-		since = snap.Now
+	if !known || since.After(snap.State.Now) { // absent, or a user has edited it
+		since = snap.State.Now
 		annotations[v1alpha1.EmptySinceAnnotation] = timestamp.Format(since)
 		resource.SetAnnotations(annotations)
 	}
-	left := snap.Settings.EmptyTTL - snap.Now.Sub(since)
+	left := snap.Settings.EmptyTTL - snap.State.Now.Sub(since)
 	return emptiness{expired: left <= 0, expiresIn: left}
 }

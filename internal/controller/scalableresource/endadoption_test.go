@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -24,22 +25,22 @@ import (
 // operator needs it.
 func TestEndOfAdoption(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*snapshot.Snapshot)
+		change func(*decided)
 		refuse bool
 		want   bool
 	}{
-		"it is not offered":             {change: func(*snapshot.Snapshot) {}, want: true},
-		"its template no longer exists": {change: func(s *snapshot.Snapshot) { s.Template = nil }, want: true},
-		"a claim names it":              {change: func(s *snapshot.Snapshot) { s.Claims = []karpv1.NodeClaim{*launchedClaim("existing")} }},
-		"it has a Machine": {change: func(s *snapshot.Snapshot) {
+		"it is not offered":             {change: func(*decided) {}, want: true},
+		"its template no longer exists": {change: func(s *decided) { s.Template = nil }, want: true},
+		"a claim names it":              {change: func(s *decided) { s.Claims = []karpv1.NodeClaim{*launchedClaim("existing")} }},
+		"it has a Machine": {change: func(s *decided) {
 			s.Machines = map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}
 		}},
-		"its Machine is unmanaged": {change: func(s *snapshot.Snapshot) {
+		"its Machine is unmanaged": {change: func(s *decided) {
 			s.Machines, s.Plan.Unmanaged = map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}, []string{"m"}
 		}, want: true},
-		"it is offered":            {change: func(s *snapshot.Snapshot) { s.Resource.SetLabels(offered()) }},
-		"it may no longer be used": {change: func(s *snapshot.Snapshot) { s.Resource.SetLabels(offered()) }, refuse: true, want: true},
-		"it is offered, and the template ends": {change: func(s *snapshot.Snapshot) {
+		"it is offered":            {change: func(s *decided) { s.Resource.SetLabels(offered()) }},
+		"it may no longer be used": {change: func(s *decided) { s.Resource.SetLabels(offered()) }, refuse: true, want: true},
+		"it is offered, and the template ends": {change: func(s *decided) {
 			s.Resource.SetLabels(offered())
 			s.Template.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
 		}, want: true},
@@ -58,7 +59,7 @@ func TestEndOfAdoption(t *testing.T) {
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 				t.Fatal(err)
 			}
-			snap := &snapshot.Snapshot{Name: "existing", Now: fixture.Noon, Resource: scalable.New(deployment.DeepCopy()), Template: template()}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "existing", Resource: scalable.New(deployment.DeepCopy()), Template: template(), State: planner.State{Now: fixture.Noon}}}
 			snap.Resource.GetLabels()[v1alpha1.InstanceTypeLabel] = "removed"
 			tc.change(snap)
 			r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))

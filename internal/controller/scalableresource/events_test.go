@@ -15,8 +15,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -47,7 +47,7 @@ func TestFailuresSayWhatHappensNext(t *testing.T) {
 // All events are warnings, except that of a relaunch. That of an offering says until when it is unavailable.
 func TestTypesOfEvents(t *testing.T) {
 	failed := &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}
-	stall, claim, pod := &snapshot.Stall{Reason: "x"}, launched("c"), types.NamespacedName{Namespace: "default", Name: "p"}
+	stall, claim, pod := planner.Stall{Reason: "x"}, launched("c"), types.NamespacedName{Namespace: "default", Name: "p"}
 	template := newTemplate()
 	template.Status.UnavailableOfferings = []v1alpha1.UnavailableOffering{{InstanceType: "other", Until: metav1.NewTime(now.Add(time.Hour))}, {
 		InstanceType: fixture.Spot.InstanceType, Zone: fixture.Spot.Zone, CapacityType: fixture.Spot.CapacityType, Until: metav1.NewTime(now.Add(time.Minute)),
@@ -83,7 +83,7 @@ func TestStallIsReportedOnce(t *testing.T) {
 	r.recorder = told
 	r.podsOf = func(string) []types.NamespacedName { return []types.NamespacedName{{Namespace: "default", Name: "p"}} }
 	for range 2 {
-		if err := r.reportStall(t.Context(), w.claim(t, "c"), &snapshot.Stall{Reason: v1alpha1.ReasonNoProgress, Message: "nothing acts"}); err != nil {
+		if err := r.reportStall(t.Context(), w.claim(t, "c"), planner.Stall{Reason: v1alpha1.ReasonNoProgress, Message: "nothing acts"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestStallIsReportedOnce(t *testing.T) {
 		t.Errorf("got condition %+v, want the stall", got)
 	}
 	w.remove(t, ended.DeepCopy())
-	if err := r.reportStall(t.Context(), ended, &snapshot.Stall{Reason: v1alpha1.ReasonBlocked, Message: "blocked"}); !precondition.IsGone(err) || len(*told) != 2 {
+	if err := r.reportStall(t.Context(), ended, planner.Stall{Reason: v1alpha1.ReasonBlocked, Message: "blocked"}); !precondition.IsGone(err) || len(*told) != 2 {
 		t.Errorf("after its end: got events %v and %v, want no more", *told, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // handleFailures handles the claims whose machine could not be launched. Each step depends only on
@@ -29,15 +29,16 @@ import (
 //     without a NodePool, so it is relaunched with another offering.
 //
 // It returns the time until the next attempt; zero if none is due.
-func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+func (r *Reconciler) handleFailures(ctx context.Context, snap *decided) (time.Duration, error) {
 	var errs []error
 	var again time.Duration
 	marking := false
-	for _, claim := range snap.Settled {
-		failed := snap.Failures[claim.UID]
-		if failed == nil {
+	for _, claim := range snap.settled() {
+		why := snap.Plan.Outcomes[claim.UID].Failure
+		if why == (failure.Failure{}) {
 			continue
 		}
+		failed := &why
 		until, marked := r.unavailableUntil(claim, snap)
 		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
@@ -59,7 +60,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 			moved, err := r.relaunch(ctx, claim, failed, snap)
 			errs = append(errs, err)
 			if !moved {
-				again = requeue.Soonest(again, until.Sub(snap.Now))
+				again = requeue.Soonest(again, until.Sub(snap.State.Now))
 			}
 		}
 	}
@@ -69,7 +70,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *snapshot.Snapshot
 // isOfOffering reports whether a failure of a kind is one of the claim's offering, so that others can have the
 // same. A limit is reached by other claims, and another resource can have the name only of one revision.
 func isOfOffering(kind string) bool {
-	return kind != string(snapshot.LimitReached) && kind != string(snapshot.NameTaken)
+	return kind != string(planner.LimitReached) && kind != string(planner.NameTaken)
 }
 
 // isRecorded reports whether a failure of a claim's offering was already handled as far as possible.
@@ -88,16 +89,16 @@ func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, faile
 
 // unavailableUntil returns until when a claim's offering is marked as unavailable, and whether it
 // is. A template that no longer exists needs no mark, because nothing can be launched with it.
-func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (time.Time, bool) {
+func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *decided) (time.Time, bool) {
 	if snap.Template == nil {
 		return time.Time{}, true
 	}
-	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.Now)
+	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.State.Now)
 }
 
 // markFailed marks a claim's offering as unavailable, unless the API server shows that it has not failed.
-func (r *Reconciler) markFailed(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
-	if failed.Kind == snapshot.LaunchTimeout {
+func (r *Reconciler) markFailed(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *decided) error {
+	if failed.Kind == planner.LaunchTimeout {
 		if launched, err := r.isLaunched(ctx, claim, snap); err != nil || launched {
 			return err
 		}
@@ -108,7 +109,7 @@ func (r *Reconciler) markFailed(ctx context.Context, claim *karpv1.NodeClaim, fa
 // isLaunched reports whether the Machine of a claim has a provider ID or a Node by now, according to the API
 // server. A watch can be open and deliver nothing, and then only the cache lacks it. The Machine is used as
 // it was read, so that the next reconcile does not decide the same again.
-func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (bool, error) {
+func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, snap *decided) (bool, error) {
 	machine := snap.Machines[snap.Plan.Served[claim.UID]]
 	if machine == nil {
 		return false, nil
@@ -124,9 +125,9 @@ func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, sn
 // markUnavailable marks a claim's offering as unavailable. The event of that write triggers the
 // next reconcile. It returns a conflict if the template has changed: other offerings can fail at the
 // same time.
-func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) error {
+func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *decided) error {
 	offering := catalog.KeyOf(claim)
-	marked, err := r.catalog.Mark(ctx, snap.Template, snap.Now, offering.Unavailable(string(failed.Kind), failed.Message))
+	marked, err := r.catalog.Mark(ctx, snap.Template, snap.State.Now, offering.Unavailable(string(failed.Kind), failed.Message))
 	if !requeue.IsChanged(err) {
 		r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	}

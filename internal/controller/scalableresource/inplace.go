@@ -11,7 +11,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // setInPlace sets on a generated resource what its template describes now and what replaces no Machine
@@ -19,8 +18,8 @@ import (
 // Machines. It returns true if it has written: the event of that triggers the next reconcile. A
 // resource whose template no longer exists, is Pending or sets what it may not set, or whose
 // Cluster is being deleted, stays as it is.
-func (r *Reconciler) setInPlace(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
-	if snap.Template == nil || snap.ClusterDeleting || pattern.Pending(snap.Template) {
+func (r *Reconciler) setInPlace(ctx context.Context, snap *decided) (bool, error) {
+	if snap.Template == nil || snap.State.ClusterDeleting || pattern.Pending(snap.Template) {
 		return false, nil
 	}
 	resource := snap.Resource

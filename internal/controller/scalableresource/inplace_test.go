@@ -12,6 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -20,13 +21,13 @@ import (
 // A resource gets the annotations that its template has now, once, if the template is known and the Cluster stays.
 func TestSetInPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*snapshot.Snapshot)
+		change func(*decided)
 		want   bool
 	}{
-		"its template has changed":      {change: func(*snapshot.Snapshot) {}, want: true},
-		"its template no longer exists": {change: func(s *snapshot.Snapshot) { s.Template = nil }},
-		"its Cluster is being deleted":  {change: func(s *snapshot.Snapshot) { s.ClusterDeleting = true }},
-		"its template is not yet resolved": {change: func(s *snapshot.Snapshot) {
+		"its template has changed":      {change: func(*decided) {}, want: true},
+		"its template no longer exists": {change: func(s *decided) { s.Template = nil }},
+		"its Cluster is being deleted":  {change: func(s *decided) { s.State.ClusterDeleting = true }},
+		"its template is not yet resolved": {change: func(s *decided) {
 			s.Template.Spec.Template.From = &v1alpha1.MachineTemplateSource{}
 		}},
 	} {
@@ -42,7 +43,7 @@ func TestSetInPlace(t *testing.T) {
 				if i == 1 && (resource.Annotations["mine"] == "x") != tc.want {
 					t.Errorf("got annotations %v, want those of the template: %t", resource.Annotations, tc.want)
 				}
-				snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(resource), Template: template()}
+				snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(resource), Template: template(), State: planner.State{Now: fixture.Noon}}}
 				snap.Template.Spec.ScalableResource.Annotations = map[string]string{"mine": "x"}
 				tc.change(snap)
 				if changed, err := r.setInPlace(t.Context(), snap); err != nil || changed != (tc.want && i == 0) {

@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // Nothing replaces a claim without a NodePool. So at a limit it waits without a Machine, and gets
@@ -86,7 +86,7 @@ func TestAClaimWithoutANodePoolWaitsForALimit(t *testing.T) {
 
 			reconcileAll()
 			expectLinks("older", "")
-			if got := condition(); !got.IsFalse() || got.Reason != string(snapshot.LimitReached) || !strings.Contains(got.Message, "maxMachines") {
+			if got := condition(); !got.IsFalse() || got.Reason != string(planner.LimitReached) || !strings.Contains(got.Message, "maxMachines") {
 				t.Errorf("got the condition %+v", got)
 			}
 			if claim := w.claim(t, "alone"); !claim.DeletionTimestamp.IsZero() || len(w.marks(t)) > 0 {

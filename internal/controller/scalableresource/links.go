@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // startLinks asks for the links of the plan. Package link writes them, while this and other reconciles go on. It asks
 // for none while the plan lacks lower replicas, and returns the time until the next attempt.
-func (r *Reconciler) startLinks(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+func (r *Reconciler) startLinks(ctx context.Context, snap *decided) (time.Duration, error) {
 	if len(snap.Plan.Links) == 0 {
 		return 0, nil
 	}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,10 +32,10 @@ import (
 // instance no longer exists. Karpenter then drains the Node by its own rules, unless CloudProvider.Get
 // returns that its instance does not exist, and calls CloudProvider.Delete. It returns the time until
 // the next instance can count as gone; zero if none can by time alone.
-func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) (time.Duration, error) {
+func (r *Reconciler) deleteLost(ctx context.Context, snap *decided) (time.Duration, error) {
 	var again time.Duration
 	var errs []error
-	for _, claim := range snap.Settled {
+	for _, claim := range snap.settled() {
 		reason, left, err := r.lost(ctx, claim, snap)
 		if reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))
@@ -56,7 +55,7 @@ func (r *Reconciler) deleteLost(ctx context.Context, snap *snapshot.Snapshot) (t
 // deleted, the claim may have got a second Machine with another provider ID: core writes that a claim
 // is registered without a precondition (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go).
 // Core registers only one Node for a claim, so such a claim must end, too.
-func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) (reason string, left time.Duration, err error) {
+func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *decided) (reason string, left time.Duration, err error) {
 	if !claim.DeletionTimestamp.IsZero() || !nodeclaims.IsRegistered(claim) {
 		return "", 0, nil
 	}
@@ -70,7 +69,7 @@ func (r *Reconciler) lost(ctx context.Context, claim *karpv1.NodeClaim, snap *sn
 		if !isIts(machine) {
 			continue
 		}
-		reason, silentIn, err := r.lostWith(ctx, claim, machine, snap.Now)
+		reason, silentIn, err := r.lostWith(ctx, claim, machine, snap.State.Now)
 		if reason != "" || err != nil {
 			return reason, 0, err
 		}
@@ -119,11 +118,9 @@ func (r *Reconciler) lostFirst(ctx context.Context, claim *karpv1.NodeClaim, sec
 }
 
 // nodeRemoved reports whether the Node of a registered claim was removed: Cluster API reports it, and core
-// finds none. Cluster API looks for the Node by the provider ID of the Machine, and so it reports the same
-// when a provider changes this ID.
+// finds none.
 func (r *Reconciler) nodeRemoved(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (bool, error) {
-	healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition)
-	if healthy == nil || healthy.Reason != clusterv1.MachineNodeDeletedReason {
+	if !snapshot.NodeOf(machine).Removed {
 		return false, nil
 	}
 	nodes, err := nodeclaimutils.AllNodesForNodeClaim(ctx, r.clusters.Workload.GetClient(), claim)

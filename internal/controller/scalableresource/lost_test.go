@@ -196,7 +196,7 @@ func TestResourcesOfNode(t *testing.T) {
 func TestClaimWithoutALinkedMachineIsNotLost(t *testing.T) {
 	w := newWorld()
 	claim := launched("c", func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered) })
-	if reason, left, err := w.newProcess().lost(t.Context(), claim, &snapshot.Snapshot{Now: now}); reason != "" || left != 0 || err != nil {
+	if reason, left, err := w.newProcess().lost(t.Context(), claim, &decided{Snapshot: &snapshot.Snapshot{State: planner.State{Now: now}}}); reason != "" || left != 0 || err != nil {
 		t.Errorf("got %q, %s and %v", reason, left, err)
 	}
 }

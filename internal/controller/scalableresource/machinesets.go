@@ -16,7 +16,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // scaleMachineSets passes raised replicas on to the MachineSet while Machines leave, and if there are as many Machines as
@@ -33,8 +32,8 @@ import (
 // than the MachineDeployment has. No other controller changes its replicas meanwhile. The
 // MachineDeployment controller must have observed these replicas: if its cache had lower ones, it
 // would lower the MachineSet again, which would delete Machines that exist by then.
-func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapshot, replicas int32) error {
-	if snap.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
+func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *decided, replicas int32) error {
+	if snap.State.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
 		return nil
 	}
 	if snap.Plan.Sets != nil {
@@ -61,7 +60,7 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *snapshot.Snapsh
 
 // scaleEachSet takes those steps of planner.MachineSets that update does not take: it adds hooks to
 // leaving Machines, and then sets the replicas of the MachineSets.
-func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) error {
+func (r *Reconciler) scaleEachSet(ctx context.Context, snap *decided) error {
 	for _, machine := range snap.Machines {
 		// Without its hook, the Machine could disappear before the MachineDeployment's replicas are
 		// lowered.
@@ -83,7 +82,7 @@ func (r *Reconciler) scaleEachSet(ctx context.Context, snap *snapshot.Snapshot) 
 
 // setTargets sets the planned replicas of the MachineSets. It raises none if their sum would exceed
 // atMost.
-func (r *Reconciler) setTargets(ctx context.Context, snap *snapshot.Snapshot, atMost int32) error {
+func (r *Reconciler) setTargets(ctx context.Context, snap *decided, atMost int32) error {
 	sets := snap.MachineSets
 	sum := lo.SumBy(sets, func(set clusterv1.MachineSet) int32 { return lo.FromPtr(set.Spec.Replicas) })
 	for i := range sets {

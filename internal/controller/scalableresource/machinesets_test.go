@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -62,7 +63,7 @@ func TestScaleMachineSets(t *testing.T) {
 			if len(tc.machines) > 0 {
 				machines = lo.SliceToMap(tc.machines, func(name string) (string, *clusterv1.Machine) { return name, fixture.OwnedBy(name, "a") })
 			}
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: machines, ClusterDeleting: tc.ending}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(deployment), Machines: machines, State: planner.State{Now: fixture.Noon, ClusterDeleting: tc.ending}}}
 			if err := (&Reconciler{clusters: clusters}).scaleMachineSets(t.Context(), snap, 3); err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +113,7 @@ func TestLoweringWaitsForHooks(t *testing.T) {
 				tc.live(live)
 			}
 			clusters := fixture.Clusters(set, stored, live)
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": machine}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": machine}, State: planner.State{Now: fixture.Noon}}}
 			snap.MachineSets, snap.Plan.Sets = []clusterv1.MachineSet{*set}, map[string]int32{"a": 0}
 			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), &snap.MachineSets[0]); err != nil {
 				t.Fatal(err)
@@ -137,7 +138,7 @@ func TestMachineSetsAsPlannedAreNotWritten(t *testing.T) {
 	set := fixture.MachineSet("set", "general", 2)
 	set.Namespace = fixture.Served.Namespace
 	clusters := clustersWith(fixture.Served, cluster, &writes, cluster, set)
-	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, MachineSets: []clusterv1.MachineSet{*set}}
+	snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", MachineSets: []clusterv1.MachineSet{*set}, State: planner.State{Now: fixture.Noon}}}
 	snap.Plan.Sets = map[string]int32{"set": 2}
 	if err := (&Reconciler{clusters: clusters}).setTargets(t.Context(), snap, 9); err != nil || len(writes) > 0 {
 		t.Errorf("got %v and the writes %v, want none", err, writes)

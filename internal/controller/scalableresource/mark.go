@@ -20,13 +20,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // markAndUnlink marks the Machines for deletion that the plan marks, and unlinks Machines whose
 // claim was deleted before they became a Node, or has another Machine. It notes from when on Machines
 // with a Node are spare.
-func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot) error {
+func (r *Reconciler) markAndUnlink(ctx context.Context, snap *decided) error {
 	management := r.clusters.Management.GetClient()
 	marks := sets.New(snap.Plan.Marks...)
 	var errs []error
@@ -40,24 +39,24 @@ func (r *Reconciler) markAndUnlink(ctx context.Context, snap *snapshot.Snapshot)
 		logger := log.FromContext(ctx).WithValues("Machine", client.ObjectKeyFromObject(machine))
 		if marks.Has(name) {
 			// If it has a Node, Karpenter has not drained it, so Cluster API does.
-			if err = lifecycle.Mark(ctx, management, machine, snap.Now, !lifecycle.HasNode(machine)); err == nil {
-				logger.Info("marked Machine that serves no NodeClaim for deletion")
+			if err = lifecycle.Mark(ctx, management, machine, snap.State.Now, !lifecycle.HasNode(machine)); err == nil {
+				logger.Info("marked Machine that serves no NodeClaim for deletion", "because", snap.Plan.Because[name])
 				r.reportSurplus(snap, machine)
 			}
-		} else if err = lifecycle.Unlink(ctx, management, machine, snap.Now); err == nil {
-			logger.Info("unlinked Machine that serves no NodeClaim")
+		} else if err = lifecycle.Unlink(ctx, management, machine, snap.State.Now); err == nil {
+			logger.Info("unlinked Machine that serves no NodeClaim", "because", snap.Plan.Because[name])
 		}
 		errs = append(errs, err)
 	}
 	for _, name := range withoutSpareTime(snap) {
-		errs = append(errs, lifecycle.NoteSpare(ctx, management, snap.Machines[name], snap.Now))
+		errs = append(errs, lifecycle.NoteSpare(ctx, management, snap.Machines[name], snap.State.Now))
 	}
 	return errors.Join(errs...)
 }
 
 // reportSurplus reports a surplus Machine of an adopted resource: a user or another controller has
 // raised its replicas.
-func (r *Reconciler) reportSurplus(snap *snapshot.Snapshot, machine *clusterv1.Machine) {
+func (r *Reconciler) reportSurplus(snap *decided, machine *clusterv1.Machine) {
 	if snap.Resource != nil && scalable.Adopted(snap.Resource) && !lifecycle.HasSpareTime(machine) && lifecycle.ClaimUID(machine) == "" {
 		r.recorder.Publish(surplusMachine(snap.Resource, machine))
 	}
@@ -65,7 +64,7 @@ func (r *Reconciler) reportSurplus(snap *snapshot.Snapshot, machine *clusterv1.M
 
 // withoutSpareTime returns the spare Machines with a Node that lack the annotation spare-since.
 // Machines without a Node are spare since they were created or unlinked.
-func withoutSpareTime(snap *snapshot.Snapshot) []string {
+func withoutSpareTime(snap *decided) []string {
 	return lo.Filter(snap.Plan.Spares, func(name string, _ int) bool {
 		machine := snap.Machines[name]
 		return lifecycle.HasNode(machine) && !lifecycle.HasSpareTime(machine)
@@ -80,7 +79,7 @@ func withoutSpareTime(snap *snapshot.Snapshot) []string {
 // provider ID nor its Node, and the API server has the other Machine, linked to the claim and not leaving.
 // If the claim names no scalable resource, a user or a tool has removed the annotation: the
 // claim gets it back and keeps its Machine.
-func (r *Reconciler) stillServes(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine) (bool, error) {
+func (r *Reconciler) stillServes(ctx context.Context, snap *decided, machine *clusterv1.Machine) (bool, error) {
 	uid, name := lifecycle.ClaimUID(machine), lifecycle.ClaimName(machine)
 	if uid == "" || name == "" {
 		return false, nil

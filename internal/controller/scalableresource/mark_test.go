@@ -54,11 +54,7 @@ func TestServesAfterAll(t *testing.T) {
 			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
 			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}
 			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
-			snap := &snapshot.Snapshot{
-				Name:     "general",
-				Machines: map[string]*clusterv1.Machine{"first": first("1"), "second": second},
-				Plan:     planner.Plan{Served: map[types.UID]string{"c": "first"}},
-			}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Machines: map[string]*clusterv1.Machine{"first": first("1"), "second": second}}, Plan: planner.Plan{Served: map[types.UID]string{"c": "first"}}}
 			got, err := r.stillServes(t.Context(), snap, second)
 			if err != nil || got != tc.want {
 				t.Errorf("got %t and %v, want %t", got, err, tc.want)
@@ -75,9 +71,9 @@ func TestWithoutSpareTime(t *testing.T) {
 		return m
 	}
 	since := map[string]string{v1alpha1.SpareSinceAnnotation: "2026-01-01T12:00:00Z"}
-	snap := &snapshot.Snapshot{Machines: map[string]*clusterv1.Machine{
+	snap := &decided{Snapshot: &snapshot.Snapshot{Machines: map[string]*clusterv1.Machine{
 		"booting": machine("", nil), "new": machine("n1", nil), "known": machine("n2", since), "empty": machine("n3", map[string]string{v1alpha1.SpareSinceAnnotation: ""}), "serves": machine("n4", nil),
-	}}
+	}}}
 	snap.Plan.Spares = []string{"booting", "new", "known", "empty"}
 	if diff := cmp.Diff([]string{"new", "empty"}, withoutSpareTime(snap)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -141,7 +137,7 @@ func TestMarkAndUnlink(t *testing.T) {
 			adopted := withReplicas(1)
 			adopted.Annotations = map[string]string{v1alpha1.AdoptedAnnotation: "2026-01-01T12:00:00Z"}
 			told := &published{}
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(adopted), Plan: tc.plan, Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(adopted), Machines: map[string]*clusterv1.Machine{"m": read}, State: planner.State{Now: fixture.Noon}}, Plan: tc.plan}
 			if err := (&Reconciler{clusters: clusters, recorder: told}).markAndUnlink(t.Context(), snap); (err != nil) != (tc.fail || tc.changed) {
 				t.Errorf("got %v", err)
 			}

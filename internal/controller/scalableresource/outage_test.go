@@ -62,7 +62,7 @@ func TestLaunchTimeoutWithADeletedMachine(t *testing.T) {
 	if got := w.marks(t); len(got) != 1 {
 		t.Errorf("got the marks %+v, want one", got)
 	}
-	if launched, err := r.isLaunched(t.Context(), w.claim(t, "c"), &snapshot.Snapshot{}); launched || err != nil {
+	if launched, err := r.isLaunched(t.Context(), w.claim(t, "c"), &decided{Snapshot: &snapshot.Snapshot{}}); launched || err != nil {
 		t.Errorf("without a Machine: launched: %t (%v)", launched, err)
 	}
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // resetProviderIDs gives the claims that have lost their Machine, or have no Machine with a provider
 // ID yet, their provisional ID. The controller providerid gives them that of their Machine.
-func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapshot) error {
+func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *decided) error {
 	var errs []error
-	for _, claim := range snap.Settled {
+	for _, claim := range snap.settled() {
 		if needsProvisionalID(claim, snap) {
 			errs = append(errs, nodeclaims.ResetProviderID(ctx, r.clusters.Workload.GetClient(), claim))
 		}
@@ -29,7 +28,7 @@ func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *snapshot.Snapsh
 // needsProvisionalID reports whether a claim waits, perhaps for its second Machine, and has another ID
 // than its provisional one. A registered claim keeps its ID, whatever happens to its Machine: core finds
 // the Node by this ID, and drains it.
-func needsProvisionalID(claim *karpv1.NodeClaim, snap *snapshot.Snapshot) bool {
+func needsProvisionalID(claim *karpv1.NodeClaim, snap *decided) bool {
 	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) || !claim.DeletionTimestamp.IsZero() || !nodeclaims.IsLaunched(claim) ||
 		nodeclaims.IsRegistered(claim) {
 		return false

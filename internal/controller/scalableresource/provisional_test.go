@@ -43,7 +43,7 @@ func TestNeedsProvisionalID(t *testing.T) {
 			for _, set := range tc.states {
 				set(claim)
 			}
-			snap := &snapshot.Snapshot{Machines: map[string]*clusterv1.Machine{}, Plan: planner.Plan{Served: map[types.UID]string{}}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Machines: map[string]*clusterv1.Machine{}}, Plan: planner.Plan{Served: map[types.UID]string{}}}
 			if tc.machine != nil {
 				tc.machine.Name, tc.machine.Labels = "m", map[string]string{v1alpha1.NodeClaimUIDLabel: "1"}
 				snap.Machines["m"] = tc.machine

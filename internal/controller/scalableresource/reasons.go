@@ -13,11 +13,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // logReasons logs at debug level, once per change, why the plan of a resource puts something off.
-func (r *Reconciler) logReasons(ctx context.Context, snap *snapshot.Snapshot) {
+func (r *Reconciler) logReasons(ctx context.Context, snap *decided) {
 	var before map[string]planner.Reason
 	if last, ok := r.reasons.Load(snap.Name); ok {
 		before = last.(map[string]planner.Reason)
@@ -39,7 +38,7 @@ func (r *Reconciler) logReasons(ctx context.Context, snap *snapshot.Snapshot) {
 
 // reportUnsettled reports on a MachinePool that should shrink that it waits, if disturbances of the management
 // cluster follow each other. One alone, such as a start of the operator, is nothing to report.
-func (r *Reconciler) reportUnsettled(snap *snapshot.Snapshot) {
+func (r *Reconciler) reportUnsettled(snap *decided) {
 	waited, cause := r.clusters.ToManagement.Unsettled()
 	if snap.Resource == nil || waited < connection.Recovery || !slices.Contains(slices.Collect(maps.Values(snap.Plan.Reasons)), planner.NotSettled) {
 		return

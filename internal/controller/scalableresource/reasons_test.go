@@ -35,16 +35,16 @@ func TestLogReasons(t *testing.T) {
 	for _, reasons := range []map[string]planner.Reason{
 		{"replicas": planner.RequestedNotCreated},
 		{"replicas": planner.RequestedNotCreated},
-		{"replicas": planner.RequestedNotCreated, "NodeClaim c": snapshot.LimitIsReached},
+		{"replicas": planner.RequestedNotCreated, "NodeClaim c": planner.LimitIsReached},
 		nil,
 		{"replicas": planner.RequestedNotCreated},
 	} {
-		r.logReasons(ctx, &snapshot.Snapshot{Name: "general", Plan: planner.Plan{Reasons: reasons}})
+		r.logReasons(ctx, &decided{Snapshot: &snapshot.Snapshot{Name: "general"}, Plan: planner.Plan{Reasons: reasons}})
 	}
 	line := func(what string, why planner.Reason) string {
 		return `"level"=1 "msg"="waiting" "resource"="general" "what"="` + what + `" "because"="` + string(why) + `"`
 	}
-	want := []string{line("replicas", planner.RequestedNotCreated), line("NodeClaim c", snapshot.LimitIsReached), line("replicas", planner.RequestedNotCreated)}
+	want := []string{line("replicas", planner.RequestedNotCreated), line("NodeClaim c", planner.LimitIsReached), line("replicas", planner.RequestedNotCreated)}
 	if diff := cmp.Diff(want, logged); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -113,7 +113,7 @@ func TestReportUnsettled(t *testing.T) {
 			to := disturbed(t, clocktesting.NewFakeClock(fixture.Noon), tc.disturbances)
 			recorder := &published{}
 			r := &Reconciler{clusters: &operator.Clusters{ToManagement: to}, recorder: recorder}
-			r.reportUnsettled(&snapshot.Snapshot{Resource: scalable.New(fixture.MachinePool(nil)), Plan: planner.Plan{Reasons: map[string]planner.Reason{"replicas": tc.reason}}})
+			r.reportUnsettled(&decided{Snapshot: &snapshot.Snapshot{Resource: scalable.New(fixture.MachinePool(nil))}, Plan: planner.Plan{Reasons: map[string]planner.Reason{"replicas": tc.reason}}})
 			if got := len(*recorder) > 0; got != tc.want {
 				t.Errorf("got an event: %t, want %t", got, tc.want)
 			}

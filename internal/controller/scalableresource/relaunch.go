@@ -15,13 +15,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // relaunch gives a claim without a NodePool the offering that fits now: another one, or its own
 // again if that is available again. If no offering fits, the claim keeps what it has, and
 // relaunch returns false.
-func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *snapshot.Snapshot) (bool, error) {
+func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *decided) (bool, error) {
 	before := withoutOffering(claim)
 	next, err := r.cloudProvider.Create(ctx, before)
 	if err != nil { // no offering fits now
@@ -43,12 +42,12 @@ func (r *Reconciler) relaunch(ctx context.Context, claim *karpv1.NodeClaim, fail
 }
 
 // replaceMachine marks the failed Machine of a claim for deletion, so that the claim gets another.
-func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim, snap *snapshot.Snapshot) error {
+func (r *Reconciler) replaceMachine(ctx context.Context, claim *karpv1.NodeClaim, snap *decided) error {
 	name, served := snap.Plan.Served[claim.UID]
 	if !served {
 		return nil
 	}
-	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), snap.Machines[name], snap.Now, true)
+	return lifecycle.Mark(ctx, r.clusters.Management.GetClient(), snap.Machines[name], snap.State.Now, true)
 }
 
 // withoutOffering returns a claim without the labels of its offering.

@@ -165,7 +165,7 @@ func TestClaimThatChangesWhileItIsRelaunched(t *testing.T) {
 // A failed claim that is relaunched with its own offering may have no Machine that another one replaces.
 func TestRelaunchWithoutAMachine(t *testing.T) {
 	w := newWorld(launched("a"))
-	if err := w.newProcess().replaceMachine(t.Context(), w.claim(t, "a"), &snapshot.Snapshot{Name: resourceName, Now: now}); err != nil {
+	if err := w.newProcess().replaceMachine(t.Context(), w.claim(t, "a"), &decided{Snapshot: &snapshot.Snapshot{Name: resourceName, State: planner.State{Now: now}}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // isItsMachine reports whether a Machine that is linked to a claim, which names no scalable
@@ -32,7 +31,7 @@ func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 // restoreAnnotations restores the annotations that a claim has lost, so that it belongs to the
 // scalable resource of its Machine again. A conflict is an error, because no event of a claim
 // without these annotations triggers the next reconcile.
-func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *snapshot.Snapshot, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
+func (r *Reconciler) restoreAnnotations(ctx context.Context, snap *decided, machine *clusterv1.Machine, claim *karpv1.NodeClaim) error {
 	lost := map[string]string{v1alpha1.TemplateHashAnnotation: machine.Labels[v1alpha1.TemplateHashLabel]}
 	// The price and the revision are known if the template still leads to this resource.
 	if launch, err := generate.LaunchOfClaim(ctx, r.clusters, r.catalog, claim); err == nil && launch.Resource == snap.Name {

@@ -93,8 +93,8 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
 			}
-			snap := &snapshot.Snapshot{Name: resource, Now: now, Machines: map[string]*clusterv1.Machine{"m": read}}
-			snap.Plan = planner.Decide(planner.State{Replicas: 1, Machines: []planner.Machine{{Name: "m", Claim: "c", ProviderID: tc.machineID, HasNode: tc.node}}})
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: resource, Machines: map[string]*clusterv1.Machine{"m": read}, State: planner.State{Now: now}}}
+			snap.Plan = planner.Decide(&planner.State{Replicas: 1, Machines: []planner.Machine{{Name: "m", Claim: "c", ProviderID: tc.machineID, HasNode: tc.node}}})
 			if err := r.markAndUnlink(t.Context(), snap); err != nil {
 				t.Fatal(err)
 			}

@@ -50,7 +50,7 @@ func TestRestoredAnnotationsAreThoseOfTheLaunch(t *testing.T) {
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.restoreAnnotations(t.Context(), &snapshot.Snapshot{Name: tc.resource}, machine, claim); err != nil {
+			if err := r.restoreAnnotations(t.Context(), &decided{Snapshot: &snapshot.Snapshot{Name: tc.resource}}, machine, claim); err != nil {
 				t.Fatal(err)
 			}
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {

@@ -14,11 +14,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
 // scale creates the resource, or sets its replicas and annotations.
-func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
+func (r *Reconciler) scale(ctx context.Context, snap *decided) (reconcile.Result, error) {
 	switch resource := snap.Resource; {
 	case resource == nil:
 		r.pace.forget(snap.Name)
@@ -46,10 +45,10 @@ func (r *Reconciler) scale(ctx context.Context, snap *snapshot.Snapshot) (reconc
 
 // update sets replicas and the time since which the resource is empty, and deletes a resource that
 // has been empty for emptyTTLSeconds.
-func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (reconcile.Result, error) {
+func (r *Reconciler) update(ctx context.Context, snap *decided) (reconcile.Result, error) {
 	resource := snap.Resource
 	changed := resource.DeepCopy()
-	snap.Scale(changed)
+	snap.scale(changed)
 	empty := setEmptySince(changed, snap)
 	if empty.expired {
 		asRead := client.Preconditions{UID: new(resource.GetUID()), ResourceVersion: new(resource.GetResourceVersion())}
@@ -94,7 +93,7 @@ func (r *Reconciler) update(ctx context.Context, snap *snapshot.Snapshot) (recon
 // raised, the operator tries again after createAgainAfter, because no event shows that a webhook
 // answers again or accepts what it rejected. If the API server has rejected the write, the waiting
 // claims fail after launchTimeoutSeconds.
-func (r *Reconciler) notPatched(ctx context.Context, snap *snapshot.Snapshot, raises bool, err error) (reconcile.Result, error) {
+func (r *Reconciler) notPatched(ctx context.Context, snap *decided, raises bool, err error) (reconcile.Result, error) {
 	if !raises || requeue.IsChanged(err) {
 		return reconcile.Result{}, err
 	}

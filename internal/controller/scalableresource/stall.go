@@ -9,29 +9,29 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // reportStalls writes the condition MachineAvailable of each claim whose launch is stalled, once,
 // and again when the stall ends. It marks no offering and fails no claim. launchTimeoutSeconds
 // counts from the time of the last write. Claims of a Cluster that is being deleted do not wait.
-func (r *Reconciler) reportStalls(ctx context.Context, snap *snapshot.Snapshot) error {
-	if snap.ClusterDeleting {
+func (r *Reconciler) reportStalls(ctx context.Context, snap *decided) error {
+	if snap.State.ClusterDeleting {
 		return nil
 	}
 	var errs []error
-	for _, claim := range snap.Settled {
-		switch stall := snap.Stalls[claim.UID]; {
-		case stall != nil:
-			errs = append(errs, r.reportStall(ctx, claim, stall))
-		case nodeclaims.IsStalled(claim) && nodeclaims.NeedsMachine(claim):
+	for _, claim := range snap.settled() {
+		switch outcome := snap.Plan.Outcomes[claim.UID]; {
+		case outcome.Stall != (planner.Stall{}):
+			errs = append(errs, r.reportStall(ctx, claim, outcome.Stall))
+		case outcome.Resumes:
 			errs = append(errs, nodeclaims.Resume(ctx, r.clusters.Workload.GetClient(), claim))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, stall *snapshot.Stall) error {
+func (r *Reconciler) reportStall(ctx context.Context, claim *karpv1.NodeClaim, stall planner.Stall) error {
 	written, err := nodeclaims.Stall(ctx, r.clusters.Workload.GetClient(), claim, stall.Reason, stall.Message)
 	if err != nil || !written {
 		return err

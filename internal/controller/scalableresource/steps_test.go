@@ -27,6 +27,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -77,7 +78,7 @@ func TestFixTimes(t *testing.T) {
 			versions := machine.ResourceVersion + " " + resource.ResourceVersion
 			clusters := fixture.Clusters()
 			clusters.Management = fixture.Cluster{Client: management}
-			snap := &snapshot.Snapshot{Now: fixture.Noon, Resource: scalable.New(resource), Machines: map[string]*clusterv1.Machine{"m": read}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Resource: scalable.New(resource), Machines: map[string]*clusterv1.Machine{"m": read}, State: planner.State{Now: fixture.Noon}}}
 			corrected, err := (&Reconciler{clusters: clusters}).fixTimes(t.Context(), snap)
 			if apierrors.IsConflict(err) != tc.stale || err != nil && !tc.stale {
 				t.Errorf("got %v", err)
@@ -121,7 +122,7 @@ func TestSetTargets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters := fixture.Clusters(fixture.MachineSet("a", "general", 2), fixture.MachineSet("b", "general", 1))
-			snap := &snapshot.Snapshot{}
+			snap := &decided{Snapshot: &snapshot.Snapshot{}}
 			snap.Plan.Sets = tc.targets
 			read := func() replicas {
 				t.Helper()
@@ -178,7 +179,7 @@ func TestLoweringTimeLeft(t *testing.T) {
 			r := &Reconciler{}
 			r.stalledAt.Store("general", fixture.Noon.Add(-tc.stalled))
 			r.stalledAt.Store("other", fixture.Noon)
-			snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, UpSince: fixture.Noon.Add(-tc.up)}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", State: planner.State{Now: fixture.Noon, UpSince: fixture.Noon.Add(-tc.up)}}}
 			if got := r.loweringTimeLeft(snap, machine); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
@@ -211,7 +212,7 @@ func TestEmptySince(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := withReplicas(3)
 			object.Annotations = tc.annotations
-			snap := &snapshot.Snapshot{Now: fixture.Noon, Settings: settings.Settings{EmptyTTL: time.Minute}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Settings: settings.Settings{EmptyTTL: time.Minute}, State: planner.State{Now: fixture.Noon}}}
 			if tc.claim {
 				snap.Claims = []karpv1.NodeClaim{*fixture.Claim(time.Minute)}
 			}
@@ -250,7 +251,7 @@ func TestReportSurplus(t *testing.T) {
 			if tc.linked {
 				machine.Labels = map[string]string{v1alpha1.NodeClaimUIDLabel: "c"}
 			}
-			snap := &snapshot.Snapshot{Resource: scalable.New(object)}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Resource: scalable.New(object)}}
 			if tc.gone {
 				snap.Resource = nil
 			}
@@ -339,7 +340,7 @@ func TestClaimsWithoutATemplateDoNotMove(t *testing.T) {
 	claim := launchedClaim("small")
 	clusters := fixture.Clusters(claim)
 	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
-	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Ending: true, Resource: scalable.New(withReplicas(1)), Claims: []karpv1.NodeClaim{*claim}}
+	snap := decide(&snapshot.Snapshot{Name: "general", Ending: true, Resource: scalable.New(withReplicas(1)), Claims: []karpv1.NodeClaim{*claim}, State: planner.State{Now: fixture.Noon}})
 	if err := r.moveWaiting(t.Context(), snap); err != nil {
 		t.Error(err)
 	}
@@ -453,7 +454,7 @@ func TestStillServes(t *testing.T) {
 				tc.claim(claim)
 				objects = append(objects, claim)
 			}
-			snap := &snapshot.Snapshot{Name: "general", Machines: map[string]*clusterv1.Machine{"first": first, "m": machine}}
+			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Machines: map[string]*clusterv1.Machine{"first": first, "m": machine}}}
 			if snap.Plan.Served = map[types.UID]string{"c": "first"}; tc.alone {
 				snap.Plan.Served = nil
 			}
@@ -478,7 +479,7 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 		if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
 		}
-		snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object), Machines: map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}}
+		snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(object), Machines: map[string]*clusterv1.Machine{"m": fixture.Machine(time.Minute)}, State: planner.State{Now: fixture.Noon}}}
 		snap.Plan.Replicas = step.to
 		result, err := r.update(t.Context(), snap)
 		if err != nil || (result.RequeueAfter > 0) != step.waits {
@@ -496,7 +497,7 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 	if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
-	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object)}
+	snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(object), State: planner.State{Now: fixture.Noon}}}
 	snap.Plan.Replicas, snap.Settings.EmptyTTL = *object.Spec.Replicas, time.Minute
 	if _, err := r.update(t.Context(), snap); err != nil {
 		t.Fatal(err)
@@ -605,7 +606,7 @@ func TestReplicasThatCannotBeLowered(t *testing.T) {
 		},
 	})}
 	claim := launchedClaim("small")
-	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Resource: scalable.New(object), Claims: []karpv1.NodeClaim{*claim}}
+	snap := decide(&snapshot.Snapshot{Name: "general", Resource: scalable.New(object), Claims: []karpv1.NodeClaim{*claim}, State: planner.State{Now: fixture.Noon}})
 	snap.Plan.Replicas = 1
 	r := newReconciler(clusters, nil, silent{}, clocktesting.NewFakeClock(fixture.Noon))
 	if result, err := r.update(t.Context(), snap); !apierrors.IsForbidden(err) {

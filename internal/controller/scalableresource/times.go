@@ -11,7 +11,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
@@ -19,18 +18,18 @@ import (
 // future, and reports whether there were any: their events trigger the next reconcile. A user has
 // edited them, or the previous leader had another clock. Waits would be longer by the difference,
 // or would never end.
-func (r *Reconciler) fixTimes(ctx context.Context, snap *snapshot.Snapshot) (bool, error) {
+func (r *Reconciler) fixTimes(ctx context.Context, snap *decided) (bool, error) {
 	var errs []error
 	corrected := false
 	if resource := snap.Resource; resource != nil {
-		if wrong := timestamp.Corrections(resource.GetAnnotations(), scalable.Timestamps, snap.Now); len(wrong) > 0 {
+		if wrong := timestamp.Corrections(resource.GetAnnotations(), scalable.Timestamps, snap.State.Now); len(wrong) > 0 {
 			changed := resource.DeepCopy()
 			changed.SetAnnotations(lo.Assign(resource.GetAnnotations(), wrong))
 			corrected, errs = true, append(errs, precondition.Write(ctx, r.clusters.Management.GetClient(), resource.API(), changed.API(), "setting the times to now of"))
 		}
 	}
 	for _, machine := range snap.Machines {
-		fixed, err := lifecycle.FixTimes(ctx, r.clusters.Management.GetClient(), machine, snap.Now)
+		fixed, err := lifecycle.FixTimes(ctx, r.clusters.Management.GetClient(), machine, snap.State.Now)
 		corrected, errs = corrected || fixed, append(errs, err)
 	}
 	return corrected, errors.Join(errs...)

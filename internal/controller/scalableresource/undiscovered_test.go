@@ -18,6 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -45,7 +46,7 @@ func TestWhatFollowsNothingNowStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
-	snap := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Template: template, Claims: []karpv1.NodeClaim{*claim}}
+	snap := decide(&snapshot.Snapshot{Name: "general", Template: template, Claims: []karpv1.NodeClaim{*claim}, State: planner.State{Now: fixture.Noon}})
 	if again, err := r.ensureResource(t.Context(), snap); err != nil || again != 0 {
 		t.Errorf("a resource that does not exist: got %s and %v", again, err)
 	}
@@ -84,7 +85,7 @@ func TestWhatCannotBeDiscoveredStays(t *testing.T) {
 	}
 
 	r, clusters := reconciler()
-	adopted := &snapshot.Snapshot{Name: "existing", Now: fixture.Noon, Resource: scalable.New(deployment.DeepCopy()), Template: template()}
+	adopted := &decided{Snapshot: &snapshot.Snapshot{Name: "existing", Resource: scalable.New(deployment.DeepCopy()), Template: template(), State: planner.State{Now: fixture.Noon}}}
 	adopted.Resource.GetLabels()[v1alpha1.InstanceTypeLabel] = "removed"
 	if ended, err := r.endAdoption(t.Context(), adopted); ended || err != nil {
 		t.Errorf("the adoption has ended: %t (%v)", ended, err)
@@ -95,7 +96,7 @@ func TestWhatCannotBeDiscoveredStays(t *testing.T) {
 	}
 
 	r, _ = reconciler()
-	ending := &snapshot.Snapshot{Name: "general", Now: fixture.Noon, Ending: true, Resource: scalable.New(withReplicas(1)), Template: template(), Claims: []karpv1.NodeClaim{*launchedClaim("removed")}}
+	ending := decide(&snapshot.Snapshot{Name: "general", Ending: true, Resource: scalable.New(withReplicas(1)), Template: template(), Claims: []karpv1.NodeClaim{*launchedClaim("removed")}, State: planner.State{Now: fixture.Noon}})
 	ending.Resource.SetLabels(map[string]string{v1alpha1.InstanceTypeLabel: "removed", v1alpha1.CapacityTypeLabel: karpv1.CapacityTypeOnDemand})
 	if err := r.moveWaiting(t.Context(), ending); err != nil {
 		t.Errorf("claims of an offering that may be discovered later: got %v", err)

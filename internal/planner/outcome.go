@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
+)
+
+const (
+	// LimitReached is the failure of a claim for which its template, its offering or its reservation has
+	// no machine left. Karpenter launches many claims at once, so some can exceed a limit. The oldest
+	// claims get Machines.
+	LimitReached failure.Kind = v1alpha1.ReasonLimitReached
+	// NameTaken is the failure of a claim that names a resource which was generated from something else than its
+	// Machine would be. Names have only a part of a hash, so two resources can have one name.
+	NameTaken failure.Kind = v1alpha1.ReasonNameTaken
+	// LaunchTimeout is the failure of a machine that was not launched within launchTimeoutSeconds.
+	LaunchTimeout failure.Kind = v1alpha1.ReasonLaunchTimeout
+	// ResourceUnusable is the failure of a claim whose scalable resource cannot provide Machines.
+	ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
+)
+
+// Outcome is what a plan decides about a claim that gets no Machine now.
+type Outcome struct {
+	// Stall is why the launch of the claim is stalled, and Failure why its machine could not be launched; zero if it is not.
+	// One of them at most is not zero.
+	Stall   Stall
+	Failure failure.Failure
+	// Resumes reports whether the claim still reports a stall that has ended.
+	Resumes bool
+	// Ends reports whether the claim has no Machine and never gets one, because its Cluster is being deleted.
+	Ends bool
+}
+
+// decideOutcomes decides what becomes of the claims whose link is neither being written nor planned. What the Machines of the
+// others show can be older than what the claims have from them.
+func (p *planning) decideOutcomes() {
+	for _, link := range p.plan.Links {
+		p.plan.Linking.Insert(link.Claim.UID)
+	}
+	for _, claim := range p.Claims {
+		if p.links[claim.UID].open {
+			p.plan.Linking.Insert(claim.UID)
+		}
+		if p.plan.Linking.Has(claim.UID) {
+			continue
+		}
+		outcome := Outcome{Stall: p.stall(claim), Ends: p.ClusterDeleting && claim.NeedsMachine && p.plan.Served[claim.UID] == ""}
+		if outcome.Stall == (Stall{}) {
+			outcome.Failure, outcome.Resumes = p.failure(claim), claim.Stalled && claim.NeedsMachine
+		}
+		if outcome != (Outcome{}) {
+			p.plan.Outcomes[claim.UID] = outcome
+		}
+	}
+}
+
+// stall returns why the launch of a claim is stalled; zero if it is not, or the claim does not wait.
+func (p *planning) stall(claim Claim) Stall {
+	if !claim.NeedsMachine || p.overLimit(claim, p.links) {
+		return Stall{}
+	}
+	if machine, served := p.servedBy(claim); served {
+		return machine.Stall
+	}
+	if p.nameTaken(claim) || p.links[claim.UID].any || p.Unusable != "" || p.unasked() && claim.Rejected != "" {
+		return Stall{}
+	}
+	stall := p.Stall
+	if stall == (Stall{}) && p.unasked() {
+		stall = NoProgress(fmt.Sprintf("the replicas of %s %s could not be set to %d: see the log of the operator", p.Kind, p.Key, p.plan.Replicas))
+	}
+	if stall.Reason == v1alpha1.ReasonNoProgress && p.Now.Before(p.waitsSince(claim).Add(p.progressTimeout())) {
+		return Stall{}
+	}
+	return stall
+}
+
+// NoProgress returns the stall of a claim for which nothing acts on an object.
+func NoProgress(message string) Stall {
+	return Stall{Reason: v1alpha1.ReasonNoProgress, Message: message}
+}
+
+// failure returns why the machine of a claim whose launch is not stalled could not be launched; zero if it may still be. In a
+// Cluster that is being deleted, claims end without a failure. Claims of a suspended resource wait, and so does one that
+// reports a stall.
+func (p *planning) failure(claim Claim) failure.Failure {
+	if !claim.NeedsMachine || p.ClusterDeleting || p.Suspended || claim.Stalled {
+		return failure.Failure{}
+	}
+	if p.overLimit(claim, p.links) {
+		return failed(LimitReached, "the offering has no machine left, because maxMachines or its reservation is used up: see the status of KarpenterMachineTemplate %s", p.Template)
+	}
+	if machine, served := p.servedBy(claim); served {
+		return p.failureOf(claim, *machine)
+	}
+	switch {
+	case p.nameTaken(claim):
+		return failed(NameTaken, "%s %s was generated from something else than the Machine of this offering would be: use a KarpenterMachineTemplate of another name", p.Kind, p.Name)
+	case p.links[claim.UID].any:
+		return failure.Failure{} // its Machine is leaving, and it gets another one
+	case p.Unusable != "":
+		return failed(ResourceUnusable, "%s", p.Unusable)
+	case p.Now.Before(p.waitsSince(claim).Add(p.Durations.LaunchTimeout)):
+		return failure.Failure{}
+	}
+	return failed(LaunchTimeout, "Cluster API has created no Machine in %s%s", p.Durations.LaunchTimeout, p.whyNone(claim))
+}
+
+// failureOf returns why the Machine of a claim does not become a Node; zero if it may.
+func (p *planning) failureOf(claim Claim, machine Machine) failure.Failure {
+	if machine.Failure.Kind != "" {
+		return machine.Failure
+	}
+	if machine.ProviderID != "" || p.Now.Before(p.launchSince(claim, machine).Add(p.Durations.LaunchTimeout)) {
+		return failure.Failure{}
+	}
+	return failed(LaunchTimeout, "Machine %s has had no provider ID for %s%s", machine.Name, p.Durations.LaunchTimeout, machine.waitsFor())
+}
+
+func failed(kind failure.Kind, format string, args ...any) failure.Failure {
+	return failure.Failure{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// waitsSince returns the time from which a claim without a Machine could have got one.
+func (p *planning) waitsSince(claim Claim) time.Time {
+	return lo.Latest(claim.Created, claim.WaitsSince, p.acted, p.UpSince)
+}
+
+// unasked reports whether the operator has not requested all Machines that claims wait for: the
+// resource does not exist, or its replicas are not raised yet.
+func (p *planning) unasked() bool { return !p.Exists || p.Replicas < p.plan.Replicas }
+
+// whyNone returns what prevents Cluster API from creating a Machine for a claim.
+func (p *planning) whyNone(claim Claim) string {
+	if p.unasked() && claim.Rejected != "" {
+		return ": " + claim.Rejected
+	}
+	return p.Problem
+}
+
+// waitsFor returns what a Machine waits for. Providers of contract v1beta1 give the reason only in a deprecated condition.
+func (m Machine) waitsFor() string {
+	if text := m.Bootstrap.problem(); text != "" {
+		return text
+	}
+	text := m.Infrastructure.problem()
+	switch {
+	case strings.Contains(text, m.Provider.Message): // also if it reports none
+		return text
+	case text == "":
+		return m.Provider.String()
+	}
+	return fmt.Sprintf("%s (%s: %s)", text, m.Provider.Reason, m.Provider.Message)
+}
