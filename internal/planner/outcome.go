@@ -54,7 +54,7 @@ func (p *planning) decideOutcomes() {
 		}
 		outcome := Outcome{Stall: p.stall(claim), Ends: p.ClusterDeleting && claim.NeedsMachine && p.plan.Served[claim.UID] == ""}
 		if outcome.Stall == (Stall{}) {
-			outcome.Failure, outcome.Resumes = p.failure(claim), claim.Stalled && claim.NeedsMachine
+			outcome.Failure, outcome.Resumes = p.failure(claim), claim.Stalled && p.launches(claim)
 		}
 		if outcome != (Outcome{}) {
 			p.plan.Outcomes[claim.UID] = outcome
@@ -62,9 +62,15 @@ func (p *planning) decideOutcomes() {
 	}
 }
 
+// launches reports whether the launch of a claim goes on. In a Cluster that is being deleted, claims end without a failure. Claims
+// of a suspended resource wait.
+func (p *planning) launches(claim Claim) bool {
+	return claim.NeedsMachine && !p.ClusterDeleting && !p.Suspended
+}
+
 // stall returns why the launch of a claim is stalled; zero if it is not, or the claim does not wait.
 func (p *planning) stall(claim Claim) Stall {
-	if !claim.NeedsMachine || p.overLimit(claim, p.links) {
+	if !p.launches(claim) || p.overLimit(claim, p.links) {
 		return Stall{}
 	}
 	if machine, served := p.servedBy(claim); served {
@@ -88,11 +94,10 @@ func NoProgress(message string) Stall {
 	return Stall{Reason: v1alpha1.ReasonNoProgress, Message: message}
 }
 
-// failure returns why the machine of a claim whose launch is not stalled could not be launched; zero if it may still be. In a
-// Cluster that is being deleted, claims end without a failure. Claims of a suspended resource wait, and so does one that
-// reports a stall.
+// failure returns why the machine of a claim whose launch is not stalled could not be launched; zero if it may still be. A claim
+// that reports a stall waits.
 func (p *planning) failure(claim Claim) failure.Failure {
-	if !claim.NeedsMachine || p.ClusterDeleting || p.Suspended || claim.Stalled {
+	if !p.launches(claim) || claim.Stalled {
 		return failure.Failure{}
 	}
 	if p.overLimit(claim, p.links) {

@@ -14,11 +14,8 @@ import (
 
 // reportStalls writes the condition MachineAvailable of each claim whose launch is stalled, once,
 // and again when the stall ends. It marks no offering and fails no claim. launchTimeoutSeconds
-// counts from the time of the last write. Claims of a Cluster that is being deleted do not wait.
+// counts from the time of the last write.
 func (r *Reconciler) reportStalls(ctx context.Context, snap *decided) error {
-	if snap.State.ClusterDeleting {
-		return nil
-	}
 	var errs []error
 	for _, claim := range snap.settled() {
 		switch outcome := snap.Plan.Outcomes[claim.UID]; {
