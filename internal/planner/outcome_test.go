@@ -19,6 +19,7 @@ import (
 // randomLaunches returns a state in which launches take as long as they like, fail, stall and are limited.
 func randomLaunches(random *rand.Rand) *State {
 	sometimes := func() bool { return random.Intn(4) == 0 }
+	rarely := func() bool { return random.Intn(16) == 0 }
 	at := func() time.Time { return now.Add(-time.Duration(random.Intn(120)) * time.Minute / 2) }
 	// soon returns a time at which a short wait begins or ends.
 	soon := func() time.Time { return now.Add(time.Duration(random.Intn(240)-120) * time.Second) }
@@ -34,8 +35,8 @@ func randomLaunches(random *rand.Rand) *State {
 	launches := complete(state)
 	launches.Durations.LaunchTimeout = 10 * time.Minute
 	launches.UpSince, launches.Stall, launches.Exists = at(), stall(), !sometimes()
-	launches.ClusterDeleting, launches.Suspended = sometimes() && sometimes(), sometimes() && sometimes()
-	launches.Unusable = lo.Ternary(sometimes() && sometimes(), "its provider makes no Machines", "")
+	launches.ClusterDeleting, launches.Suspended = rarely(), rarely()
+	launches.Unusable = lo.Ternary(rarely(), "its provider makes no Machines", "")
 	switch random.Intn(3) {
 	case 0:
 		launches.Scaling = MachineSet{Replicas: launches.Replicas, Blocked: sometimes(), Behind: sometimes(), LoweredAt: lo.Ternary(sometimes(), soon(), time.Time{})}
