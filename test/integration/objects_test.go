@@ -296,6 +296,13 @@ func (e *environment) waitQuiet(ctx context.Context, f *fixture) {
 		Expect(e.client.List(ctx, list)).To(Succeed())
 		return lo.Reject(list.Items, func(c karpv1.NodeClaim, _ int) bool { return c.Labels[karpv1.NodePoolLabelKey] == f.name })
 	}).Should(BeEmpty(), "claims of other specs")
+	Eventually(ctx, func() []v1alpha1.KarpenterMachineTemplate {
+		list := &v1alpha1.KarpenterMachineTemplateList{}
+		Expect(e.client.List(ctx, list)).To(Succeed())
+		return lo.Filter(list.Items, func(template v1alpha1.KarpenterMachineTemplate, _ int) bool {
+			return !template.DeletionTimestamp.IsZero()
+		})
+	}).Should(BeEmpty(), "templates of other specs, which wait up to 30 s for the end of their copies")
 	var before, now map[string]string
 	Eventually(ctx, func() map[string]string {
 		before, now = now, e.versions(ctx)
