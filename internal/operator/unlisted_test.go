@@ -21,9 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -64,8 +66,9 @@ func TestMachinesWhoseObjectsCannotBeListed(t *testing.T) {
 			machine.Name = fmt.Sprint("m", i)
 			machine.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: config.Group, Kind: config.Kind, Name: machine.Name}
 			machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: instance.Group, Kind: instance.Kind, Name: machine.Name}
-			if failed, stall := snapshot.FailureOf(t.Context(), clusters, machine), snapshot.MachineStall(t.Context(), clusters, machine); failed != nil || stall != (planner.Stall{}) {
-				t.Fatalf("got failure %v and stall %v from objects that cannot be read", failed, stall)
+			state := snapshot.ReadMachine(t.Context(), clusters, settings.Settings{}, fixture.Claim(time.Hour), machine, fixture.Noon)
+			if read := state.Machines[0]; read.Failure != (failure.Failure{}) || read.Stall != (planner.Stall{}) {
+				t.Fatalf("got failure %v and stall %v from objects that cannot be read", read.Failure, read.Stall)
 			}
 		}
 		if reads != 300 {

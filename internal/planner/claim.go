@@ -48,8 +48,8 @@ func linksOf(claims []Claim, machines []Machine, byName map[string]*Machine, ope
 }
 
 // overLimit reports whether a claim gets no Machine because a limit is reached.
-func (s *State) overLimit(c Claim, of linksByClaim) bool {
-	its := of[c.UID]
+func (p *planning) overLimit(c Claim) bool {
+	its := p.links[c.UID]
 	return c.OverLimit && !its.any && !its.open
 }
 
@@ -57,10 +57,16 @@ func (s *State) overLimit(c Claim, of linksByClaim) bool {
 // resource exists, it is the oldest claim for which it is created. Adopted resources and their claims have no hash.
 func (s *State) nameTaken(c Claim) bool { return c.Hash != "" && s.Hash != "" && c.Hash != s.Hash }
 
+// launches reports whether the launch of a claim goes on. In a Cluster that is being deleted, claims end without a failure. Claims
+// of a suspended resource wait.
+func (p *planning) launches(claim Claim) bool {
+	return claim.NeedsMachine && !p.ClusterDeleting && !p.Suspended
+}
+
 // needsMachine reports whether a claim should get a Machine if it has none. A claim that exceeds a
 // limit gets none, nor does one of another or of a suspended resource, or of a Cluster that is being deleted.
-func (s *State) needsMachine(c Claim, of linksByClaim) bool {
-	return c.NeedsMachine && !s.overLimit(c, of) && !s.nameTaken(c) && !s.ClusterDeleting && !s.Suspended
+func (p *planning) needsMachine(c Claim) bool {
+	return p.launches(c) && !p.overLimit(c) && !p.nameTaken(c)
 }
 
 // actedAt returns when Cluster API last created a Machine, or resumed the resource after a pause. Until then, no claim has

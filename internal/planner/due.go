@@ -31,7 +31,7 @@ func (p *planning) decideDue() {
 	waits := false
 	for _, claim := range p.Claims {
 		p.claimDue(claim)
-		waits = waits || p.overLimit(claim, p.links)
+		waits = waits || p.overLimit(claim)
 	}
 	if waits {
 		// No event shows that another claim no longer counts toward the limit.
@@ -58,7 +58,7 @@ func (p *planning) claimDue(claim Claim) {
 		return
 	}
 	machine, served := p.servedBy(claim)
-	if !served && p.needsMachine(claim, p.links) {
+	if !served && p.needsMachine(claim) {
 		since := p.waitsSince(claim)
 		p.dueAt(since.Add(p.progressTimeout()), MayStall)
 		p.dueAt(since.Add(p.Durations.LaunchTimeout), LaunchTimeoutEnds)

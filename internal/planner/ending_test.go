@@ -36,8 +36,8 @@ func TestEndingMachines(t *testing.T) {
 			replicas: 1,
 		},
 		"of several MachineSets": {
-			state: State{Replicas: 2, Machines: []Machine{machine("m", 0).marked().ending(), machine("n", 0).marked()},
-				Scaling: MachineSets{Sets: []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: 1, Current: true}}, Of: map[string]string{"m": "old", "n": "new"}}},
+			state: State{Replicas: 2, Machines: []Machine{machine("m", 0).marked().ending().of("old"), machine("n", 0).marked().of("new")},
+				Scaling: MachineSets{Sets: []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: 1, Current: true}}}},
 			replicas: 2, deletable: []string{"m"},
 		},
 	} {

@@ -35,8 +35,6 @@ import "time"
 type MachineSets struct {
 	// Sets are all MachineSets of the MachineDeployment.
 	Sets []Set
-	// Of maps each Machine to its MachineSet.
-	Of map[string]string
 	// Observed reports whether the MachineDeployment controller has acted on its replicas.
 	Observed bool
 }
@@ -135,7 +133,7 @@ func (s MachineSets) keeps(state *State, _ int) func(Machine) Reason {
 		counts[set.Name] = int(set.Replicas) > s.machinesOf(set, state).live
 	}
 	return func(marked Machine) Reason {
-		if why == "" && (counts[s.Of[marked.Name]] || int(state.Replicas) > sum) {
+		if why == "" && (counts[marked.Set] || int(state.Replicas) > sum) {
 			return StillCounted
 		}
 		return why
@@ -153,7 +151,7 @@ func (s MachineSets) behind(state *State) bool {
 		known[set.Name] = true
 	}
 	for _, machine := range state.Machines {
-		if !known[s.Of[machine.Name]] {
+		if !known[machine.Set] {
 			return true
 		}
 	}
@@ -167,7 +165,7 @@ type setMachines struct{ live, leaving, stable int }
 func (s MachineSets) machinesOf(set Set, state *State) (machines setMachines) {
 	for _, machine := range state.Machines {
 		switch {
-		case s.Of[machine.Name] != set.Name:
+		case machine.Set != set.Name:
 		case !machine.leaves():
 			machines.live++
 			machines.stable++

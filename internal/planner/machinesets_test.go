@@ -141,8 +141,9 @@ func TestMachineSets(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := State{Replicas: tc.replicas, Machines: tc.machines, Scaling: MachineSets{Sets: tc.sets, Of: of, Observed: !tc.unseen}}
+			state := State{Replicas: tc.replicas, Scaling: MachineSets{Sets: tc.sets, Observed: !tc.unseen}}
 			for _, machine := range tc.machines {
+				state.Machines = append(state.Machines, machine.of(of[machine.Name]))
 				if !machine.Leaving {
 					state.Claims = append(state.Claims, Claim{UID: machine.Claim, Name: machine.Name, ProviderID: machine.ProviderID})
 				}
@@ -181,11 +182,11 @@ func TestExpiredMachineOfMachineSets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scaling := MachineSets{
-				Sets: []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: tc.replicas - 1, Current: true}},
-				Of:   map[string]string{"a": "old", "spare": "new"}, Observed: true,
+				Sets:     []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: tc.replicas - 1, Current: true}},
+				Observed: true,
 			}
 			plan := decide(State{
-				Replicas: tc.replicas, Scaling: scaling, Machines: []Machine{in("a"), machine("spare", 0).expired()},
+				Replicas: tc.replicas, Scaling: scaling, Machines: []Machine{in("a").of("old"), machine("spare", 0).expired().of("new")},
 				Claims: []Claim{{UID: "a", Name: "a", ProviderID: "a"}},
 			})
 			if diff := cmp.Diff(tc.marks, plan.Marks); diff != "" {

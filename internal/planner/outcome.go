@@ -62,15 +62,9 @@ func (p *planning) decideOutcomes() {
 	}
 }
 
-// launches reports whether the launch of a claim goes on. In a Cluster that is being deleted, claims end without a failure. Claims
-// of a suspended resource wait.
-func (p *planning) launches(claim Claim) bool {
-	return claim.NeedsMachine && !p.ClusterDeleting && !p.Suspended
-}
-
 // stall returns why the launch of a claim is stalled; zero if it is not, or the claim does not wait.
 func (p *planning) stall(claim Claim) Stall {
-	if !p.launches(claim) || p.overLimit(claim, p.links) {
+	if !p.launches(claim) || p.overLimit(claim) {
 		return Stall{}
 	}
 	if machine, served := p.servedBy(claim); served {
@@ -100,7 +94,7 @@ func (p *planning) failure(claim Claim) failure.Failure {
 	if !p.launches(claim) || claim.Stalled {
 		return failure.Failure{}
 	}
-	if p.overLimit(claim, p.links) {
+	if p.overLimit(claim) {
 		return failed(LimitReached, "the offering has no machine left, because maxMachines or its reservation is used up: see the status of KarpenterMachineTemplate %s", p.Template)
 	}
 	if machine, served := p.servedBy(claim); served {

@@ -95,9 +95,9 @@ func Decide(state *State) Plan {
 	}
 	for _, claim := range p.Claims {
 		switch {
-		case claim.NeedsMachine && p.overLimit(claim, p.links):
+		case claim.NeedsMachine && p.overLimit(claim):
 			p.plan.because("NodeClaim "+claim.Name, LimitIsReached)
-		case p.plan.Served[claim.UID] == "" && p.needsMachine(claim, p.links):
+		case p.plan.Served[claim.UID] == "" && p.needsMachine(claim):
 			p.plan.Waiting.Insert(claim.UID)
 		}
 	}
@@ -198,7 +198,7 @@ func (p *planning) decideLoweredAt() {
 func (p *planning) serve(spare []Machine, hold bool) (waiting int, left []Machine) {
 	left, usable := lo.FilterReject(spare, func(machine Machine, _ int) bool { return machine.HasNode })
 	for _, claim := range p.Claims {
-		if p.plan.Served[claim.UID] != "" || !p.needsMachine(claim, p.links) {
+		if p.plan.Served[claim.UID] != "" || !p.needsMachine(claim) {
 			continue
 		}
 		if len(usable) == 0 {

@@ -20,7 +20,7 @@ func (w *simulation) state(v snapshot) State {
 	}
 	for _, m := range v.machines {
 		m.Leaving, m.SpareSince = m.leaving(), lo.Ternary(w.step-m.spareSince >= spareSteps, start, now)
-		m.InstanceGone = m.InstanceGone && m.Leaving
+		m.InstanceGone, m.Set = m.InstanceGone && m.Leaving, m.set
 		m.LeavingSince = lo.Ternary(w.pool != nil && m.Marked && w.providerKnows(m.Name), start, now)
 		state.Machines = append(state.Machines, m.Machine)
 	}
@@ -37,7 +37,7 @@ func (w *simulation) scaling(v snapshot) Scaling {
 	if v.md.lowered {
 		one.LoweredAt = lo.Ternary(w.step-v.md.loweredAt >= probeSteps, start, now)
 	}
-	several := MachineSets{Of: map[string]string{}, Observed: v.md.observed >= v.md.generation}
+	several := MachineSets{Observed: v.md.observed >= v.md.generation}
 	current := 0
 	for _, s := range v.sets {
 		one.Replicas, one.Behind = one.Replicas+s.replicas, one.Behind || s.observed < s.generation
@@ -57,7 +57,6 @@ func (w *simulation) scaling(v snapshot) Scaling {
 	}
 	older := slices.ContainsFunc(v.sets, func(s simSet) bool { return !isCurrent(s.name) && (s.replicas > 0 || s.machines > 0) })
 	for _, m := range v.machines {
-		several.Of[m.Name] = m.set
 		older = older || !isCurrent(m.set)
 	}
 	if w.templates && older {

@@ -16,19 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
-// FailureOf returns why a Machine has failed for good; nil if it has not failed. It also reads the
-// infrastructure object from the cache, because the Machine's conditions often show only that it is
-// not ready.
-func FailureOf(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) *failure.Failure {
-	read := MachineOf(machine)
-	readFailure(ctx, clusters, machine, &read)
-	if read.Failure == (failure.Failure{}) {
-		return nil
-	}
-	return &read.Failure
-}
-
-// readFailure reads whether the infrastructure object of a Machine has failed, unless the Machine itself shows that.
+// readFailure reads why a Machine has failed for good, unless the Machine itself shows that. It reads the infrastructure object from
+// the cache, because the Machine's conditions often show only that it is not ready.
 func readFailure(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, read *planner.Machine) {
 	if read.Failure != (failure.Failure{}) || read.Node != "" || read.ProviderID != "" || read.Infrastructure.Status != metav1.ConditionFalse {
 		return

@@ -50,11 +50,9 @@ func TestFailureOf(t *testing.T) {
 				instance.Object["status"] = fixture.YAML(t, tc.instance)
 				objects = append(objects, instance)
 			}
-			got := failure.Kind("")
-			if failed := FailureOf(t.Context(), fixture.Clusters(objects...), machine); failed != nil {
-				got = failed.Kind
-			}
-			if got != tc.want {
+			read := MachineOf(machine)
+			readFailure(t.Context(), fixture.Clusters(objects...), machine, &read)
+			if got := read.Failure.Kind; got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

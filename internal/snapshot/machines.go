@@ -76,13 +76,11 @@ func (s *Snapshot) setMachines(ctx context.Context, clusters *operator.Clusters,
 			read.LeavingSince = lifecycle.LeavingSince(machine, s.State.Now)
 		}
 		setLaunch(ctx, clusters, &s.State, machine, &read)
-		if read.HasNode && read.Claim == "" {
-			unregistered, err := isUnregistered(ctx, clusters.Workload.GetClient(), machine, s.Resource)
-			if err != nil {
-				return err
-			}
-			read.HasNode = !unregistered
+		unregistered, err := isUnregistered(ctx, clusters.Workload.GetClient(), machine, s.Resource)
+		if err != nil {
+			return err
 		}
+		read.HasNode = read.HasNode && !unregistered
 		s.State.Machines = append(s.State.Machines, read)
 	}
 	return nil

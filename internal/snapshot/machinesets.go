@@ -94,12 +94,7 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 	if deployment.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {
 		return planner.MachineSets{}, false
 	}
-	scaling := planner.MachineSets{Of: make(map[string]string, len(snap.Machines)), Observed: scalable.IsObserved(deployment)}
-	for i := range snap.State.Machines {
-		if machine := &snap.State.Machines[i]; machine.Set != "" {
-			scaling.Of[machine.Name] = machine.Set
-		}
-	}
+	scaling := planner.MachineSets{Observed: scalable.IsObserved(deployment)}
 	current := 0
 	for i := range sets {
 		set := SetOf(&sets[i])
@@ -112,17 +107,18 @@ func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSe
 			scaling.Sets[i].Current, scaling.Sets[i].Behind = false, true
 		}
 	}
-	return scaling, hasOlder(scaling, sets)
+	return scaling, snap.hasOlder(scaling, sets)
 }
 
 // hasOlder reports whether Machines exist in a MachineSet that is not the current one, or that is not
 // known yet.
-func hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
+func (s *Snapshot) hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
 	if len(sets) == 0 {
 		return false // it is about to get its first MachineSet
 	}
-	for _, name := range scaling.Of {
-		if !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name && set.Current }) {
+	for i := range s.State.Machines {
+		name := s.State.Machines[i].Set
+		if name != "" && !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name && set.Current }) {
 			return true
 		}
 	}

@@ -16,13 +16,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// MachineStall returns why nothing acts on a Machine that has no provider ID; zero if a controller
+// readStall returns why nothing acts on a Machine that has no provider ID; zero if a controller
 // does. A controller that has acted on an object leaves a status or a finalizer.
-func MachineStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) planner.Stall {
-	read := MachineOf(machine)
-	return readStall(ctx, clusters, machine, &read)
-}
-
 func readStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, read *planner.Machine) planner.Stall {
 	if read.Node != "" || read.ProviderID != "" || read.Leaving {
 		return planner.Stall{}

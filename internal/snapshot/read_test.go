@@ -312,7 +312,7 @@ func TestMachineStallOfBootstrap(t *testing.T) {
 			machine.Spec.Bootstrap.ConfigRef = ref
 			instance := fixture.Instance()
 			instance.SetFinalizers([]string{"x"})
-			got := MachineStall(t.Context(), fixture.Clusters(instance, fixture.PoolInfrastructure(t, tc.config)), machine)
+			got := stallOfMachine(t.Context(), fixture.Clusters(instance, fixture.PoolInfrastructure(t, tc.config)), machine)
 			if (got != planner.Stall{}) != tc.want {
 				t.Fatalf("got %+v, want a stall: %t", got, tc.want)
 			}

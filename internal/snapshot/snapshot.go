@@ -57,7 +57,7 @@ type Known struct {
 	// Machines returns the Machines of a resource, each in the latest known version, given those of the cache.
 	Machines func(ctx context.Context, resource string, cached []clusterv1.Machine) ([]clusterv1.Machine, error)
 	// Open has the Machine of each claim whose link is being written, by their UIDs. It must have been determined
-	// before Load is called: what was written to others is in the caches, or Machines returns it.
+	// before Read is called: what was written to others is in the caches, or Machines returns it.
 	Open map[types.UID]types.UID
 }
 
@@ -91,7 +91,10 @@ func Read(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 		}
 		snap.Resource = resource
 	}
-	return snap, snap.read(ctx, clusters, catalog, known)
+	if err := snap.read(ctx, clusters, catalog, known); err != nil {
+		return nil, err
+	}
+	return snap, nil
 }
 
 // stateOf returns a state of no resource.

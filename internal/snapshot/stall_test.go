@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -245,6 +246,12 @@ func TestStallIsNoFailure(t *testing.T) {
 	}
 }
 
+// stallOfMachine returns why nothing acts on a Machine, however old it is.
+func stallOfMachine(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) planner.Stall {
+	read := MachineOf(machine)
+	return readStall(ctx, clusters, machine, &read)
+}
+
 func TestMachineStall(t *testing.T) {
 	instance := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		object := fixture.Instance()
@@ -294,7 +301,7 @@ func TestMachineStall(t *testing.T) {
 			if tc.instance != nil {
 				clusters = fixture.Clusters(tc.instance)
 			}
-			if diff := cmp.Diff(tc.want, MachineStall(t.Context(), clusters, tc.machine)); diff != "" {
+			if diff := cmp.Diff(tc.want, stallOfMachine(t.Context(), clusters, tc.machine)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 func (r *Reconciler) deleteWithCluster(ctx context.Context, snap *decided) error {
 	reason := fmt.Sprintf("Cluster %s is being deleted", r.clusters.Cluster)
 	var errs []error
-	for _, claim := range snap.settled() {
+	for claim := range snap.settled() {
 		if snap.Plan.Outcomes[claim.UID].Ends {
 			r.recorder.Publish(clusterDeleting(claim, reason))
 			errs = append(errs, nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, reason))

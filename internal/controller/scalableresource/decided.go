@@ -3,6 +3,8 @@
 package scalableresource
 
 import (
+	"iter"
+
 	"github.com/samber/lo"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -19,15 +21,15 @@ type decided struct {
 	Plan planner.Plan
 }
 
-// settled returns the claims whose link is neither being written nor planned.
-func (d *decided) settled() []*karpv1.NodeClaim {
-	settled := make([]*karpv1.NodeClaim, 0, len(d.Claims))
-	for i := range d.Claims {
-		if claim := &d.Claims[i]; !d.Plan.Linking.Has(claim.UID) {
-			settled = append(settled, claim)
+// settled yields the claims whose link is neither being written nor planned.
+func (d *decided) settled() iter.Seq[*karpv1.NodeClaim] {
+	return func(yield func(*karpv1.NodeClaim) bool) {
+		for i := range d.Claims {
+			if claim := &d.Claims[i]; !d.Plan.Linking.Has(claim.UID) && !yield(claim) {
+				return
+			}
 		}
 	}
-	return settled
 }
 
 // scale sets the planned replicas in a copy of the resource, or in a resource that will be created.

@@ -33,7 +33,7 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *decided) (time.Du
 	var errs []error
 	var again time.Duration
 	marking := false
-	for _, claim := range snap.settled() {
+	for claim := range snap.settled() {
 		why := snap.Plan.Outcomes[claim.UID].Failure
 		if why == (failure.Failure{}) {
 			continue

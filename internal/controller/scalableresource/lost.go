@@ -35,7 +35,7 @@ import (
 func (r *Reconciler) deleteLost(ctx context.Context, snap *decided) (time.Duration, error) {
 	var again time.Duration
 	var errs []error
-	for _, claim := range snap.settled() {
+	for claim := range snap.settled() {
 		reason, left, err := r.lost(ctx, claim, snap)
 		if reason != "" {
 			r.recorder.Publish(machineLost(claim, reason))

@@ -17,7 +17,7 @@ import (
 // ID yet, their provisional ID. The controller providerid gives them that of their Machine.
 func (r *Reconciler) resetProviderIDs(ctx context.Context, snap *decided) error {
 	var errs []error
-	for _, claim := range snap.settled() {
+	for claim := range snap.settled() {
 		if needsProvisionalID(claim, snap) {
 			errs = append(errs, nodeclaims.ResetProviderID(ctx, r.clusters.Workload.GetClient(), claim))
 		}

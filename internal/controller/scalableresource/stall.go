@@ -17,7 +17,7 @@ import (
 // counts from the time of the last write.
 func (r *Reconciler) reportStalls(ctx context.Context, snap *decided) error {
 	var errs []error
-	for _, claim := range snap.settled() {
+	for claim := range snap.settled() {
 		switch outcome := snap.Plan.Outcomes[claim.UID]; {
 		case outcome.Stall != (planner.Stall{}):
 			errs = append(errs, r.reportStall(ctx, claim, outcome.Stall))
