@@ -15,14 +15,22 @@ var capiKinds = []string{"MachineDeployment", "MachineSet", "Machine"}
 // own writes of a kind: otherwise the controller waits (util/controller,
 // DeferNextReconcileUntilCacheUpToDate). It does not wait for writes of other controllers.
 func (w *simulation) capiSees(written string) (view, bool) {
-	if !w.mode.peers {
+	if !w.mode.peers && len(w.capi.frozen) == 0 {
 		return w.server.head, true
 	}
-	w.capi.catchUp(w.mode.random, func(*change) {})
+	w.capi.catchUp(w.mode.lag(), func(*change) {})
 	for _, change := range w.server.log[written][w.capi.at[written]:] {
 		if change.actor == w.server.actor {
 			return nil, false
 		}
 	}
 	return w.capi.view, true
+}
+
+// slowToSee withholds the changes of MachineDeployments from their controller for some time.
+func slowToSee(long time.Duration) func(*simulation) {
+	return func(w *simulation) {
+		w.capi.catchUp(nil, func(*change) {})
+		w.capi.frozen["MachineDeployment"] = w.clock.Now().Add(long)
+	}
 }

@@ -15,7 +15,7 @@ import (
 // driven are the controllers that a process runs. A process sees all changes of the kinds that they watch.
 var driven = []string{
 	"nodeclaim.lifecycle", "node.termination",
-	"scalableresource", "link", "providerid", "clusterdeletion", "interruption", "machinehash", "registration",
+	"scalableresource", "link", "providerid", "clusterdeletion", "interruption", "machinehash", "registration", "generatedcopy",
 }
 
 // idle are the controllers of production that a process does not run, with the reasons.
@@ -54,7 +54,6 @@ var idle = map[string]string{
 	"operatorpkg.node.status":                     "it writes nothing",
 	"instancetypecatalog":                         "it writes the status of catalogs only",
 	"machinetemplate":                             "the test sets the conditions of templates",
-	"generatedcopy":                               "a run is shorter than the time for which copies are kept",
 	"operatorpkg.karpentermachinetemplate.status": "it writes nothing",
 }
 

@@ -4,7 +4,7 @@
 // memory, without goroutines.
 //
 // It runs the operator's own code, its CloudProvider and its reconcilers of scalable resources, links, provider IDs,
-// hashes of claims, taints of Nodes, interrupted Nodes and a Cluster that is being deleted, and Karpenter core's own
+// hashes of claims, taints of Nodes, interrupted Nodes, copies and a Cluster that is being deleted, and Karpenter core's own
 // controllers that launch, register and end claims and that drain and end Nodes. They are registered with a manager as in
 // production (manager_test.go), which does not start them. Each change in a cache is passed to the event handlers and
 // predicates of their watches (watches_test.go). Each controller has its queue and is called, on a fake clock, after an

@@ -101,6 +101,14 @@ func (m *mode) staleness() *rand.Rand {
 	return nil
 }
 
+// lag returns the source of randomness for the caches of Cluster API; nil if they are fresh.
+func (m *mode) lag() *rand.Rand {
+	if m.peers {
+		return m.random
+	}
+	return nil
+}
+
 // withhold returns how long an event is delayed. Further events of the same object in that time are
 // merged with it.
 func (m *mode) withhold() time.Duration {

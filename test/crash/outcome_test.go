@@ -64,6 +64,10 @@ func (w *simulation) outcome() outcome {
 		node := w.server.head["Node"][name].(*corev1.Node)
 		objects = append(objects, fmt.Sprintf("Node registered=%s taints=%d deleting=%t finalizers=%v", node.GetLabels()[karpv1.NodeRegisteredLabelKey], len(node.Spec.Taints), !node.GetDeletionTimestamp().IsZero(), node.GetFinalizers()))
 	}
+	for _, name := range sortedNames(w.server.head[w.scaling.base]) {
+		object := w.server.head[w.scaling.base][name]
+		objects = append(objects, fmt.Sprintf("%s generated=%t unused=%t owners=%d", w.scaling.base, object.GetLabels()[v1alpha1.TemplateLabel] != "", name == unusedCopy, len(object.GetOwnerReferences())))
+	}
 	for _, o := range w.template().Status.UnavailableOfferings {
 		objects = append(objects, fmt.Sprintf("unavailable zone=%s reason=%s failures=%d", o.Zone, o.Reason, o.Failures))
 	}

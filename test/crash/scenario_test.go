@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/contract"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -181,6 +182,33 @@ func ofEarlierRelease(name string) func(*simulation) {
 		}
 	}
 }
+
+// unusedCopy is the name of a copy that nothing refers to.
+const unusedCopy = "unused"
+
+// leaveCopy creates another copy of the base template, as an operator that ended before it created the resource.
+func leaveCopy(w *simulation) {
+	unused := w.copied().DeepCopyObject().(client.Object)
+	unused.SetName(unusedCopy)
+	unused.SetOwnerReferences(nil)
+	w.server.put(unused)
+}
+
+// deleteCopy deletes the copy of the base template that is in use, as a user does.
+func deleteCopy(w *simulation) { w.delete(w.copied()) }
+
+// copied returns the first copy of the base template.
+func (w *simulation) copied() client.Object {
+	for _, name := range sortedNames(w.server.head[w.scaling.base]) {
+		if object := w.server.head[w.scaling.base][name]; object.GetLabels()[v1alpha1.TemplateLabel] != "" {
+			return object
+		}
+	}
+	return nil
+}
+
+// copyGone waits until the copy that nothing refers to is deleted.
+func copyGone(w *simulation) bool { return w.server.head[w.scaling.base][unusedCopy] == nil }
 
 func ended(w *simulation) bool { return len(w.ended) > 0 }
 

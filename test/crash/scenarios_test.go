@@ -47,6 +47,15 @@ var scenarios = []scenario{{
 	},
 	machines: 1, left: 2,
 }, {
+	name:   "slow_controller",
+	of:     []*scaling{machineDeployment},
+	before: 3,
+	script: []step{
+		{"2 of 3 are deleted, and their Machines take long", atOnce, all(slowUntil(registered(2)), want(1), deleteClaims("claim-01", "claim-03"))},
+		{"1 is created, which the MachineDeployment controller does not see at once", terminating(2), all(slowToSee(10*time.Second), want(2))},
+	},
+	machines: 1, left: 2,
+}, {
 	name: "failure",
 	of:   bothKinds,
 	script: []step{
@@ -202,6 +211,15 @@ var scenarios = []scenario{{
 		{"Cluster API restores the taints of a Node, and the operator is upgraded, while 1 is created", atOnce, all(undo("claim-01"), ofEarlierRelease("claim-02"), want(3))},
 	},
 	machines: 1, left: 3,
+}, {
+	name:   "copy_deleted",
+	of:     []*scaling{machineDeployment},
+	before: 1,
+	script: []step{
+		{"a copy of the base template is left that nothing refers to", atOnce, leaveCopy},
+		{"that one is deleted, and a user deletes the one in use", copyGone, deleteCopy},
+	},
+	left: 1,
 }, {
 	name:   "cluster_deleted",
 	of:     bothKinds,

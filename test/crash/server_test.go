@@ -149,6 +149,9 @@ func kindOf(object any) string {
 	if object, isUnstructured := object.(*unstructured.Unstructured); isUnstructured {
 		return object.GetKind()
 	}
+	if list, isUnstructured := object.(*unstructured.UnstructuredList); isUnstructured {
+		return list.GetKind()
+	}
 	return reflect.TypeOf(object).Elem().Name()
 }
 
