@@ -41,9 +41,12 @@ func (l live) List(_ context.Context, list client.ObjectList, options ...client.
 	return l.head.list(list, nil, options...)
 }
 
-func (l live) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+func (l live) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
 	if _, found := l.head[kindOf(object)][object.GetName()]; found {
 		return apierrors.NewAlreadyExists(resourceOf(object), object.GetName())
+	}
+	if given := (client.CreateOptions{}); len(given.ApplyOptions(options).DryRun) > 0 {
+		return nil
 	}
 	created := object.DeepCopyObject().(client.Object)
 	partOf(created, "Status").SetZero()

@@ -6,13 +6,11 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
@@ -59,11 +57,7 @@ func (w *simulation) endCluster() {
 	if left == 0 && since >= toClusterEnd {
 		w.removeFinalizers(cluster)
 	}
-	if w.isOut(connection.Workload) {
-		return
-	}
-	w.reportClusterEnds()
-	if left == 0 && since >= toGarbage {
+	if left == 0 && since >= toGarbage && !w.isOut(connection.Workload) {
 		w.collectGarbage()
 	}
 }
@@ -77,17 +71,6 @@ func (w *simulation) collectGarbage() {
 			w.delete(claim)
 		}
 	}
-}
-
-// reportClusterEnds is the reconciler of templates, which does not run.
-func (w *simulation) reportClusterEnds() {
-	w.server.actor = "machinetemplate"
-	template := w.template().DeepCopy()
-	template.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterDeleting, "the Cluster is being deleted")
-	for i := range template.Status.Conditions {
-		template.Status.Conditions[i].LastTransitionTime = metav1.Time{} // it is not of the fake clock
-	}
-	w.server.put(template)
 }
 
 // endDeployment is the controller of MachineDeployments for one that is being deleted.

@@ -15,7 +15,7 @@ import (
 // driven are the controllers that a process runs. A process sees all changes of the kinds that they watch.
 var driven = []string{
 	"nodeclaim.lifecycle", "node.termination",
-	"scalableresource", "link", "providerid", "clusterdeletion", "interruption", "machinehash", "registration", "generatedcopy",
+	"scalableresource", "link", "providerid", "clusterdeletion", "interruption", "machinehash", "registration", "generatedcopy", "machinetemplate",
 }
 
 // idle are the controllers of production that a process does not run, with the reasons.
@@ -53,7 +53,6 @@ var idle = map[string]string{
 	"operatorpkg.nodepool.status":                 "it writes nothing",
 	"operatorpkg.node.status":                     "it writes nothing",
 	"instancetypecatalog":                         "it writes the status of catalogs only",
-	"machinetemplate":                             "the test sets the conditions of templates",
 	"operatorpkg.karpentermachinetemplate.status": "it writes nothing",
 }
 

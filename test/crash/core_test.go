@@ -77,9 +77,6 @@ func (p *process) offers() bool {
 	if err != nil {
 		return false
 	}
-	if len(instanceTypes) == 0 {
-		_, _ = p.catalog.Refresh(p.ctx, template) // as the reconciler of templates does, which does not run
-	}
 	for _, instanceType := range instanceTypes {
 		if len(instanceType.Offerings.Available()) > 0 {
 			return true

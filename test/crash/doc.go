@@ -3,9 +3,8 @@
 // Package crash searches for harmful crashes, stale caches and missed events, as Sieve and Anvil do: exhaustively, in
 // memory, without goroutines.
 //
-// It runs the operator's own code, its CloudProvider and its reconcilers of scalable resources, links, provider IDs,
-// hashes of claims, taints of Nodes, interrupted Nodes, copies and a Cluster that is being deleted, and Karpenter core's own
-// controllers that launch, register and end claims and that drain and end Nodes. They are registered with a manager as in
+// It runs the operator's own code, its CloudProvider and all its reconcilers that write anything but the status of a
+// catalog, and Karpenter core's own controllers that launch, register and end claims and that drain and end Nodes. They are registered with a manager as in
 // production (manager_test.go), which does not start them. Each change in a cache is passed to the event handlers and
 // predicates of their watches (watches_test.go). Each controller has its queue and is called, on a fake clock, after an
 // event, an error or a requested time. They all read from caches and run in one process, which can end at any write. Around
@@ -19,8 +18,7 @@
 // delay is shorter than what the operator waits for it (docs/design/machinepools.md).
 //
 // TestEveryControllerIsKnown compares the controllers of production with those that are driven, and says why others are
-// not. The reconciler of templates does not run: templates are Ready until the Cluster is deleted, and an offering becomes
-// available again only because of the time.
+// not.
 //
 // A scenario is run once without any disturbance, and all requests of the process are recorded. Then it is run again
 //

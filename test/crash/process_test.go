@@ -38,6 +38,8 @@ type process struct {
 	unanswered    map[string]string                 // a kind of the last request that was not answered, by cluster
 	// restart is whether it ends after its current action.
 	restart bool
+	// dryRuns allows one dry run at a time.
+	dryRuns sync.Mutex
 }
 
 // crashed is the panic that ends a process in the middle of a reconcile.
@@ -116,6 +118,8 @@ func (p *process) step() {
 	p.as("provisioner", func() { p.provision() })
 	for _, c := range w.mode.order(p.controllers) {
 		p.catchUp()
+		c.poll()
+		p.takeAdded()
 		for _, key := range c.pop(w.clock.Now()) {
 			p.catchUp()
 			p.as(c.name, func() {
@@ -182,6 +186,9 @@ func (p *process) intercept() interceptor.Funcs {
 			return p.cache.view.list(list, cacheIndexes, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if given := (client.CreateOptions{}); len(given.ApplyOptions(options).DryRun) > 0 {
+				return p.dryRun(ctx, c, object, options...)
+			}
 			return p.write("create", "", object, func(object client.Object) error { return c.Create(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
@@ -205,6 +212,16 @@ func (p *process) intercept() interceptor.Funcs {
 			return p.write("patch", name, object, func(object client.Object) error { return c.SubResource(name).Patch(ctx, object, patch, options...) })
 		},
 	}
+}
+
+// dryRun asks whether an object can be created. Several goroutines do that at once.
+func (p *process) dryRun(ctx context.Context, c client.Client, object client.Object, options ...client.CreateOption) error {
+	p.dryRuns.Lock()
+	defer p.dryRuns.Unlock()
+	if err := p.reach(kindOf(object)); err != nil {
+		return err
+	}
+	return c.Create(ctx, object, options...)
 }
 
 // apiReader reads from the API server, and passes these reads to the simulation's plan.

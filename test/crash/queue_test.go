@@ -15,9 +15,11 @@ import (
 // triggers the next call.
 type queued struct {
 	name string
-	// kinds are those that the controller watches, and deliver passes a change of one to its event handlers.
+	// kinds are those that the controller watches, and deliver passes a change of one to its event handlers. poll passes the
+	// events of other sources.
 	kinds     func() []string
 	deliver   func(c *change, initial bool)
+	poll      func()
 	reconcile func(ctx context.Context, key string) (reconcile.Result, error)
 
 	// forgets is whether nothing is tried again after an error.

@@ -90,7 +90,10 @@ func newScene(scaling *scaling) *simulation {
 		ObjectMeta: metav1.ObjectMeta{Name: poolName},
 		Spec:       karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: nodeClassRef()}}},
 	})
-	w.server.put(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: prod.Name, Finalizers: []string{clusterv1.ClusterFinalizer}}})
+	w.server.put(&clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: prod.Namespace, Name: prod.Name, Finalizers: []string{clusterv1.ClusterFinalizer}},
+		Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: new(true), ControlPlaneInitialized: new(true)}},
+	})
 	return w
 }
 

@@ -29,6 +29,12 @@ type watch[request comparable] struct {
 	handler    handler.TypedEventHandler[client.Object, request]
 }
 
+// signal is a source of a controller that is a channel, with the handler of production.
+type signal[request comparable] struct {
+	from    <-chan events.TypedGenericEvent[struct{}]
+	handler handler.TypedEventHandler[struct{}, request]
+}
+
 // watches are those of a controller that is not started. Such a controller only collects its sources, also those that
 // it adds later, so everything happens in the one goroutine of the simulation.
 type watches[request comparable] struct {
@@ -37,6 +43,7 @@ type watches[request comparable] struct {
 	sources *[]source.TypedSource[request]
 	begun   int // how many of the sources
 	known   []watch[request]
+	signals []signal[request]
 	others  []string // the types of sources that have no kind
 }
 
@@ -53,7 +60,7 @@ func capture[request comparable](ctx context.Context, c controller.TypedControll
 		ctx: ctx, queue: &additions[request]{queued: q, requests: requests},
 		sources: (*[]source.TypedSource[request])(unsafe.Pointer(internal.FieldByName("startWatches").UnsafeAddr())), //nolint:gosec // Nothing else returns them.
 	}
-	q.deliver, q.kinds = w.deliver, w.kinds
+	q.deliver, q.poll, q.kinds = w.deliver, w.poll, w.kinds
 	return q
 }
 
@@ -74,6 +81,13 @@ func (w *watches[request]) all() []watch[request] {
 			must(s.Start(w.ctx, w.queue))
 		default:
 			of := reflect.ValueOf(s).Elem()
+			if strings.HasPrefix(of.Type().Name(), "channel[struct {},") {
+				w.signals = append(w.signals, signal[request]{
+					from:    *(*<-chan events.TypedGenericEvent[struct{}])(unsafe.Pointer(of.FieldByName("source").UnsafeAddr())),     //nolint:gosec // Nothing else returns it.
+					handler: *(*handler.TypedEventHandler[struct{}, request])(unsafe.Pointer(of.FieldByName("handler").UnsafeAddr())), //nolint:gosec // Nothing else returns it.
+				})
+				continue
+			}
 			if !strings.HasPrefix(of.Type().Name(), "Kind[") {
 				w.others = append(w.others, of.Type().Name()[:strings.Index(of.Type().Name(), "[")])
 				continue
@@ -94,6 +108,18 @@ func (w *watches[request]) deliver(c *change, initial bool) {
 	for _, watch := range w.all() {
 		if watch.kind == c.kind {
 			watch.deliver(w.ctx, c, initial, w.queue)
+		}
+	}
+}
+
+// poll passes the events in channels to their handlers.
+func (w *watches[request]) poll() {
+	w.all()
+	for _, s := range w.signals {
+		select {
+		case event := <-s.from:
+			s.handler.Generic(w.ctx, event, w.queue)
+		default:
 		}
 	}
 }

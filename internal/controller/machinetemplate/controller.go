@@ -85,6 +85,9 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.All), enqueue.OwnReferencesChanged(r.clusters.Cluster)))
 	}
+	for _, connection := range r.connections() {
+		b = b.WatchesRawSource(connection)
+	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, enqueue.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).
@@ -94,7 +97,6 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
-		WatchesRawSource(source.Func(r.followConnections)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
 		Build(r)
 	if err != nil {

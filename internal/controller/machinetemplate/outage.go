@@ -6,31 +6,30 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 )
 
-// followConnections enqueues all templates when a cluster cannot be reached, and when it can be reached
-// again. No watch shows either.
-func (r *Reconciler) followConnections(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// connections are sources of all templates, when a cluster cannot be reached, and when it can be reached again. No watch
+// shows either.
+func (r *Reconciler) connections() []source.Source {
+	var sources []source.Source
 	for _, to := range []*connection.Connection{r.clusters.ToWorkload, r.clusters.ToManagement} {
-		if to == nil {
-			continue
+		if to != nil {
+			sources = append(sources, source.Channel(to.Changed(), handler.TypedEnqueueRequestsFromMapFunc(r.all)))
 		}
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-to.Changed():
-				}
-				for _, name := range r.templates.All(ctx, nil) {
-					queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-				}
-			}
-		}()
 	}
-	return nil
+	return sources
+}
+
+// all returns the requests of all templates.
+func (r *Reconciler) all(ctx context.Context, _ struct{}) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range r.templates.All(ctx, nil) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return requests
 }

@@ -155,8 +155,10 @@ func TestFollowConnections(t *testing.T) {
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer queue.ShutDown()
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := r.followConnections(ctx, queue); err != nil {
-			t.Fatal(err)
+		for _, connection := range r.connections() {
+			if err := connection.Start(ctx, queue); err != nil {
+				t.Fatal(err)
+			}
 		}
 		enqueued := func() []string {
 			synctest.Wait()
@@ -194,11 +196,8 @@ func TestFollowConnections(t *testing.T) {
 
 // A cluster without a connection never fails, so there is nothing to follow.
 func TestFollowNoConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{clusters: fixture.Clusters()}
-		if err := r.followConnections(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-	})
+	r := &Reconciler{clusters: fixture.Clusters()}
+	if got := r.connections(); len(got) > 0 {
+		t.Errorf("got %v, want none", got)
+	}
 }
