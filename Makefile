@@ -17,7 +17,7 @@ DOCKER_FLAGS ?= --load
 
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS = -s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$(VERSION) \
-	-X github.com/karpenter-capi/karpenter-capi/internal/operator.commit=$(COMMIT)
+	-X github.com/karpenter-capi/karpenter-capi/internal/build.commit=$(COMMIT)
 
 # What `make test` runs: packages, and more flags for go test.
 TEST ?= ./...

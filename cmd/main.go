@@ -14,6 +14,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -38,7 +39,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if options.PrintVersion {
-		fmt.Println(operator.ReadBuild())
+		fmt.Println(build.Read())
 		return nil
 	}
 	if limit := options.Core.MemoryLimit; limit > 0 {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/uninstall"
 )
@@ -30,11 +31,11 @@ func uninstallCheck(ctx context.Context, args []string, out io.Writer) error {
 	}
 	workload, err := client.New(workloadConfig, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to the workload cluster %s: %w", operator.Server(workloadConfig), err)
+		return fmt.Errorf("connecting to the workload cluster %s: %w", clients.Server(workloadConfig), err)
 	}
 	management, err := client.New(managementConfig, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to the management cluster %s: %w", operator.Server(managementConfig), err)
+		return fmt.Errorf("connecting to the management cluster %s: %w", clients.Server(managementConfig), err)
 	}
 	served, err := operator.FindCluster(ctx, management, options.ClusterNamespace, options.ClusterName)
 	if err != nil {

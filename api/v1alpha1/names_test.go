@@ -245,11 +245,11 @@ func TestLengths(t *testing.T) {
 		{"controller/machinetemplate/resources.go", "maxScalableResources", "karpentermachinetemplates", "status.scalableResources"},
 		{"generate/invalid.go", "maxGroups", "karpentermachinetemplates", "status.invalidOfferings"},
 		{"generate/invalid.go", "maxExamples", "karpentermachinetemplates", "status.invalidOfferings.examples"},
-		{"importer/build.go", "maxTypes", "instancetypecatalogs", "spec.instanceTypes"},
-		{"importer/build.go", "maxOfferings", "instancetypecatalogs", "spec.instanceTypes.offerings"},
-		{"importer/build.go", "maxOfferings", "instancetypecatalogs", "spec.offerings"},
-		{"importer/build.go", "maxZones", "instancetypecatalogs", "spec.instanceTypes.offerings.zones"},
-		{"importer/build.go", "maxZones", "instancetypecatalogs", "spec.offerings.zones"},
+		{"cli/importer/build.go", "maxTypes", "instancetypecatalogs", "spec.instanceTypes"},
+		{"cli/importer/build.go", "maxOfferings", "instancetypecatalogs", "spec.instanceTypes.offerings"},
+		{"cli/importer/build.go", "maxOfferings", "instancetypecatalogs", "spec.offerings"},
+		{"cli/importer/build.go", "maxZones", "instancetypecatalogs", "spec.instanceTypes.offerings.zones"},
+		{"cli/importer/build.go", "maxZones", "instancetypecatalogs", "spec.offerings.zones"},
 	} {
 		content, err := os.ReadFile("../../internal/" + tc.file)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/plugin"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
 )
 
 func main() {

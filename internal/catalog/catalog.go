@@ -20,14 +20,14 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // Catalog keeps the instance types of each template. Several goroutines can use it at
 // once. Everything in it can be computed again from the caches, except for marks that
 // could not be written: see Remember.
 type Catalog struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -35,7 +35,7 @@ type Catalog struct {
 }
 
 // New returns an empty Catalog for the served Cluster.
-func New(clusters *operator.Clusters) *Catalog {
+func New(clusters *clients.Clusters) *Catalog {
 	return &Catalog{clusters: clusters, entries: map[string]*entry{}}
 }
 

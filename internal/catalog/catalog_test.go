@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // testCluster is one API server for both clusters. It counts reads, and reads can fail.
@@ -56,7 +56,7 @@ func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *testCluster) {
 	w := &testCluster{}
 	count := func() error { w.reads.Add(1); return w.err }
 	w.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -82,7 +82,7 @@ func newWorld(t testing.TB, objects ...client.Object) (*Catalog, *testCluster) {
 			},
 		}).Build()
 	both := clusterOf{client: w}
-	return New(&operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}), w
+	return New(&clients.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}), w
 }
 
 // nodeClaim returns a NodeClaim that was launched with an offering of the template general.

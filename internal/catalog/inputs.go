@@ -22,7 +22,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -52,7 +52,7 @@ type catalogVersion struct {
 
 // reader reads the inputs of one template from the caches.
 type reader struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	template *v1alpha1.KarpenterMachineTemplate
 	prices   prices
 	// catalogs are those of inputs.Catalogs. They are shared with the cache.
@@ -66,7 +66,7 @@ type reader struct {
 // addition to MachineDeployments, NodeClaims, InstanceTypeCatalogs and the Cluster. What
 // cannot be discovered now is a problem and not an error, so that the rest is offered. It
 // does not wait for objects if the context has ended.
-func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*reader, error) {
+func read(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*reader, error) {
 	r := &reader{clusters: clusters, template: template, kinds: map[schema.GroupVersionKind]bool{}}
 	claims, err := Claims(ctx, clusters, template)
 	if err != nil {
@@ -78,7 +78,7 @@ func read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 		return nil, err
 	}
 	if cluster != nil {
-		r.FailureDomains = operator.FailureDomains(cluster)
+		r.FailureDomains = clients.FailureDomains(cluster)
 	}
 	if err := r.readCatalogs(ctx); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func versionsOf(catalogs []*v1alpha1.InstanceTypeCatalog) []catalogVersion {
 
 // ReadCatalogs returns the catalogs of spec.catalogRefs, in the same order; nil in place of one that does not
 // exist. They are shared with the cache and must not be modified.
-func ReadCatalogs(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]*v1alpha1.InstanceTypeCatalog, error) {
+func ReadCatalogs(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]*v1alpha1.InstanceTypeCatalog, error) {
 	if len(template.Spec.CatalogRefs) == 0 {
 		return nil, nil
 	}
@@ -151,9 +151,9 @@ func ReadCatalogs(ctx context.Context, clusters *operator.Clusters, template *v1
 
 // Claims returns the NodeClaims of a template. They are shared with the cache and must
 // not be modified.
-func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]karpv1.NodeClaim, error) {
+func Claims(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]karpv1.NodeClaim, error) {
 	list := &karpv1.NodeClaimList{}
-	if err := clusters.Workload.GetClient().List(ctx, list, client.MatchingFields{operator.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := clusters.Workload.GetClient().List(ctx, list, client.MatchingFields{clients.NodeClaimTemplateField: template.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the NodeClaims of KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	return list.Items, nil
@@ -161,7 +161,7 @@ func Claims(ctx context.Context, clusters *operator.Clusters, template *v1alpha1
 
 // ClaimsThatCount returns the NodeClaims that can count toward the limits of a template: its own and, if it shares a
 // limit with other templates, those of all. They are shared with the cache and must not be modified.
-func ClaimsThatCount(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate, limits Limits) ([]karpv1.NodeClaim, error) {
+func ClaimsThatCount(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate, limits Limits) ([]karpv1.NodeClaim, error) {
 	if !limits.shared {
 		return Claims(ctx, clusters, template)
 	}
@@ -169,7 +169,7 @@ func ClaimsThatCount(ctx context.Context, clusters *operator.Clusters, template 
 	if err := clusters.Workload.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
-	return lo.Filter(list.Items, func(claim karpv1.NodeClaim, _ int) bool { return operator.IsTemplate(claim.Spec.NodeClassRef) }), nil
+	return lo.Filter(list.Items, func(claim karpv1.NodeClaim, _ int) bool { return clients.IsTemplate(claim.Spec.NodeClassRef) }), nil
 }
 
 // infrastructureTemplates reads the infrastructure templates that discovery selects. The
@@ -241,7 +241,7 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 			return
 		}
 		found, err := fromMachineDeployment(deployment, infrastructure, r.template, r.prices)
-		if contested := operator.ReplicasSetBy(deployment, cluster); contested != nil {
+		if contested := clients.ReplicasSetBy(deployment, cluster); contested != nil {
 			r.problem(v1alpha1.ReasonScalableResourceUnusable, name, contested)
 			if !adopted || err != nil {
 				return

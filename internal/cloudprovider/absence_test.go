@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -51,9 +51,9 @@ func TestAbsenceOfMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).
-				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(client.Object) []string { return nil }).
-				WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(client.Object) []string { return nil }).
-				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(client.Object) []string { return nil })
+				WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(client.Object) []string { return nil }).
+				WithIndex(&clusterv1.Machine{}, clients.MachineProviderIDField, func(client.Object) []string { return nil }).
+				WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimProviderIDField, func(client.Object) []string { return nil })
 			live := fake.NewClientBuilder().WithScheme(scheme.Scheme)
 			if tc.cached != nil {
 				cached = cached.WithObjects(tc.cached)
@@ -67,7 +67,7 @@ func TestAbsenceOfMachines(t *testing.T) {
 				cached = cached.WithObjects(template)
 			}
 			both := fixture.Cluster{Client: cached.Build(), Live: live.Build()}
-			provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
+			provider := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
 			check := func(what string, err error) {
 				t.Helper()
 				switch {

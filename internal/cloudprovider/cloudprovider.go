@@ -29,11 +29,11 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
@@ -52,7 +52,7 @@ func init() {
 
 // CloudProvider implements Karpenter's interface CloudProvider.
 type CloudProvider struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 	overlays *nodeoverlay.InstanceTypeStore
@@ -67,7 +67,7 @@ type CloudProvider struct {
 }
 
 // New returns the CloudProvider for the served Cluster.
-func New(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
+func New(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
 	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
 }
 
@@ -182,7 +182,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 	if _, provisional := planner.ParseProvisionalID(providerID); provisional {
 		// The claim has no Machine yet, so the claim itself has all that is known.
 		claims := &karpv1.NodeClaimList{}
-		if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: providerID}); err != nil {
+		if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{clients.NodeClaimProviderIDField: providerID}); err != nil {
 			return nil, fmt.Errorf("listing NodeClaims with provider ID %s: %w", providerID, err)
 		}
 		if len(claims.Items) > 0 && claims.Items[0].DeletionTimestamp.IsZero() {
@@ -280,7 +280,7 @@ func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string
 
 // template returns the template that a NodeClass reference names. It is shared and must not be modified.
 func (c *CloudProvider) template(ctx context.Context, ref *karpv1.NodeClassReference) (*v1alpha1.KarpenterMachineTemplate, error) {
-	if !operator.IsTemplate(ref) {
+	if !clients.IsTemplate(ref) {
 		return nil, cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("nodeClassRef must name a %s of group %s, found %+v", v1alpha1.Kind, v1alpha1.Group, ref))
 	}
 	template, err := c.clusters.SharedTemplate(ctx, ref.Name)

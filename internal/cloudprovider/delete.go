@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
@@ -70,7 +70,7 @@ func (c *CloudProvider) Delete(ctx context.Context, claim *karpv1.NodeClaim) err
 // with its provider ID if a user has removed the link.
 func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([]clusterv1.Machine, error) {
 	cached := c.clusters.Management.GetClient()
-	machines, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
+	machines, err := c.machines(ctx, cached, client.MatchingFields{clients.MachineClaimField: string(claim.UID)})
 	if err != nil || len(machines) > 0 {
 		c.remember(claim, machines)
 		return machines, err
@@ -90,7 +90,7 @@ func (c *CloudProvider) machinesOf(ctx context.Context, claim *karpv1.NodeClaim)
 	if _, provisional := planner.ParseProvisionalID(claim.Status.ProviderID); provisional || claim.Status.ProviderID == "" {
 		return nil, nil
 	}
-	byID, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineProviderIDField: claim.Status.ProviderID})
+	byID, err := c.machines(ctx, cached, client.MatchingFields{clients.MachineProviderIDField: claim.Status.ProviderID})
 	for _, machine := range byID {
 		if lifecycle.ClaimUID(&machine) == "" && lifecycle.HasNode(&machine) && machine.Labels[v1alpha1.TemplateLabel] != "" {
 			machines = append(machines, machine)

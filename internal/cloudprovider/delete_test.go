@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -46,9 +46,9 @@ func TestDeleteLeavesMachinesOfOtherClusters(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, cluster).Build()
 			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(cluster).
-				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(client.Object) []string { return nil }).Build()
+				WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(client.Object) []string { return nil }).Build()
 			both := fixture.Cluster{Client: cached, Live: api}
-			provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
+			provider := New(&clients.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
 
 			machines, err := provider.machinesOf(t.Context(), claim)
 			if err != nil || (len(machines) == 1) != tc.left {
@@ -74,9 +74,9 @@ func TestDeleteLeavesMachinesOfOtherOwners(t *testing.T) {
 	served := types.NamespacedName{Namespace: "fleet", Name: "served"}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}
 	api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, cluster).
-		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.NodeClaimUIDLabel]} }).Build()
+		WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.NodeClaimUIDLabel]} }).Build()
 	both := fixture.Cluster{Client: api}
-	provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
+	provider := New(&clients.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
 	leavesAlone(t, provider, api, claim, machine)
 }
 

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -24,19 +24,19 @@ import (
 func (c *CloudProvider) machinesWith(ctx context.Context, providerID string) ([]clusterv1.Machine, error) {
 	cached := c.clusters.Management.GetClient()
 	if uid, provisional := planner.ParseProvisionalID(providerID); provisional {
-		return c.machines(ctx, cached, client.MatchingFields{operator.MachineClaimField: string(uid)})
+		return c.machines(ctx, cached, client.MatchingFields{clients.MachineClaimField: string(uid)})
 	}
-	machines, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineProviderIDField: providerID})
+	machines, err := c.machines(ctx, cached, client.MatchingFields{clients.MachineProviderIDField: providerID})
 	if err != nil || len(machines) > 0 {
 		return machines, err
 	}
 	claims := &karpv1.NodeClaimList{}
-	if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: providerID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{clients.NodeClaimProviderIDField: providerID}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims with provider ID %s: %w", providerID, err)
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		linked, err := c.machines(ctx, cached, client.MatchingFields{operator.MachineClaimField: string(claim.UID)})
+		linked, err := c.machines(ctx, cached, client.MatchingFields{clients.MachineClaimField: string(claim.UID)})
 		if err != nil {
 			return nil, err
 		}

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -38,9 +38,9 @@ import (
 func indexed(objects ...client.Object) client.WithWatch {
 	objects = append(objects, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}})
 	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&karpv1.NodeClaim{}).
-		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
-		WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
+		WithIndex(&clusterv1.Machine{}, clients.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
 		Build()
 }
 
@@ -95,7 +95,7 @@ func TestGet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both := fixture.Cluster{Client: indexed(tc.objects...)}
-			provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
+			provider := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
 			got, err := provider.Get(t.Context(), tc.id)
 			if !tc.found {
 				if !cloudprovider.IsNodeClaimNotFoundError(err) {
@@ -133,7 +133,7 @@ func TestList(t *testing.T) {
 	both := fixture.Cluster{Client: indexed(
 		machineOf("m", "c", hasID("sim://m"), hasNode, offered("a")), machineOf("booting", "d", offered("")), machineOf("ends", "e", offered(""), deleted), machineOf("spare", "", offered("a")),
 	)}
-	listed, err := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{}).List(t.Context())
+	listed, err := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{}).List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestMachineOfAClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both := fixture.Cluster{Client: indexed(tc.machines...)}
-			machines, err := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{}).machinesOf(t.Context(), tc.claim)
+			machines, err := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{}).machinesOf(t.Context(), tc.claim)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +218,7 @@ func TestLinksAreReadUnlessTheCacheHasHadTheMachine(t *testing.T) {
 				reads++
 				return c.List(ctx, list, options...)
 			}})
-			provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: fixture.Cluster{Client: c}, Management: fixture.Cluster{Client: c, Live: live}}, nil, clock.RealClock{})
+			provider := New(&clients.Clusters{Cluster: fixture.Served, Workload: fixture.Cluster{Client: c}, Management: fixture.Cluster{Client: c, Live: live}}, nil, clock.RealClock{})
 			if machines, err := provider.machinesOf(t.Context(), claim); err != nil || len(machines) != 1 || reads > 0 {
 				t.Fatalf("got %d Machines and %v after %d reads, want the one that the cache has", len(machines), err, reads)
 			}
@@ -259,7 +259,7 @@ func TestResetProviderID(t *testing.T) {
 				t.Fatal(err)
 			}
 			both := fixture.Cluster{Client: c}
-			provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
+			provider := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
 			if err := provider.resetProviderID(t.Context(), read); (err != nil) != tc.fails {
 				t.Errorf("got %v, want an error: %t", err, tc.fails)
 			}
@@ -292,7 +292,7 @@ func TestResetProviderIDDuringRegistration(t *testing.T) {
 		},
 	})
 	both := fixture.Cluster{Client: c}
-	provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
+	provider := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clock.RealClock{})
 	if err := provider.resetProviderID(t.Context(), claim); !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want a conflict", err)
 	}

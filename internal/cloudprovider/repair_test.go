@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -109,9 +109,9 @@ func TestGetOfAnInstanceThatNoLongerExists(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(fixture.Noon.Add(-tc.silent))}}
 			cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(machine, node).
-				WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).Build()
+				WithIndex(&clusterv1.Machine{}, clients.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).Build()
 			both := fixture.Cluster{Client: cached, Live: cached}
-			_, err := New(&operator.Clusters{Workload: both, Management: both}, nil, clocktesting.NewFakePassiveClock(fixture.Noon)).Get(t.Context(), "sim://m")
+			_, err := New(&clients.Clusters{Workload: both, Management: both}, nil, clocktesting.NewFakePassiveClock(fixture.Noon)).Get(t.Context(), "sim://m")
 			if cloudprovider.IsNodeClaimNotFoundError(err) == tc.found || err != nil && tc.found {
 				t.Errorf("got %v, want that it exists: %t", err, tc.found)
 			}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -58,10 +58,10 @@ func TestDeleteDuringARollout(t *testing.T) {
 				objects = append(objects, set)
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.NodeClaimUIDLabel]} }).
-				WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).Build()
+				WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.NodeClaimUIDLabel]} }).
+				WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, func(o client.Object) []string { return []string{clients.ResourceOf(o)} }).Build()
 			both := fixture.Cluster{Client: c}
-			provider := New(&operator.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
+			provider := New(&clients.Clusters{Cluster: served, Workload: both, Management: both}, nil, clock.RealClock{})
 			if err := provider.Delete(t.Context(), claim); err != nil {
 				t.Fatalf("got %v, want that the claim waits for its Machine", err)
 			}

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -112,10 +112,10 @@ func TestDeleteKeepsMachines(t *testing.T) {
 			c := fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithStatusSubresource(claim).
 				WithObjects(claim, machine, template, crd, instance, &unstructured.Unstructured{Object: fixture.YAML(t, destroyedVM)},
 					&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}).
-				WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
+				WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
 				WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).Build())
 			both := fixture.Cluster{Client: c}
-			provider := New(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clocktesting.NewFakeClock(fixture.Noon))
+			provider := New(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil, clocktesting.NewFakeClock(fixture.Noon))
 
 			if err := provider.Delete(t.Context(), claim); cloudprovider.IsNodeClaimNotFoundError(err) != tc.kept || err != nil && !tc.kept {
 				t.Errorf("got %v, want that the claim ends: %t", err, tc.kept)

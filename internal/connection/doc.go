@@ -6,7 +6,7 @@
 //
 // Package operator makes one Connection for each of the two clusters and puts its Transport around that of
 // all clients of the cluster. So it sees each request, its answer, and how each watch ends. Packages
-// cloudprovider, snapshot and nodeclaim ask it, through operator.Clusters.
+// cloudprovider, snapshot and nodeclaim ask it, through clients.Clusters.
 //
 // Three things are distinguished:
 //

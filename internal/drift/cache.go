@@ -12,7 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // keptFor is how long Cache keeps the answers for a template. Each change of the template, including
@@ -22,7 +22,7 @@ const keptFor = 5 * time.Second
 // Cache keeps the answers for templates for a short time. Each event of a template makes core ask about
 // all its claims.
 type Cache struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 
@@ -44,7 +44,7 @@ func (a answers) kept(now time.Time) bool {
 }
 
 // NewCache returns an empty cache for the served Cluster.
-func NewCache(clusters *operator.Clusters, known *catalog.Catalog, clock clock.PassiveClock) *Cache {
+func NewCache(clusters *clients.Clusters, known *catalog.Catalog, clock clock.PassiveClock) *Cache {
 	return &Cache{clusters: clusters, catalog: known, clock: clock, answers: map[string]answers{}}
 }
 

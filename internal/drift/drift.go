@@ -13,9 +13,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -40,7 +40,7 @@ type launch struct {
 // is not Ready in its present generation, as while it is being deleted, what it follows cannot be used or was not
 // examined, or Cluster API creates no Machines, because it is blocked or the control plane is being upgraded. In
 // these cases, no claim drifts.
-func Of(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) (*Template, bool, error) {
+func Of(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) (*Template, bool, error) {
 	conditions := template.StatusConditions()
 	ready := conditions.Get(status.ConditionReady)
 	if !ready.IsTrue() || ready.ObservedGeneration != template.Generation ||
@@ -84,7 +84,7 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 // CanDrift reports whether a claim of a template of this operator can be outdated: its Node is registered,
 // and it is not being deleted. It can be given claims that are shared with the cache.
 func CanDrift(claim *karpv1.NodeClaim) bool {
-	return operator.IsTemplate(claim.Spec.NodeClassRef) && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
+	return clients.IsTemplate(claim.Spec.NodeClassRef) && claim.DeletionTimestamp.IsZero() && claim.Annotations[v1alpha1.ScalableResourceAnnotation] != "" &&
 		nodeclaims.IsRegistered(claim)
 }
 

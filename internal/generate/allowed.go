@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -49,7 +49,7 @@ func mayUse(template *v1alpha1.KarpenterMachineTemplate, bases Bases) error {
 // ReadAllowed reads from the caches what a template may refer to and set. Of the Cluster's own base
 // templates, it reads those of the kinds that the template refers to, because the operator may have no
 // right to read others.
-func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (tenancy.Allowed, error) {
+func ReadAllowed(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (tenancy.Allowed, error) {
 	allowed := tenancy.Allowed{Cluster: clusters.Cluster, Rules: clusters.Allowed, Own: tenancy.NewOwn()}
 	if err := readResources(ctx, clusters, template, &allowed); err != nil {
 		return tenancy.Allowed{}, err
@@ -70,7 +70,7 @@ func ReadAllowed(ctx context.Context, clusters *operator.Clusters, template *v1a
 }
 
 // readControlPlane reads which template of machines the control plane refers to.
-func readControlPlane(ctx context.Context, clusters *operator.Clusters, own tenancy.Own) error {
+func readControlPlane(ctx context.Context, clusters *clients.Clusters, own tenancy.Own) error {
 	cluster, err := clusters.Cached(ctx)
 	if err != nil || cluster == nil || !cluster.Spec.ControlPlaneRef.IsDefined() {
 		return err
@@ -87,13 +87,13 @@ func readControlPlane(ctx context.Context, clusters *operator.Clusters, own tena
 }
 
 // readLabelled reads the names of the Secrets that the rules allow by their label.
-func readLabelled(ctx context.Context, clusters *operator.Clusters, own tenancy.Own) error {
+func readLabelled(ctx context.Context, clusters *clients.Clusters, own tenancy.Own) error {
 	label := clusters.Allowed.SecretLabel
 	if label == nil {
 		return nil
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(operator.SecretMetadata().GroupVersionKind())
+	secrets.SetGroupVersionKind(clients.SecretMetadata().GroupVersionKind())
 	if err := clusters.Management.GetClient().List(ctx, secrets, client.InNamespace(clusters.Cluster.Namespace),
 		client.MatchingLabelsSelector{Selector: label}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the Secrets that --allowed-secrets selects by their label, for which the operator needs the right to list and watch Secrets in namespace %s: %w", clusters.Cluster.Namespace, err)
@@ -106,7 +106,7 @@ func readLabelled(ctx context.Context, clusters *operator.Clusters, own tenancy.
 
 // readResources reads the MachineDeployments and MachinePools of the Cluster that the operator did not
 // generate, and the metadata that the template takes from one of them.
-func readResources(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate, allowed *tenancy.Allowed) error {
+func readResources(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate, allowed *tenancy.Allowed) error {
 	management, namespace := clusters.Management.GetClient(), client.InNamespace(clusters.Cluster.Namespace)
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	if err := errors.Join(management.List(ctx, deployments, namespace, client.UnsafeDisableDeepCopy), management.List(ctx, pools, namespace, client.UnsafeDisableDeepCopy)); err != nil {
@@ -135,7 +135,7 @@ func addResource(cluster types.NamespacedName, object metav1.Object, machine clu
 // readTemplates reads the Cluster's own base templates of one kind: those with its label, and those that its
 // MachineDeployments and MachinePools refer to. Conditions of the template report a kind that cannot be used or
 // listed; nothing of such a kind is allowed.
-func readTemplates(ctx context.Context, clusters *operator.Clusters, kind schema.GroupKind, own tenancy.Own) error {
+func readTemplates(ctx context.Context, clusters *clients.Clusters, kind schema.GroupKind, own tenancy.Own) error {
 	management := clusters.Management.GetClient()
 	gvk, err := reference.Kind(ctx, management, kind)
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {

@@ -11,8 +11,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/hash"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -48,7 +48,7 @@ func (b Bases) of(target v1alpha1.PatchTarget) *unstructured.Unstructured {
 
 // ReadBases reads the bases of a template from the cache of the management cluster.
 // A base that does not exist is an error, and so is one that the template may not refer to.
-func ReadBases(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
+func ReadBases(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
 	bases := Bases{ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 		return reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
 	}}

@@ -25,8 +25,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/hash"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -46,7 +46,7 @@ const (
 
 // Examiner reports which offerings of templates can be created, before any NodeClaim depends on it.
 type Examiner struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
 	// examined has the latest examination of each template.
@@ -54,7 +54,7 @@ type Examiner struct {
 }
 
 // NewExaminer returns the examiner for the served Cluster. The catalog offers what it accepts.
-func NewExaminer(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Examiner {
+func NewExaminer(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Examiner {
 	return &Examiner{clusters: clusters, catalog: catalog, clock: clock}
 }
 

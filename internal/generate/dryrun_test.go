@@ -24,7 +24,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -74,7 +74,7 @@ func newAsking() *asking {
 			return a.answer(zone)
 		},
 	})
-	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Management: fixture.Cluster{Client: management}}
+	clusters := &clients.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Management: fixture.Cluster{Client: management}}
 	a.Examiner = NewExaminer(clusters, nil, a.clock)
 	return a
 }

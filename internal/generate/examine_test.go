@@ -24,7 +24,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -33,7 +33,7 @@ import (
 // examining is an Examiner of a template whose copies have their zone and the Kubernetes version.
 type examining struct {
 	*Examiner
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	clock    *clocktesting.FakeClock
 	template *v1alpha1.KarpenterMachineTemplate
 	types    []catalog.Type

@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/patch"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -97,7 +97,7 @@ type patched struct {
 
 // GeneratorFor returns the generator for a template, with the bases that the cache of
 // the management cluster has.
-func GeneratorFor(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*Generator, error) {
+func GeneratorFor(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (*Generator, error) {
 	bases, err := ReadBases(ctx, clusters, template)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
@@ -52,7 +52,7 @@ func (e UnlaunchableError) Unwrap() error { return e.error }
 // Launcher returns what claims get with the offerings of one state of a template. It reads the bases
 // and compiles the patches once, on first use. Only one goroutine can use it at a time.
 type Launcher struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	template *v1alpha1.KarpenterMachineTemplate
 	// generator returns the generator of the template.
@@ -60,7 +60,7 @@ type Launcher struct {
 }
 
 // NewLauncher returns the Launcher for a template.
-func NewLauncher(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) *Launcher {
+func NewLauncher(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate) *Launcher {
 	ctx = context.WithoutCancel(ctx)
 	return &Launcher{clusters: clusters, catalog: known, template: template, generator: sync.OnceValues(func() (*Generator, error) {
 		return GeneratorFor(ctx, clusters, template)
@@ -68,7 +68,7 @@ func NewLauncher(ctx context.Context, clusters *operator.Clusters, known *catalo
 }
 
 // LaunchOf returns what a claim gets with an offering of a template.
-func LaunchOf(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Launch, error) {
+func LaunchOf(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) (*Launch, error) {
 	return NewLauncher(ctx, clusters, known, template).Of(ctx, key)
 }
 
@@ -110,7 +110,7 @@ func (l *Launcher) Of(ctx context.Context, key catalog.Key) (*Launch, error) {
 // generateFree returns what is generated for an offering. If the resource of its name ends, so that it creates no
 // Machines until its Nodes are drained, it has another name. A PodDisruptionBudget can forbid these drains
 // until the claims that wait have their Nodes.
-func (g *Generator) generateFree(ctx context.Context, clusters *operator.Clusters, instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
+func (g *Generator) generateFree(ctx context.Context, clusters *clients.Clusters, instanceType *catalog.Type, offering *catalog.Offering) (*Generated, error) {
 	ending := types.UID("")
 	for {
 		generated, err := g.generate(instanceType, offering, ending)
@@ -127,7 +127,7 @@ func (g *Generator) generateFree(ctx context.Context, clusters *operator.Cluster
 }
 
 // LaunchOfClaim returns what a claim gets with the offering that it has.
-func LaunchOfClaim(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, claim *karpv1.NodeClaim) (*Launch, error) {
+func LaunchOfClaim(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, claim *karpv1.NodeClaim) (*Launch, error) {
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
 	template, err := clusters.Template(ctx, name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (l *Launch) Annotate(annotations map[string]string) map[string]string {
 // Current returns what a template generates for the offering of a scalable resource in its present
 // state. It returns nil if that is another resource or nothing; conditions of the template report
 // what is wrong with it.
-func Current(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *Generated {
+func Current(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, template *v1alpha1.KarpenterMachineTemplate, resource *scalable.Resource) *Generated {
 	launch, err := LaunchOf(ctx, clusters, known, template, scalable.OfferingOf(resource))
 	if err != nil || launch.Resource != resource.GetName() {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -19,7 +19,7 @@ type nameTakenError struct{ error }
 
 // nameTaken returns an error if the cache has another resource with the name of a generated one, whose Machines
 // are not those of the offering. The error is an UnlaunchableError.
-func nameTaken(ctx context.Context, clusters *operator.Clusters, generated *scalable.Resource) error {
+func nameTaken(ctx context.Context, clusters *clients.Clusters, generated *scalable.Resource) error {
 	existing, err := scalable.Get(ctx, clusters, generated.GetName())
 	if err != nil || existing == nil {
 		return err
@@ -49,7 +49,7 @@ func (n names) add(generated *scalable.Resource, offering catalog.Key) error {
 }
 
 // taken returns the offerings whose names other resources in the cache have.
-func (n names) taken(ctx context.Context, clusters *operator.Clusters, template string) (map[catalog.Key]error, error) {
+func (n names) taken(ctx context.Context, clusters *clients.Clusters, template string) (map[catalog.Key]error, error) {
 	existing, err := scalable.List(ctx, clusters)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // Reference is a reference to a base template.
@@ -28,7 +28,7 @@ type Reference struct {
 
 // References returns the references of a template to base templates, each once: those of the template,
 // and then those of the instance types in its catalogs.
-func References(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]Reference, error) {
+func References(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]Reference, error) {
 	catalogs, err := catalog.ReadCatalogs(ctx, clusters, template)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func referencesOf(template *v1alpha1.KarpenterMachineTemplate, catalogs []*v1alp
 }
 
 // kindsOf returns the kinds of the base templates that a template refers to or discovers.
-func kindsOf(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupKind, error) {
+func kindsOf(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) ([]schema.GroupKind, error) {
 	references, err := References(ctx, clusters, template)
 	if err != nil {
 		return nil, err

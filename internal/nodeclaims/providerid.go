@@ -15,7 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
@@ -25,7 +25,7 @@ import (
 // claim has changed.
 func SetProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, want string) error {
 	others := &karpv1.NodeClaimList{}
-	if err := workload.List(ctx, others, client.MatchingFields{operator.NodeClaimProviderIDField: want}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := workload.List(ctx, others, client.MatchingFields{clients.NodeClaimProviderIDField: want}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing NodeClaims with provider ID %s: %w", want, err)
 	}
 	for i := range others.Items {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -35,7 +37,7 @@ const (
 func exitWithoutLease(mgr manager.Manager, home *rest.Config, key types.NamespacedName) error {
 	reader, err := client.New(home, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to the cluster %s, which has the lease: %w", Server(home), err)
+		return fmt.Errorf("connecting to the cluster %s, which has the lease: %w", clients.Server(home), err)
 	}
 	// The manager starts it when this process leads.
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

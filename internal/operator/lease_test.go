@@ -46,3 +46,10 @@ func TestAwaitOtherHolder(t *testing.T) {
 		})
 	}
 }
+
+// A process that was paused exits before another one leads.
+func TestALeaderExitsBeforeAnotherLeads(t *testing.T) {
+	if renewDeadline >= leaseDuration || retryPeriod >= renewDeadline {
+		t.Errorf("lease of %s, renewed within %s, every %s", leaseDuration, renewDeadline, retryPeriod)
+	}
+}

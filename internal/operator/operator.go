@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
@@ -38,13 +40,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 )
 
-// Name is the name of this operator, as user agent and in logs.
-const Name = "karpenter-capi"
-
 // Operator has the manager, and the dependencies of its controllers.
 type Operator struct {
 	manager.Manager
-	Clusters          *Clusters
+	Clusters          *clients.Clusters
 	EventRecorder     events.Recorder
 	Clock             clock.Clock
 	InstanceTypeStore *nodeoverlay.InstanceTypeStore
@@ -59,7 +58,7 @@ type Operator struct {
 // management can be the same configuration as workload.
 func New(ctx context.Context, workload, management *rest.Config, options *Options) (context.Context, *Operator, error) {
 	ctx = withLogger(options.Core.ToContext(ctx))
-	if err := errors.Join(checkServer("workload", workload), checkServer("management", management)); err != nil {
+	if err := errors.Join(clients.CheckServer("workload", workload), clients.CheckServer("management", management)); err != nil {
 		return nil, nil, err
 	}
 	toWorkload := connection.New(connection.Workload, workload.Host, clock.RealClock{}, connection.Wall{})
@@ -75,14 +74,14 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}
 	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", Server(management), err)
+		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", clients.Server(management), err)
 	}
 	served, err := FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	if err != nil {
 		return nil, nil, err
 	}
-	clusters := &Clusters{Cluster: served, Workload: mgr, Allowed: options.Allowed, ToWorkload: toWorkload, ToManagement: toManagement}
-	if clusters.Management, err = newManagement(ctx, management, served, options.Allowed); err != nil {
+	clusters := &clients.Clusters{Cluster: served, Workload: mgr, Allowed: options.Allowed, ToWorkload: toWorkload, ToManagement: toManagement}
+	if clusters.Management, err = clients.NewManagement(ctx, management, served, options.Allowed); err != nil {
 		return nil, nil, err
 	}
 	if err := errors.Join(
@@ -99,7 +98,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	); err != nil {
 		return nil, nil, err
 	}
-	log.FromContext(ctx).Info("serving", "Cluster", served, "workload", Server(workload), "management", Server(management), "version", core.Version)
+	log.FromContext(ctx).Info("serving", "Cluster", served, "workload", clients.Server(workload), "management", clients.Server(management), "version", core.Version)
 	return ctx, &Operator{
 		Manager:           mgr,
 		Clusters:          clusters,
@@ -115,7 +114,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 
 // withLogger makes the operator's logger that of its libraries, and adds it to a context.
 func withLogger(ctx context.Context) context.Context {
-	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, Name)))
+	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, build.Name)))
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	return log.IntoContext(ctx, logger)
@@ -127,7 +126,7 @@ func configure(config *rest.Config, connection *connection.Connection, options *
 	config = rest.CopyConfig(config)
 	config.Wrap(connection.Transport)
 	config.QPS, config.Burst = float32(options.Core.KubeClientQPS), options.Core.KubeClientBurst
-	config.UserAgent = Name + "/" + core.Version
+	config.UserAgent = build.Name + "/" + core.Version
 	return config
 }
 
@@ -173,10 +172,10 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the workload cluster %s: %w", Server(config), err)
+		return nil, fmt.Errorf("setting up the workload cluster %s: %w", clients.Server(config), err)
 	}
-	if err := index(ctx, mgr.GetFieldIndexer(), slices.Concat(coreFields, workloadFields)...); err != nil {
-		return nil, fmt.Errorf("workload cluster %s: %w", Server(config), err)
+	if err := clients.IndexWorkload(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, fmt.Errorf("workload cluster %s: %w", clients.Server(config), err)
 	}
 	// Without this option, the lease is in the namespace of the Pod, which only controller-runtime knows. Such a process exits
 	// when it cannot renew the lease.

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+
 	"github.com/samber/lo"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +67,7 @@ func preflight(ctx context.Context, options *Options, report reporter) (*configs
 	}
 	reader, err := client.New(limited(found.management), client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, fmt.Errorf("management cluster %s: %w", Server(found.management), err)
+		return nil, fmt.Errorf("management cluster %s: %w", clients.Server(found.management), err)
 	}
 	_, err = FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	return found, err
@@ -107,9 +110,9 @@ func (a *access) check(ctx context.Context) error {
 	user, err := whoAmI(ctx, client)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server %s does not accept the credentials: renew them in this file", Server(a.config))
+		return fmt.Errorf("the API server %s does not accept the credentials: renew them in this file", clients.Server(a.config))
 	case err != nil:
-		return fmt.Errorf("the API server %s does not answer; check the server and the certificate authority in this file, and the network: %w", Server(a.config), err)
+		return fmt.Errorf("the API server %s does not answer; check the server and the certificate authority in this file, and the network: %w", clients.Server(a.config), err)
 	}
 	lacks, err := missing(ctx, client, a.rights)
 	if err != nil {
@@ -158,6 +161,6 @@ func (a *access) checkKinds(client kubernetes.Interface) error {
 func limited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Timeout, config.ContentType = -1, preflightTimeout, runtime.ContentTypeJSON
-	config.UserAgent = Name + "/" + core.Version
+	config.UserAgent = build.Name + "/" + core.Version
 	return config
 }

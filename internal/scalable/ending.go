@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // IsCreating reports whether a MachineSet of a MachineDeployment is the one that creates its Machines.
@@ -41,7 +41,7 @@ func CreatesNothing(deployment *clusterv1.MachineDeployment, sets []clusterv1.Ma
 // Ending returns the UID of the resource of a name if it creates no Machines until those that it has no
 // longer exist, which can take as long as the drains of their Nodes; empty if there is none. A resource
 // without Machines does not count, because its successor can have the same name shortly.
-func Ending(ctx context.Context, clusters *operator.Clusters, name string) (types.UID, error) {
+func Ending(ctx context.Context, clusters *clients.Clusters, name string) (types.UID, error) {
 	resource, err := Get(ctx, clusters, name)
 	if err != nil || resource == nil {
 		return "", err
@@ -59,7 +59,7 @@ func Ending(ctx context.Context, clusters *operator.Clusters, name string) (type
 	}
 	machines := &clusterv1.MachineList{}
 	if err := clusters.Management.GetClient().List(ctx, machines, client.InNamespace(clusters.Cluster.Namespace),
-		client.MatchingFields{operator.ResourceField: name}, client.HasLabels{v1alpha1.TemplateLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{clients.ResourceField: name}, client.HasLabels{v1alpha1.TemplateLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the Machines of %s: %w", resource, err)
 	}
 	if len(machines.Items) == 0 {

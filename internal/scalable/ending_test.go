@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -80,10 +80,10 @@ func TestEnding(t *testing.T) {
 				}
 				objects = append(objects, set)
 			}
-			ofResource := func(o client.Object) []string { return []string{operator.ResourceOf(o)} }
+			ofResource := func(o client.Object) []string { return []string{clients.ResourceOf(o)} }
 			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-				WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, ofResource).WithIndex(&clusterv1.Machine{}, operator.ResourceField, ofResource).Build()}
-			got, err := Ending(t.Context(), &operator.Clusters{Cluster: fixture.Served, Management: both, Workload: both}, "general")
+				WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, ofResource).WithIndex(&clusterv1.Machine{}, clients.ResourceField, ofResource).Build()}
+			got, err := Ending(t.Context(), &clients.Clusters{Cluster: fixture.Served, Management: both, Workload: both}, "general")
 			if err != nil || (got == "uid") != tc.want || (got == "") == tc.want {
 				t.Errorf("got %q (%v), want the UID of the resource: %t", got, err, tc.want)
 			}

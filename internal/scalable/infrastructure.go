@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 // InfrastructureOf returns the infrastructure object of a MachinePool from the cache; nil if
 // it does not exist.
-func InfrastructureOf(ctx context.Context, clusters *operator.Clusters, resource *Resource) (*unstructured.Unstructured, error) {
+func InfrastructureOf(ctx context.Context, clusters *clients.Clusters, resource *Resource) (*unstructured.Unstructured, error) {
 	pool := resource.API().(*clusterv1.MachinePool)
 	infrastructure, err := reference.Get(ctx, clusters.Management.GetClient(), pool.Spec.Template.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if apierrors.IsNotFound(err) {

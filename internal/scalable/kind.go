@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // Kind is a kind of scalable resource. Only its two implementations differ; no other code
@@ -37,9 +37,9 @@ type Kind interface {
 	// setReplicas sets the replicas of an object.
 	setReplicas(object client.Object, replicas int32, now time.Time)
 	// controlledByOthers reports whether this operator must not set the replicas of a resource.
-	controlledByOthers(context.Context, *operator.Clusters, *Resource) (bool, error)
+	controlledByOthers(context.Context, *clients.Clusters, *Resource) (bool, error)
 	// unusable returns why a resource cannot create Machines; empty if it can.
-	unusable(context.Context, *operator.Clusters, *Resource) (string, error)
+	unusable(context.Context, *clients.Clusters, *Resource) (string, error)
 }
 
 // kinds are all kinds. The first one is used for an unknown kind, which an API server

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
@@ -70,13 +70,13 @@ func (machineDeployments) MadeOf(base schema.GroupVersionKind) schema.GroupVersi
 // Shares is true, because the names of copies depend only on their content.
 func (machineDeployments) Shares() bool { return true }
 
-func (machineDeployments) unusable(context.Context, *operator.Clusters, *Resource) (string, error) {
+func (machineDeployments) unusable(context.Context, *clients.Clusters, *Resource) (string, error) {
 	return "", nil
 }
 
 // controlledByOthers reports whether a MachineDeployment is adopted, and is rolling out or
 // another field manager sets its replicas.
-func (machineDeployments) controlledByOthers(ctx context.Context, clusters *operator.Clusters, resource *Resource) (bool, error) {
+func (machineDeployments) controlledByOthers(ctx context.Context, clusters *clients.Clusters, resource *Resource) (bool, error) {
 	if !Adopted(resource) {
 		return false, nil
 	}
@@ -90,12 +90,12 @@ func (machineDeployments) controlledByOthers(ctx context.Context, clusters *oper
 
 // replicasContested reports whether another field manager sets the replicas of a
 // MachineDeployment.
-func replicasContested(ctx context.Context, clusters *operator.Clusters, deployment *clusterv1.MachineDeployment) (bool, error) {
+func replicasContested(ctx context.Context, clusters *clients.Clusters, deployment *clusterv1.MachineDeployment) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err))
 	}
-	return operator.ReplicasSetBy(deployment, cluster) != nil, nil
+	return clients.ReplicasSetBy(deployment, cluster) != nil, nil
 }
 
 // rollingOut reports whether Cluster API is replacing the Machines of an adopted resource
@@ -109,9 +109,9 @@ func rollingOut(sets []clusterv1.MachineSet) bool {
 }
 
 // MachineSets returns the MachineSets of a MachineDeployment from the cache.
-func MachineSets(ctx context.Context, clusters *operator.Clusters, name string) ([]clusterv1.MachineSet, error) {
+func MachineSets(ctx context.Context, clusters *clients.Clusters, name string) ([]clusterv1.MachineSet, error) {
 	sets := &clusterv1.MachineSetList{}
-	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{operator.ResourceField: name}); err != nil {
+	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{clients.ResourceField: name}); err != nil {
 		return nil, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", name, err)
 	}
 	return sets.Items, nil
@@ -119,7 +119,7 @@ func MachineSets(ctx context.Context, clusters *operator.Clusters, name string) 
 
 // IsSetCurrent reports whether the API server has the same MachineSet as the cache, with the same replicas,
 // on which it has acted. A MachineSet that is being deleted or does not exist replaces nothing.
-func IsSetCurrent(ctx context.Context, clusters *operator.Clusters, key client.ObjectKey) (bool, error) {
+func IsSetCurrent(ctx context.Context, clusters *clients.Clusters, key client.ObjectKey) (bool, error) {
 	cached, live := &clusterv1.MachineSet{}, &clusterv1.MachineSet{}
 	if err := clusters.Management.GetAPIReader().Get(ctx, key, live); err != nil {
 		if apierrors.IsNotFound(err) {

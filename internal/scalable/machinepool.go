@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
@@ -91,14 +91,14 @@ func (machinePools) MadeOf(base schema.GroupVersionKind) schema.GroupVersionKind
 
 // controlledByOthers reports whether another controller sets the replicas of a MachinePool,
 // by the annotation cluster.x-k8s.io/replicas-managed-by.
-func (machinePools) controlledByOthers(_ context.Context, _ *operator.Clusters, resource *Resource) (bool, error) {
+func (machinePools) controlledByOthers(_ context.Context, _ *clients.Clusters, resource *Resource) (bool, error) {
 	return annotations.ReplicasManagedByExternalAutoscaler(resource), nil
 }
 
 // unusable returns why a MachinePool cannot serve claims. A single instance can only be
 // deleted through its Machine, and Machines exist if the provider reports the kind of its
 // instances (Cluster API's book: providers/contracts/infra-machinepool.md).
-func (machinePools) unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
+func (machinePools) unusable(ctx context.Context, clusters *clients.Clusters, resource *Resource) (string, error) {
 	if annotations.ReplicasManagedByExternalAutoscaler(resource) {
 		return fmt.Sprintf("another controller sets the replicas of %s: turn that off, and remove the annotation %s", resource, clusterv1.ReplicasManagedByAnnotation), nil
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 const (
@@ -24,13 +24,13 @@ const (
 // edit these labels, also on Machines of a control plane, and the operator must not delete such Machines. It
 // keeps what it has read, so that it is for one reconcile.
 type Owners struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	// deployments has the MachineDeployment of each MachineSet; empty if it has none.
 	deployments map[string]string
 }
 
 // NewOwners returns Owners for one reconcile.
-func NewOwners(clusters *operator.Clusters) *Owners {
+func NewOwners(clusters *clients.Clusters) *Owners {
 	return &Owners{clusters: clusters, deployments: map[string]string{}}
 }
 
@@ -78,7 +78,7 @@ func (o *Owners) deploymentOf(ctx context.Context, name string) (deployment stri
 }
 
 // OwnMachines returns the Machines that are not foreign.
-func OwnMachines(ctx context.Context, clusters *operator.Clusters, machines []clusterv1.Machine) ([]clusterv1.Machine, error) {
+func OwnMachines(ctx context.Context, clusters *clients.Clusters, machines []clusterv1.Machine) ([]clusterv1.Machine, error) {
 	owners := NewOwners(clusters)
 	own := make([]clusterv1.Machine, 0, len(machines))
 	for i := range machines {
@@ -95,6 +95,6 @@ func OwnMachines(ctx context.Context, clusters *operator.Clusters, machines []cl
 
 // isOfOther reports whether the spec.clusterName of an object is that of another Cluster. Caches select objects
 // by their label. Cluster API's webhooks set the label to this name, which cannot be changed.
-func isOfOther(clusters *operator.Clusters, name string) bool {
+func isOfOther(clusters *clients.Clusters, name string) bool {
 	return name != "" && name != clusters.Cluster.Name
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // GeneratedLabels returns the labels that identify the objects that are generated for a
@@ -54,7 +54,7 @@ func Differs(kind string, existing, generated client.Object, cluster types.Names
 // Create creates a generated object and reports whether it did. An existing object of that name
 // has the same content unless it Differs. Then it is left alone, and the error is an
 // AlreadyExists error.
-func Create(ctx context.Context, clusters *operator.Clusters, object client.Object, options ...client.CreateOption) (bool, error) {
+func Create(ctx context.Context, clusters *clients.Clusters, object client.Object, options ...client.CreateOption) (bool, error) {
 	kind, err := apiutil.GVKForObject(object, clusters.Management.GetClient().Scheme())
 	if err != nil {
 		return false, fmt.Errorf("creating %s: %w", client.ObjectKeyFromObject(object), err)

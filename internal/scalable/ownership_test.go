@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -77,7 +77,7 @@ func TestCreate(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				created, err := Create(t.Context(), &operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: api}}, object)
+				created, err := Create(t.Context(), &clients.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: api}}, object)
 				if created != tc.created || (err != nil) != (tc.refused != "") {
 					t.Fatalf("got created=%t and %v, want created=%t refused=%q", created, err, tc.created, tc.refused)
 				}

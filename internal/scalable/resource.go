@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 )
 
@@ -104,7 +104,7 @@ func (r *Resource) Conditions() conditions.Getter { return r.Object.(conditions.
 
 // Get returns the scalable resource with a name from the cache; nil if there is none. If
 // there is one of each kind, it returns the one that this operator has generated or adopted.
-func Get(ctx context.Context, clusters *operator.Clusters, name string) (*Resource, error) {
+func Get(ctx context.Context, clusters *clients.Clusters, name string) (*Resource, error) {
 	var found *Resource
 	key := types.NamespacedName{Namespace: clusters.Cluster.Namespace, Name: name}
 	for _, kind := range kinds {
@@ -130,7 +130,7 @@ func Get(ctx context.Context, clusters *operator.Clusters, name string) (*Resour
 }
 
 // List returns scalable resources of all kinds from the cache.
-func List(ctx context.Context, clusters *operator.Clusters, options ...client.ListOption) ([]*Resource, error) {
+func List(ctx context.Context, clusters *clients.Clusters, options ...client.ListOption) ([]*Resource, error) {
 	var resources []*Resource
 	for _, kind := range kinds {
 		_, list := kind.empty()
@@ -153,7 +153,7 @@ func List(ctx context.Context, clusters *operator.Clusters, options ...client.Li
 // IsCurrent reports whether the API server has the same replicas as the cache, set at the
 // same time. It is called before a Machine is deleted, which cannot be undone: if the cache
 // is behind, replicas can count the Machine again, or can have been lowered only now.
-func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (bool, error) {
+func (r *Resource) IsCurrent(ctx context.Context, clusters *clients.Clusters) (bool, error) {
 	object, _ := r.kind.empty()
 	if err := clusters.Management.GetAPIReader().Get(ctx, r.Key(), object); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -166,7 +166,7 @@ func (r *Resource) IsCurrent(ctx context.Context, clusters *operator.Clusters) (
 }
 
 // Unusable returns why a resource cannot create Machines; empty if it can.
-func Unusable(ctx context.Context, clusters *operator.Clusters, resource *Resource) (string, error) {
+func Unusable(ctx context.Context, clusters *clients.Clusters, resource *Resource) (string, error) {
 	return resource.kind.unusable(ctx, clusters, resource)
 }
 

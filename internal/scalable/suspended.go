@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // Suspended reports whether the operator does not set the replicas of a scalable resource: it is
 // paused, an adopted one is rolling out, or another controller sets its replicas.
-func (r *Resource) Suspended(ctx context.Context, clusters *operator.Clusters) (bool, error) {
+func (r *Resource) Suspended(ctx context.Context, clusters *clients.Clusters) (bool, error) {
 	if r.Paused() {
 		return true, nil
 	}
@@ -31,7 +31,7 @@ func (r *Resource) Paused() bool {
 // MachineSuspended reports whether the operator changes nothing on a Machine: it, its scalable
 // resource or the Cluster is paused. A Machine that is being deleted must not wait for the end
 // of a rollout, which waits for the Machine.
-func MachineSuspended(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (bool, error) {
+func MachineSuspended(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine) (bool, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := client.IgnoreNotFound(clusters.Management.GetClient().Get(ctx, clusters.Cluster, cluster)); err != nil {
 		return false, fmt.Errorf("getting Cluster %s: %w", clusters.Cluster, err)
@@ -39,7 +39,7 @@ func MachineSuspended(ctx context.Context, clusters *operator.Clusters, machine 
 	if lo.FromPtr(cluster.Spec.Paused) || annotations.HasPaused(machine) {
 		return true, nil
 	}
-	resource, err := Get(ctx, clusters, operator.ResourceOf(machine))
+	resource, err := Get(ctx, clusters, clients.ResourceOf(machine))
 	if err != nil || resource == nil || resource.kind != KindOfMachine(machine) {
 		return false, err
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -21,24 +21,24 @@ import (
 func TestNothingIsConcludedWithoutAnAnswer(t *testing.T) {
 	machine := fixture.OfMachineDeployment(fixture.Machine(time.Minute))
 	machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "a", UID: "u", Controller: new(true)}}
-	for name, ask := range map[string]func(context.Context, *operator.Clusters) error{
-		"the resource of a name": func(ctx context.Context, clusters *operator.Clusters) error {
+	for name, ask := range map[string]func(context.Context, *clients.Clusters) error{
+		"the resource of a name": func(ctx context.Context, clusters *clients.Clusters) error {
 			_, err := Get(ctx, clusters, "general")
 			return err
 		},
-		"whether replicas are current": func(ctx context.Context, clusters *operator.Clusters) error {
+		"whether replicas are current": func(ctx context.Context, clusters *clients.Clusters) error {
 			_, err := New(fixture.MachinePool(nil)).IsCurrent(ctx, clusters)
 			return err
 		},
-		"whether a MachineSet is current": func(ctx context.Context, clusters *operator.Clusters) error {
+		"whether a MachineSet is current": func(ctx context.Context, clusters *clients.Clusters) error {
 			_, err := IsSetCurrent(ctx, clusters, client.ObjectKey{Namespace: "clusters", Name: "a"})
 			return err
 		},
-		"the owner of a Machine": func(ctx context.Context, clusters *operator.Clusters) error {
+		"the owner of a Machine": func(ctx context.Context, clusters *clients.Clusters) error {
 			_, err := NewOwners(clusters).Foreign(ctx, machine)
 			return err
 		},
-		"a new object": func(ctx context.Context, clusters *operator.Clusters) error {
+		"a new object": func(ctx context.Context, clusters *clients.Clusters) error {
 			_, err := Create(ctx, clusters, fixture.MachineSet("new", "general", 1))
 			return err
 		},

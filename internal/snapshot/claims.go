@@ -12,13 +12,13 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
 // setClaims sets what the claims show.
-func (s *Snapshot) setClaims(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) error {
+func (s *Snapshot) setClaims(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog) error {
 	exceeding, err := s.exceeding(ctx, clusters, known)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Snapshot) setClaims(ctx context.Context, clusters *operator.Clusters, k
 }
 
 // exceeding returns the claims that exceed a limit. The oldest claims of all resources of the template get Machines.
-func (s *Snapshot) exceeding(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog) (sets.Set[types.UID], error) {
+func (s *Snapshot) exceeding(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog) (sets.Set[types.UID], error) {
 	if s.Template == nil || len(s.Claims) == 0 {
 		return nil, nil
 	}

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
 // readFailure reads why a Machine has failed for good, unless the Machine itself shows that. It reads the infrastructure object from
 // the cache, because the Machine's conditions often show only that it is not ready.
-func readFailure(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, read *planner.Machine) {
+func readFailure(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, read *planner.Machine) {
 	if read.Failure != (failure.Failure{}) || read.Node != "" || read.ProviderID != "" || read.Infrastructure.Status != metav1.ConditionFalse {
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // Node is what a Machine itself shows of the Node that it has or had.
@@ -40,7 +40,7 @@ func NodeOf(machine *clusterv1.Machine) Node {
 // InstanceGone returns why the instance of a Machine with a Node counts as gone; empty if it does not.
 // If that can change by time alone, left is after how long: no event comes then. It reads the Node from the
 // cache only if its silence decides.
-func InstanceGone(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, now time.Time) (why string, left time.Duration, err error) {
+func InstanceGone(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, now time.Time) (why string, left time.Duration, err error) {
 	shown := NodeOf(machine)
 	if !shown.GaveUp {
 		return shown.InstanceGone, 0, nil

@@ -15,8 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -24,7 +24,7 @@ import (
 
 // readPool reads whether the provider can create Machines, when the replicas were set,
 // and which Machines have lost their instance.
-func (s *Snapshot) readPool(ctx context.Context, clusters *operator.Clusters) error {
+func (s *Snapshot) readPool(ctx context.Context, clusters *clients.Clusters) error {
 	state := &s.State
 	if s.Resource == nil || !s.Resource.GetDeletionTimestamp().IsZero() {
 		// Nothing creates instances: all of them are being deleted or no longer exist.
@@ -72,7 +72,7 @@ func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstr
 
 // setInstances sets which Machines have lost their instance. going reports whether all instances of
 // the pool are being deleted.
-func (s *Snapshot) setInstances(ctx context.Context, clusters *operator.Clusters, going bool) error {
+func (s *Snapshot) setInstances(ctx context.Context, clusters *clients.Clusters, going bool) error {
 	for i := range s.State.Machines {
 		read := &s.State.Machines[i]
 		machine := s.Machines[read.Name]
@@ -91,7 +91,7 @@ func (s *Snapshot) setInstances(ctx context.Context, clusters *operator.Clusters
 
 // readInstance returns the infrastructure object of a Machine; nil if none exists. If the cache lacks
 // the object, it reads from the API server, because the cache may be behind.
-func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) (*unstructured.Unstructured, error) {
+func readInstance(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine) (*unstructured.Unstructured, error) {
 	instance, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
 	if apierrors.IsNotFound(err) {
 		instance, err = reference.Get(ctx, clusters.Management.GetAPIReader(), machine.Spec.InfrastructureRef, machine.Namespace)
@@ -108,7 +108,7 @@ func readInstance(ctx context.Context, clusters *operator.Clusters, machine *clu
 // neverBoots reports whether a Machine without a Node has lost its instance, which existed before
 // the Machine. A Machine with a Node is not affected: its Node is deleted with the instance, and
 // its claim with the Node.
-func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) bool {
+func neverBoots(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine) bool {
 	if lifecycle.HasNode(machine) {
 		return false
 	}
@@ -120,7 +120,7 @@ func neverBoots(ctx context.Context, clusters *operator.Clusters, machine *clust
 // lostInstance reports whether the instance of a leaving Machine no longer exists or, if the Machine
 // is being deleted, is being deleted. A hook cannot keep such an instance, and the provider does not
 // count it.
-func lostInstance(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
+func lostInstance(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
 	instance, err := readInstance(ctx, clusters, machine)
 	if unlisted := (reference.Unlisted{}); errors.As(err, &unlisted) {
 		return false, nil // its hook keeps it, for all that is known

@@ -17,16 +17,16 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 )
 
 // readMachines reads the Machines of the resource.
-func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters, known Known) error {
+func (s *Snapshot) readMachines(ctx context.Context, clusters *clients.Clusters, known Known) error {
 	machines, err := s.listMachines(ctx, clusters, known)
 	if err != nil {
 		return err
@@ -47,11 +47,11 @@ func (s *Snapshot) readMachines(ctx context.Context, clusters *operator.Clusters
 }
 
 // listMachines returns the Machines of the resource, each in the latest known version.
-func (s *Snapshot) listMachines(ctx context.Context, clusters *operator.Clusters, known Known) ([]clusterv1.Machine, error) {
+func (s *Snapshot) listMachines(ctx context.Context, clusters *clients.Clusters, known Known) ([]clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
 	// The cache has one namespace, and copies all items if a list does not name it.
 	options := []client.ListOption{
-		client.InNamespace(clusters.Cluster.Namespace), client.MatchingFields{operator.ResourceField: s.Name}, client.UnsafeDisableDeepCopy,
+		client.InNamespace(clusters.Cluster.Namespace), client.MatchingFields{clients.ResourceField: s.Name}, client.UnsafeDisableDeepCopy,
 	}
 	if s.Resource == nil {
 		// Machines keep this label while they are being deleted after their resource.
@@ -67,7 +67,7 @@ func (s *Snapshot) listMachines(ctx context.Context, clusters *operator.Clusters
 }
 
 // setMachines sets what each Machine, and the objects that it refers to, show.
-func (s *Snapshot) setMachines(ctx context.Context, clusters *operator.Clusters, links Known) error {
+func (s *Snapshot) setMachines(ctx context.Context, clusters *clients.Clusters, links Known) error {
 	s.setOpen(links.Open)
 	s.State.Machines = make([]planner.Machine, 0, len(s.Machines))
 	for _, machine := range s.Machines {
@@ -99,7 +99,7 @@ func (s *Snapshot) setOpen(open map[types.UID]types.UID) {
 }
 
 // setLaunch sets whether the Machine has failed, or nothing acts on it. The state must have its times.
-func setLaunch(ctx context.Context, clusters *operator.Clusters, state *planner.State, machine *clusterv1.Machine, read *planner.Machine) {
+func setLaunch(ctx context.Context, clusters *clients.Clusters, state *planner.State, machine *clusterv1.Machine, read *planner.Machine) {
 	readFailure(ctx, clusters, machine, read)
 	if state.MayStall(*read) {
 		read.Stall = readStall(ctx, clusters, machine, read)
@@ -108,7 +108,7 @@ func setLaunch(ctx context.Context, clusters *operator.Clusters, state *planner.
 
 // ReadMachine reads the state of one Machine and its claim. Other Machines and claims of the resource are not in it, nor
 // whether the Node of the Machine has registered.
-func ReadMachine(ctx context.Context, clusters *operator.Clusters, of settings.Settings, claim *karpv1.NodeClaim, machine *clusterv1.Machine, now time.Time) planner.State {
+func ReadMachine(ctx context.Context, clusters *clients.Clusters, of settings.Settings, claim *karpv1.NodeClaim, machine *clusterv1.Machine, now time.Time) planner.State {
 	state := stateOf(clusters, now)
 	setSettings(&state, of)
 	read := MachineOf(machine)

@@ -11,14 +11,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // readMachineSets reads whether the MachineSets have acted on their replicas, and what prevents them
 // from creating Machines.
-func (s *Snapshot) readMachineSets(ctx context.Context, clusters *operator.Clusters) error {
+func (s *Snapshot) readMachineSets(ctx context.Context, clusters *clients.Clusters) error {
 	sets, err := scalable.MachineSets(ctx, clusters, s.Name)
 	if err != nil {
 		return err

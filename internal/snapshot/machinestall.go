@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -18,7 +18,7 @@ import (
 
 // readStall returns why nothing acts on a Machine that has no provider ID; zero if a controller
 // does. A controller that has acted on an object leaves a status or a finalizer.
-func readStall(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine, read *planner.Machine) planner.Stall {
+func readStall(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, read *planner.Machine) planner.Stall {
 	if read.Node != "" || read.ProviderID != "" || read.Leaving {
 		return planner.Stall{}
 	}

@@ -23,9 +23,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
@@ -33,18 +33,18 @@ import (
 )
 
 // indexed returns clusters with the indexes of the caches.
-func indexed(objects ...client.Object) *operator.Clusters {
-	ofResource := func(o client.Object) []string { return []string{operator.ResourceOf(o)} }
+func indexed(objects ...client.Object) *clients.Clusters {
+	ofResource := func(o client.Object) []string { return []string{clients.ResourceOf(o)} }
 	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, ofResource).
-		WithIndex(&clusterv1.Machine{}, operator.ResourceField, ofResource).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
+		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, ofResource).
+		WithIndex(&clusterv1.Machine{}, clients.ResourceField, ofResource).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimResourceField, func(o client.Object) []string {
 			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
 		}).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).Build()}
-	return &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+	return &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 }
 
 // What a snapshot has of the Machines that carry the name of its resource.
@@ -215,7 +215,7 @@ func TestIsUnregistered(t *testing.T) {
 func TestReadUnsettledPool(t *testing.T) {
 	clock := clocktesting.NewFakeClock(fixture.Noon)
 	clusters := fixture.Clusters(fixture.PoolInfrastructure(t, `{infrastructureMachineKind: AzureMachinePoolMachine}`))
-	clusters.Timings = operator.ProductionTimings()
+	clusters.Timings = clients.ProductionTimings()
 	clusters.Timings.Recovery, clusters.Timings.RecoveryLimit = 5*time.Second, time.Minute
 	clusters.ToManagement = connection.New(connection.Management, "https://m", clock, clock)
 	clusters.ToManagement.Filled()

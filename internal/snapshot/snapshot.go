@@ -19,7 +19,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
@@ -64,7 +64,7 @@ type Known struct {
 // Read reads a scalable resource from the caches. It returns nil if nothing
 // may be done: the Cluster or the resource is paused, the Cluster does not exist, or this operator
 // neither generated nor adopted the resource, whichever claim names it.
-func Read(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Catalog, name string, now time.Time, known Known) (*Snapshot, error) {
+func Read(ctx context.Context, clusters *clients.Clusters, catalog *catalog.Catalog, name string, now time.Time, known Known) (*Snapshot, error) {
 	management := clusters.Management.GetClient()
 	cluster := &clusterv1.Cluster{}
 	if err := management.Get(ctx, clusters.Cluster, cluster); err != nil {
@@ -98,8 +98,8 @@ func Read(ctx context.Context, clusters *operator.Clusters, catalog *catalog.Cat
 }
 
 // stateOf returns a state of no resource.
-func stateOf(clusters *operator.Clusters, now time.Time) planner.State {
-	timings := cmp.Or(clusters.Timings, operator.ProductionTimings())
+func stateOf(clusters *clients.Clusters, now time.Time) planner.State {
+	timings := cmp.Or(clusters.Timings, clients.ProductionTimings())
 	return planner.State{
 		Now: now, UpSince: now.Add(-clusters.Up()),
 		Durations: planner.Durations{NoProgress: timings.NoProgress, Settle: timings.Settle, ReadyPoll: timings.ReadyPoll, Probe: timings.Probe},
@@ -112,9 +112,9 @@ func setSettings(state *planner.State, of settings.Settings) {
 }
 
 // read reads what belongs to the resource.
-func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, known *catalog.Catalog, links Known) error {
+func (s *Snapshot) read(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, links Known) error {
 	claims := &karpv1.NodeClaimList{}
-	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{clients.NodeClaimResourceField: s.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the NodeClaims of scalable resource %s: %w", s.Name, err)
 	}
 	s.Claims = claims.Items
@@ -144,7 +144,7 @@ func (s *Snapshot) read(ctx context.Context, clusters *operator.Clusters, known 
 }
 
 // setResource sets what the resource itself shows.
-func (s *Snapshot) setResource(ctx context.Context, clusters *operator.Clusters) (err error) {
+func (s *Snapshot) setResource(ctx context.Context, clusters *clients.Clusters) (err error) {
 	state := &s.State
 	state.Kind, state.Name, state.Hash = string(s.kind().Name()), s.Name, s.hash()
 	if s.Template != nil {

@@ -15,8 +15,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -96,7 +96,7 @@ func TestStallOf(t *testing.T) {
 
 // A MachineSet is blocked only if it has certainly created no Machine for its present replicas.
 func TestBlocked(t *testing.T) {
-	probed := fixture.Noon.Add(-operator.ProductionTimings().Probe)
+	probed := fixture.Noon.Add(-clients.ProductionTimings().Probe)
 	going := counts(scalingUp(fixture.MachineSet("a", "general", 4), upgrading), 3)
 	going.DeletionTimestamp, going.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{clusterv1.MachineSetFinalizer}
 	lowered := func(at time.Time) *clusterv1.MachineDeployment {
@@ -247,7 +247,7 @@ func TestStallIsNoFailure(t *testing.T) {
 }
 
 // stallOfMachine returns why nothing acts on a Machine, however old it is.
-func stallOfMachine(ctx context.Context, clusters *operator.Clusters, machine *clusterv1.Machine) planner.Stall {
+func stallOfMachine(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine) planner.Stall {
 	read := MachineOf(machine)
 	return readStall(ctx, clusters, machine, &read)
 }

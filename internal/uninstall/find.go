@@ -17,8 +17,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -73,7 +73,7 @@ func (f *Finder) nodePools(ctx context.Context) ([]string, error) {
 	pools := &karpv1.NodePoolList{}
 	err := f.Workload.List(ctx, pools)
 	return lo.FilterMap(pools.Items, func(pool karpv1.NodePool, _ int) (string, bool) {
-		return pool.Name, operator.IsTemplate(pool.Spec.Template.Spec.NodeClassRef)
+		return pool.Name, clients.IsTemplate(pool.Spec.Template.Spec.NodeClassRef)
 	}), err
 }
 
@@ -81,7 +81,7 @@ func (f *Finder) nodeClaims(ctx context.Context) ([]string, error) {
 	claims := &karpv1.NodeClaimList{}
 	err := f.Workload.List(ctx, claims)
 	return lo.FilterMap(claims.Items, func(claim karpv1.NodeClaim, _ int) (string, bool) {
-		return claim.Name, operator.IsTemplate(claim.Spec.NodeClassRef)
+		return claim.Name, clients.IsTemplate(claim.Spec.NodeClassRef)
 	}), err
 }
 

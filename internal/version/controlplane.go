@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/version"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 )
 
@@ -38,7 +38,7 @@ type ControlPlane struct {
 
 // Read reads from the cache of the management cluster what decides the version of the Machines of a resolved
 // template, besides the template itself.
-func Read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (ControlPlane, Followed, error) {
+func Read(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (ControlPlane, Followed, error) {
 	followed, err := readFollowed(ctx, clusters, template)
 	if err != nil {
 		return ControlPlane{}, Followed{}, err
@@ -49,7 +49,7 @@ func Read(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.K
 
 // readControlPlane reads the control plane of the served Cluster. A Cluster or a control plane that does not
 // exist reports no version.
-func readControlPlane(ctx context.Context, clusters *operator.Clusters) (ControlPlane, error) {
+func readControlPlane(ctx context.Context, clusters *clients.Clusters) (ControlPlane, error) {
 	cluster, err := clusters.Cached(ctx)
 	if err != nil || cluster == nil {
 		return ControlPlane{}, err

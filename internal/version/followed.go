@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // Followed is the MachineDeployment that a template follows; zero if it follows none.
@@ -27,7 +27,7 @@ func (f Followed) gives(template *v1alpha1.KarpenterMachineTemplate) bool {
 
 // readFollowed returns what a resolved template follows. It returns an error if that has changed since the
 // template was resolved: the caller tries again with the template as it is then.
-func readFollowed(ctx context.Context, clusters *operator.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Followed, error) {
+func readFollowed(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Followed, error) {
 	if template.FromHash() == "" {
 		return Followed{}, nil
 	}

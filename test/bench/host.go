@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	build "github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
 )
 
 // host describes this machine and the versions of what runs on it, without names and paths.
@@ -33,7 +33,7 @@ func host() (string, error) {
 		return "", err
 	}
 	info, _ := debug.ReadBuildInfo()
-	versions := build.BuildOf(info)
+	versions := build.Of(info)
 	t := &table{header: []string{"", ""}}
 	t.add("CPU", fmt.Sprintf("%s, %d cores", value(string(cpu), "model name", ":"), runtime.NumCPU()))
 	t.add("memory", gibibytes(value(string(memory), "MemTotal", ":")))

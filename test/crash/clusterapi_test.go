@@ -14,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/model"
 )
 
@@ -82,7 +82,7 @@ func (w *simulation) machineSets() {
 			continue
 		}
 		create, remove := model.MachineSet(lo.FromPtr(set.Spec.Replicas), w.blocked, lo.Map(own, modelOf))
-		w.noteCreation(operator.ResourceOf(set), lo.Map(own, func(m *clusterv1.Machine, _ int) string { return m.Name }), w.alive(operator.ResourceOf(set)), min(int(create), w.machineLimit-len(own)))
+		w.noteCreation(clients.ResourceOf(set), lo.Map(own, func(m *clusterv1.Machine, _ int) string { return m.Name }), w.alive(clients.ResourceOf(set)), min(int(create), w.machineLimit-len(own)))
 		for range min(int(create), w.machineLimit-len(own)) {
 			w.server.put(newMachine(set, set.Name+"-"+suffix(w.server.objects)))
 		}

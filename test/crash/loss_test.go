@@ -12,7 +12,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // launchTimeout is the time that core gives a claim to be launched, and registrationTimeout that for its Node
@@ -122,7 +122,7 @@ func (w *simulation) noteReplicas(c *change) {
 	before, after := replicasOf(c.before), replicasOf(c.after)
 	leaves := lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool {
 		instance := w.instance(m.Name) // nil if it is a Machine of a MachineDeployment
-		return operator.ResourceOf(m) == c.name && leaving(m) && (c.kind == "MachineDeployment" || instance != nil && instance.GetDeletionTimestamp() == nil)
+		return clients.ResourceOf(m) == c.name && leaving(m) && (c.kind == "MachineDeployment" || instance != nil && instance.GetDeletionTimestamp() == nil)
 	})
 	tooMany := after - max(w.alive(c.name), w.needed(c.name)) - leaves
 	w.ledger.asked += max(0, min(tooMany, after-before))
@@ -165,7 +165,7 @@ func (w *simulation) noteLink(m *clusterv1.Machine) {
 
 // alive counts the Machines of a resource that are not leaving.
 func (w *simulation) alive(resource string) int {
-	return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return operator.ResourceOf(m) == resource && !leaving(m) })
+	return lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return clients.ResourceOf(m) == resource && !leaving(m) })
 }
 
 // needed counts the claims of a resource that are not being deleted, and the Machines that are not
@@ -177,5 +177,5 @@ func (w *simulation) needed(resource string) int {
 			claims++
 		}
 	}
-	return claims + lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return w.own[m.Name] && operator.ResourceOf(m) == resource })
+	return claims + lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return w.own[m.Name] && clients.ResourceOf(m) == resource })
 }

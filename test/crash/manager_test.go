@@ -58,7 +58,7 @@ func (*registry) GetControllerOptions() config.Controller {
 	return config.Controller{SkipNameValidation: new(true), RecoverPanic: new(false), UsePriorityQueue: new(false)}
 }
 
-// clusterOf is a cluster like that of internal/operator.
+// clusterOf is a cluster like that of internal/clients.
 type clusterOf struct {
 	cluster.Cluster
 	client client.Client

@@ -17,8 +17,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // mutant is a bug of the operator, planted in its clients, its watches or its queues.
@@ -65,7 +65,7 @@ var mutants = []mutant{{
 		if options.FieldSelector == nil || actor != "providerid" || kind != "NodeClaimList" {
 			return false
 		}
-		_, byID := options.FieldSelector.RequiresExactMatch(operator.NodeClaimProviderIDField)
+		_, byID := options.FieldSelector.RequiresExactMatch(clients.NodeClaimProviderIDField)
 		return byID
 	},
 }, {

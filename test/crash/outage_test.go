@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // longestBackoff is how long a watch takes to come back after an outage (client-go: tools/cache/reflector.go,
@@ -165,7 +165,7 @@ func (neverEnds) Close() error { return nil }
 // The search of machine pools (test/model) takes it that all caches have recovered when pools settle: a watch is open
 // after the longest backoff, and its cache is filled as fast as a provider sees any write.
 func TestRecoveryHasMargin(t *testing.T) {
-	if timings := operator.ProductionTimings(); timings.Recovery < longestBackoff+timings.Settle {
+	if timings := clients.ProductionTimings(); timings.Recovery < longestBackoff+timings.Settle {
 		t.Errorf("pools settle after %s, which must be at least %s", timings.Recovery, longestBackoff+timings.Settle)
 	}
 }

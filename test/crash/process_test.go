@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	controllers "github.com/karpenter-capi/karpenter-capi/internal/controller"
@@ -82,7 +83,7 @@ func (p *process) register() {
 func (p *process) operator() *operator.Operator {
 	w := p.simulation
 	both := clusterOf{client: p.client, live: apiReader{process: p, Reader: live{server: w.server}}}
-	clusters := &operator.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed, Timings: operator.ProductionTimings(),
+	clusters := &clients.Clusters{Cluster: prod, Workload: both, Management: both, Allowed: fixture.Allowed, Timings: clients.ProductionTimings(),
 		ToWorkload: p.connections[connection.Workload], ToManagement: p.connections[connection.Management]}
 	switch {
 	case w.mutant == nil:

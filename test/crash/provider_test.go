@@ -23,7 +23,7 @@ const (
 
 	// providerBound is how long the provider's cache can withhold changes at a time. It is behind
 	// by less than twice that, which must be less than what the operator waits for it
-	// (internal/operator, Timings.Settle). It is an assumption that this is long enough.
+	// (internal/clients, Timings.Settle). It is an assumption that this is long enough.
 	providerBound = 4 * time.Second
 
 	// toDrained is how long after its deletion Cluster API deletes the instance of a Machine that

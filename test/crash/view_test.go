@@ -20,7 +20,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // view is objects by kind and name. They are shared, and never modified.
@@ -82,7 +82,7 @@ func matchesFields(kind string, object client.Object, selector fields.Selector, 
 // index returns the value by which an object is found.
 type index func(client.Object) string
 
-// cacheIndexes are the indexes of internal/operator/indexes.go that are used here.
+// cacheIndexes are the indexes of internal/clients/indexes.go that are used here.
 var cacheIndexes = map[string]index{
 	"Pod spec.nodeName":           func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName },
 	"Node spec.providerID":        func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID },
@@ -93,8 +93,8 @@ var cacheIndexes = map[string]index{
 	"NodeClaim metadata.annotations.scalable-resource": func(o client.Object) string {
 		return o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]
 	},
-	"Machine metadata.labels.scalable-resource":    operator.ResourceOf,
-	"MachineSet metadata.labels.scalable-resource": operator.ResourceOf,
+	"Machine metadata.labels.scalable-resource":    clients.ResourceOf,
+	"MachineSet metadata.labels.scalable-resource": clients.ResourceOf,
 	"Machine metadata.labels.node-claim-uid":       func(o client.Object) string { return o.GetLabels()[v1alpha1.NodeClaimUIDLabel] },
 	"Machine spec.providerID":                      func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID },
 }

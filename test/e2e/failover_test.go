@@ -13,7 +13,7 @@ import (
 	"github.com/samber/lo"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
@@ -76,7 +76,7 @@ func (r *handover) launching(ctx context.Context, g Gomega) int {
 // firstWrite returns when an operator first wrote since a time, which is within about poll of it.
 func (r *handover) firstWrite(ctx context.Context, g *WithT, since time.Time) (at time.Time) {
 	g.Eventually(ctx, func(g Gomega) {
-		writes := lo.Filter(audit.WritesBy(operator.Name, auditEntries(g, r.s)), func(e audit.Entry, _ int) bool {
+		writes := lo.Filter(audit.WritesBy(build.Name, auditEntries(g, r.s)), func(e audit.Entry, _ int) bool {
 			return e.RequestReceivedTimestamp.After(since.Add(-2 * poll))
 		})
 		g.Expect(writes).NotTo(BeEmpty())

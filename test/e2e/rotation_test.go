@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
@@ -55,7 +55,7 @@ func TestRotation(t *testing.T) {
 	g.Eventually(ctx, func() (bool, error) {
 		entries, _, err := log.Since(0)
 		found, ok := lo.Find(entries, func(e audit.Entry) bool {
-			return e.By(operator.Name) && e.For("system:serviceaccount:"+stack.ClusterNamespace+":"+renewed)
+			return e.By(build.Name) && e.For("system:serviceaccount:"+stack.ClusterNamespace+":"+renewed)
 		})
 		first = found.StageTimestamp
 		return ok, err

@@ -12,7 +12,7 @@ import (
 	"github.com/onsi/gomega"
 	"github.com/samber/lo"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
@@ -25,7 +25,7 @@ func CheckDenied(t *testing.T, s *stack.Stack) {
 	for _, name := range []string{"audit.log", stack.ManagementPrefix + "audit.log"} {
 		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(operator.Name) })
+		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(build.Name) })
 		g.Expect(asked).NotTo(gomega.BeEmpty(), name)
 		denied := lo.Filter(asked, func(e audit.Entry, _ int) bool {
 			return e.ResponseStatus.Code == http.StatusUnauthorized || e.ResponseStatus.Code == http.StatusForbidden
@@ -45,14 +45,14 @@ func CheckRequests(t *testing.T, s *stack.Stack, account string) {
 	for _, name := range logs {
 		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(operator.Name) })
+		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(build.Name) })
 		denied := lo.Filter(asked, func(e audit.Entry, _ int) bool {
 			return e.ResponseStatus.Code == http.StatusUnauthorized || e.ResponseStatus.Code == http.StatusForbidden
 		})
 		g.Expect(lo.Map(denied, func(e audit.Entry, _ int) string { return e.String() })).To(gomega.BeEmpty(), "%s: requests that were denied", name)
 		users := lo.CountValuesBy(asked, func(e audit.Entry) string { return e.User.Username })
 		g.Expect(users).To(gomega.And(gomega.HaveLen(1), gomega.HaveKey("system:serviceaccount:"+Namespace+":"+account)), "%s: users of the operator's requests", name)
-		writes := audit.WritesBy(operator.Name, asked)
+		writes := audit.WritesBy(build.Name, asked)
 		g.Expect(writes).NotTo(gomega.BeEmpty(), "%s has no write of the operator: nothing was tested", name)
 		t.Logf("%s: %d requests of the operator, none denied; writes: %v", name, len(asked), audit.Count(writes))
 	}

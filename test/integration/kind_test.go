@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/rotation"
@@ -102,8 +102,8 @@ func machineSpec(infrastructure client.Object) *infrav1.SimulatedMachineSpec {
 }
 
 // uncached returns a cluster that package scalable reads from without a cache.
-func (e *environment) uncached() *operator.Clusters {
-	return &operator.Clusters{Cluster: served, Management: uncached{client: e.client}}
+func (e *environment) uncached() *clients.Clusters {
+	return &clients.Clusters{Cluster: served, Management: uncached{client: e.client}}
 }
 
 type uncached struct {

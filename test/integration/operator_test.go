@@ -9,14 +9,15 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // timings are shorter than in production where the simulated infrastructure is faster than they
 // allow for. On the local stack the operator uses its defaults.
-var timings = func() operator.Timings {
-	t := operator.ProductionTimings()
+var timings = func() clients.Timings {
+	t := clients.ProductionTimings()
 	// Specs cut only links of the operator, so no other controller has caches that recover.
 	t.Settle, t.ReadyPoll, t.Recovery = 4*time.Second, time.Second, time.Second
 	return t

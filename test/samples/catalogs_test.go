@@ -14,7 +14,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/plugin"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
 )
 
 // kubectl runs the plugin with administrator's rights, unless the arguments say otherwise. It returns
@@ -35,7 +35,7 @@ func kubectl(t *testing.T, arguments ...string) (string, int) {
 func catalogFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"../../internal/importer/testdata/*.yaml", "../../config/samples/instancetypecatalog.yaml", "../../config/samples/*/instancetypecatalog.yaml"} {
+	for _, pattern := range []string{"../../internal/cli/importer/testdata/*.yaml", "../../config/samples/instancetypecatalog.yaml", "../../config/samples/*/instancetypecatalog.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no files %s: %v", pattern, err)

@@ -18,8 +18,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // store is a client that reads as the cache of controller-runtime does, from client-go's indexers, and
@@ -33,16 +33,16 @@ type store struct {
 // indexers are the fields by which the operator lists objects from its caches.
 var indexers = map[client.Object]cache.Indexers{
 	&karpv1.NodeClaim{}: {
-		operator.NodeClaimResourceField:   by(func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation] }),
-		operator.NodeClaimProviderIDField: by(func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }),
-		operator.NodeClaimTemplateField:   by(func(o client.Object) string { return o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name }),
+		clients.NodeClaimResourceField:   by(func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation] }),
+		clients.NodeClaimProviderIDField: by(func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }),
+		clients.NodeClaimTemplateField:   by(func(o client.Object) string { return o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name }),
 	},
 	&clusterv1.Machine{}: {
-		operator.ResourceField:          by(operator.ResourceOf),
-		operator.MachineClaimField:      by(func(o client.Object) string { return string(lifecycle.ClaimUID(o)) }),
-		operator.MachineProviderIDField: by(func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }),
+		clients.ResourceField:          by(clients.ResourceOf),
+		clients.MachineClaimField:      by(func(o client.Object) string { return string(lifecycle.ClaimUID(o)) }),
+		clients.MachineProviderIDField: by(func(o client.Object) string { return o.(*clusterv1.Machine).Spec.ProviderID }),
 	},
-	&clusterv1.MachineSet{}: {operator.ResourceField: by(operator.ResourceOf)},
+	&clusterv1.MachineSet{}: {clients.ResourceField: by(clients.ResourceOf)},
 }
 
 func by(value func(client.Object) string) cache.IndexFunc {

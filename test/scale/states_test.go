@@ -20,10 +20,10 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -120,7 +120,7 @@ func objects(state string, n int) []client.Object {
 // newReconciler returns the reconciler of the scalable resource with n claims in a state.
 func newReconciler(state string, n int) reconcile.Reconciler {
 	both := fixture.Cluster{Client: newStore(objects(state, n)...)}
-	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both, Allowed: fixture.Allowed}
+	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both, Allowed: fixture.Allowed}
 	known, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(fixture.Noon)
 	return scalableresource.NewReconciler(clusters, known, cloudprovider.New(clusters, known, clock), link.NewReconciler(clusters), silent{}, clock,
 		func(string) []types.NamespacedName { return nil })

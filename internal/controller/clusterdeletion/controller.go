@@ -19,22 +19,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // Reconciler removes hooks when the served Cluster is being deleted.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	// node is the name of the Node on which the operator runs; empty if that is unknown.
 	node string
 }
 
 // NewReconciler returns the reconciler for the served Cluster. node is the name of the Node on which the
 // operator runs; empty if that is unknown.
-func NewReconciler(clusters *operator.Clusters, node string) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, node string) *Reconciler {
 	return &Reconciler{clusters: clusters, node: node}
 }
 

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -79,7 +79,7 @@ func TestHooksAreRemoved(t *testing.T) {
 				live = live.WithObjects(tc.live)
 			}
 			cached := fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build())
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: cached, Live: live.Build()}}, tc.node)
+			r := NewReconciler(&clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: cached, Live: live.Build()}}, tc.node)
 			for i, want := range tc.want {
 				if result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: served}); err != nil || result.RequeueAfter != 0 {
 					t.Fatalf("got %v and %v", result, err)

@@ -25,7 +25,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -45,7 +45,7 @@ const (
 // Resources adds the watches for all objects on which the state of a scalable resource
 // depends: itself, its claims, its Machines and MachineSets, and its Cluster. It also sets
 // how many resources are reconciled at once, how far apart, and when errors are retried.
-func Resources(b *builder.Builder, clusters *operator.Clusters, spacing *Spacing) *builder.Builder {
+func Resources(b *builder.Builder, clusters *clients.Clusters, spacing *Spacing) *builder.Builder {
 	management := clusters.Management.GetCache()
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), spacing.of(client.Object.GetName)))
@@ -56,8 +56,8 @@ func Resources(b *builder.Builder, clusters *operator.Clusters, spacing *Spacing
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
 		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, spacing.of(ofClaim), changed())).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, spacing.of(operator.ResourceOf), changed())).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, spacing.of(operator.ResourceOf), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, spacing.of(clients.ResourceOf), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, spacing.of(clients.ResourceOf), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))
 }
@@ -71,7 +71,7 @@ func ClusterChanged() predicate.Predicate {
 		initialized := c.Status.Initialization
 		return [...]any{
 			lo.FromPtr(c.Spec.Paused), !c.DeletionTimestamp.IsZero(), topologyReplicas(c), c.Spec.Topology.Version, c.Spec.ControlPlaneRef,
-			strings.Join(operator.FailureDomains(c), ","),
+			strings.Join(clients.FailureDomains(c), ","),
 			lo.FromPtr(initialized.InfrastructureProvisioned), lo.FromPtr(initialized.ControlPlaneInitialized),
 		}
 	}
@@ -95,7 +95,7 @@ func TemplateChanged() predicate.Predicate {
 // topologyReplicas returns, as a comparable value, which replicas the topology of a Cluster
 // sets.
 func topologyReplicas(cluster *clusterv1.Cluster) string {
-	return strings.Join(operator.TopologyReplicas(cluster), ",")
+	return strings.Join(clients.TopologyReplicas(cluster), ",")
 }
 
 // UnavailableChanged passes updates that change the unavailable offerings of a template.
@@ -109,24 +109,24 @@ func UnavailableChanged() predicate.Predicate {
 
 // ResourcesOfTemplate enqueues the scalable resources of a template: those that exist, and
 // those that only claims name so far.
-func ResourcesOfTemplate(clusters *operator.Clusters) handler.EventHandler {
+func ResourcesOfTemplate(clusters *clients.Clusters) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, template client.Object) []reconcile.Request {
 		return ofTemplate(ctx, clusters, template.GetName())
 	})
 }
 
 // ResourcesOfFollowers enqueues the scalable resources of the templates that follow a MachineDeployment.
-func ResourcesOfFollowers(clusters *operator.Clusters) handler.EventHandler {
+func ResourcesOfFollowers(clusters *clients.Clusters) handler.EventHandler {
 	templates := NewTemplates(clusters)
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, deployment client.Object) []reconcile.Request {
 		return lo.FlatMap(templates.OfPattern(ctx, deployment), func(name string, _ int) []reconcile.Request { return ofTemplate(ctx, clusters, name) })
 	})
 }
 
-func ofTemplate(ctx context.Context, clusters *operator.Clusters, name string) []reconcile.Request {
+func ofTemplate(ctx context.Context, clusters *clients.Clusters, name string) []reconcile.Request {
 	return list(ctx, clusters,
 		[]client.ListOption{client.MatchingLabels{v1alpha1.TemplateLabel: name}},
-		[]client.ListOption{client.MatchingFields{operator.NodeClaimTemplateField: name}})
+		[]client.ListOption{client.MatchingFields{clients.NodeClaimTemplateField: name}})
 }
 
 func ofClaim(object client.Object) string {
@@ -134,13 +134,13 @@ func ofClaim(object client.Object) string {
 }
 
 // all returns every scalable resource that exists or that a claim names.
-func all(ctx context.Context, clusters *operator.Clusters) []reconcile.Request {
+func all(ctx context.Context, clusters *clients.Clusters) []reconcile.Request {
 	return list(ctx, clusters, []client.ListOption{client.HasLabels{v1alpha1.TemplateLabel}}, nil)
 }
 
 // list returns the scalable resources that exist or that a claim names. It ignores errors of
 // a cache, because each resource is also enqueued by its own events.
-func list(ctx context.Context, clusters *operator.Clusters, ofResources, ofClaims []client.ListOption) []reconcile.Request {
+func list(ctx context.Context, clusters *clients.Clusters, ofResources, ofClaims []client.ListOption) []reconcile.Request {
 	names := sets.New[string]()
 	if resources, err := scalable.List(ctx, clusters, ofResources...); err == nil {
 		for _, resource := range resources {

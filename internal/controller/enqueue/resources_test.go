@@ -27,7 +27,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -53,10 +53,10 @@ func TestResources(t *testing.T) {
 	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).
 		WithObjects(follower, deployment("exists", "general"), deployment("of-another", "other"), deployment("of-a-user", ""), pool,
 			claim("a", "general", "exists"), claim("b", "general", "only-named"), claim("c", "other", "named-by-another"), claim("d", "general", "")).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).Build()}
-	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 	names := func(requests []reconcile.Request) []string {
 		return lo.Map(requests, func(r reconcile.Request, _ int) string { return r.Name })
 	}

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // registry is a manager that runs nothing.
@@ -49,7 +49,7 @@ func TestErrorsAreRetriedSoon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, clusters := &registry{Manager: mgr}, &operator.Clusters{Workload: mgr, Management: mgr}
+	registry, clusters := &registry{Manager: mgr}, &clients.Clusters{Workload: mgr, Management: mgr}
 	links := link.NewReconciler(clusters)
 	resources := scalableresource.NewReconciler(clusters, catalog.New(clusters), nil, links, nil, clock.RealClock{}, nil)
 	if err := errors.Join(links.Register(t.Context(), registry), resources.Register(t.Context(), registry)); err != nil {

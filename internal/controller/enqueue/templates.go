@@ -17,7 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -28,11 +28,11 @@ const templateWindow = time.Second
 
 // Templates maps objects of both clusters to the names of KarpenterMachineTemplates.
 type Templates struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 }
 
 // NewTemplates returns the mapping for the served Cluster.
-func NewTemplates(clusters *operator.Clusters) *Templates { return &Templates{clusters: clusters} }
+func NewTemplates(clusters *clients.Clusters) *Templates { return &Templates{clusters: clusters} }
 
 // All returns all templates. There are few of them.
 func (t *Templates) All(ctx context.Context, _ client.Object) []string {
@@ -97,7 +97,7 @@ func (t *Templates) OfCatalog(ctx context.Context, object client.Object) []strin
 // OfClaim returns the template of a NodeClaim.
 func (t *Templates) OfClaim(_ context.Context, object client.Object) []string {
 	claim, isClaim := object.(*karpv1.NodeClaim)
-	if !isClaim || !operator.IsTemplate(claim.Spec.NodeClassRef) {
+	if !isClaim || !clients.IsTemplate(claim.Spec.NodeClassRef) {
 		return nil
 	}
 	return []string{claim.Spec.NodeClassRef.Name}
@@ -106,7 +106,7 @@ func (t *Templates) OfClaim(_ context.Context, object client.Object) []string {
 // OfPool returns the template of a NodePool.
 func (t *Templates) OfPool(_ context.Context, object client.Object) []string {
 	pool, isPool := object.(*karpv1.NodePool)
-	if !isPool || !operator.IsTemplate(pool.Spec.Template.Spec.NodeClassRef) {
+	if !isPool || !clients.IsTemplate(pool.Spec.Template.Spec.NodeClassRef) {
 		return nil
 	}
 	return []string{pool.Spec.Template.Spec.NodeClassRef.Name}

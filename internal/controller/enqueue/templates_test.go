@@ -25,7 +25,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -37,7 +37,7 @@ func TestTemplatesOfReferencedObjects(t *testing.T) {
 	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
 		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "batch"}},
 		&v1alpha1.KarpenterMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "general"}}).Build()
-	templates := NewTemplates(&operator.Clusters{Cluster: served, Workload: fixture.Cluster{Client: workload}})
+	templates := NewTemplates(&clients.Clusters{Cluster: served, Workload: fixture.Cluster{Client: workload}})
 	neighbour := types.NamespacedName{Namespace: served.Namespace, Name: "neighbour"}
 	for name, tc := range map[string]struct {
 		labels                map[string]string
@@ -73,7 +73,7 @@ func TestTemplatesOfPattern(t *testing.T) {
 		follower("by-entry", &v1alpha1.MachineTemplateSource{MachineDeploymentTopology: "md-0"}),
 		follower("other", &v1alpha1.MachineTemplateSource{MachineDeployment: "md-0"}),
 		follower("none", nil)).Build()
-	templates := NewTemplates(&operator.Clusters{Workload: fixture.Cluster{Client: workload}})
+	templates := NewTemplates(&clients.Clusters{Workload: fixture.Cluster{Client: workload}})
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "served-md-0-x7k2p", Labels: map[string]string{
 		clusterv1.ClusterTopologyOwnedLabel: "", clusterv1.ClusterTopologyMachineDeploymentNameLabel: "md-0",
 	}}}
@@ -110,7 +110,7 @@ func TestTemplatesOfOthers(t *testing.T) {
 		template("metal-too", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Discovery = infrastructure("Metal3MachineTemplate") }),
 		template("vsphere", func(s *v1alpha1.KarpenterMachineTemplateSpec) { s.Discovery = infrastructure("VSphereMachineTemplate") }),
 		template("plain", func(*v1alpha1.KarpenterMachineTemplateSpec) {})).Build()
-	templates := NewTemplates(&operator.Clusters{Workload: fixture.Cluster{Client: workload}})
+	templates := NewTemplates(&clients.Clusters{Workload: fixture.Cluster{Client: workload}})
 	deployment := func(name string, annotations map[string]string) client.Object {
 		object := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Annotations: annotations}}
 		if name != "" {

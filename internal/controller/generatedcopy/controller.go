@@ -24,9 +24,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -42,7 +42,7 @@ const (
 
 // Reconciler maintains the copies of all templates of the served Cluster.
 type Reconciler struct {
-	clusters  *operator.Clusters
+	clusters  *clients.Clusters
 	catalog   *catalog.Catalog
 	clock     clock.PassiveClock
 	templates *enqueue.Templates
@@ -50,7 +50,7 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
 	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock, templates: enqueue.NewTemplates(clusters)}
 }
 

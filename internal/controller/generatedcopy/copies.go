@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -113,7 +113,7 @@ func (r *Reconciler) kindsUsed(ctx context.Context, template *v1alpha1.Karpenter
 // isOfMachine reports whether Cluster API or a provider has created an object for a Machine, such
 // as a KubeadmConfig. It has the labels of its Machine, and so that of the template.
 func isOfMachine(object *unstructured.Unstructured) bool {
-	return operator.ResourceOf(object) != "" || object.GetLabels()[clusterv1.MachineSetNameLabel] != ""
+	return clients.ResourceOf(object) != "" || object.GetLabels()[clusterv1.MachineSetNameLabel] != ""
 }
 
 // copyKey identifies an object that a scalable resource refers to.

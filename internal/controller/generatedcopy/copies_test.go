@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -63,7 +63,7 @@ func TestKeepCopies(t *testing.T) {
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(now))
+			r := NewReconciler(&clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(now))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
 			keepCopies(t, r, &v1alpha1.KarpenterMachineTemplate{})
 			after := &unstructured.Unstructured{}
@@ -120,7 +120,7 @@ func TestKeepCopiesOfAKindThatCannotBeListed(t *testing.T) {
 					return reference.Unlisted{Kind: kind.GroupKind()}
 				},
 			}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r := NewReconciler(&clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
 			if _, _, err := r.keepCopies(t.Context(), "general", tc.template, tc.resources); (err != nil) != tc.fails {
 				t.Errorf("got %v, want an error: %t", err, tc.fails)
@@ -144,7 +144,7 @@ func TestKeepCopiesMakesNothingThatIsThere(t *testing.T) {
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, pool,
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
 	// Without a catalogue, to make it again would panic.
-	r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+	r := NewReconciler(&clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 	r.kinds = enqueue.NewKinds(nil, nil, kind)
 	keepCopies(t, r, &v1alpha1.KarpenterMachineTemplate{})
 }
@@ -198,7 +198,7 @@ func TestKeepCopiesSetsOwnersOfItsOwnCluster(t *testing.T) {
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(object, user,
 				&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: served.Namespace, Name: served.Name}}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r := NewReconciler(&clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 			r.kinds = enqueue.NewKinds(nil, nil, kind)
 			keepCopies(t, r, nil)
 			after := &unstructured.Unstructured{}
@@ -241,7 +241,7 @@ func TestReconcileTriesAConflictAgain(t *testing.T) {
 			}
 			return c.Patch(ctx, object, patch, opts...)
 		}}).Build()
-	clusters := &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}, Workload: fixture.Cluster{Client: management}}
+	clusters := &clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}, Workload: fixture.Cluster{Client: management}}
 	r := NewReconciler(clusters, nil, clocktesting.NewFakeClock(time.Now()))
 	r.kinds = enqueue.NewKinds(nil, nil, kind)
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}

@@ -24,8 +24,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -101,11 +101,11 @@ func TestFinalizerIsRemoved(t *testing.T) {
 				objects = append(objects, object.DeepCopyObject().(client.Object))
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+				WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 					return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 				}).Build()
 			both := fixture.Cluster{Client: c}
-			r := NewReconciler(&operator.Clusters{Cluster: served, Management: both, Workload: both}, nil, clocktesting.NewFakeClock(now))
+			r := NewReconciler(&clients.Clusters{Cluster: served, Management: both, Workload: both}, nil, clocktesting.NewFakeClock(now))
 			r.kinds = enqueue.NewKinds(unwatched{}, nil, kind)
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "general"}}); err != nil {
 				t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -95,7 +95,7 @@ func TestFindLeftovers(t *testing.T) {
 			return all.List(ctx, list, options...)
 		},
 	}).Build()}
-	r := NewReconciler(&operator.Clusters{Cluster: served, Management: both}, nil, clocktesting.NewFakeClock(time.Now()))
+	r := NewReconciler(&clients.Clusters{Cluster: served, Management: both}, nil, clocktesting.NewFakeClock(time.Now()))
 	r.kinds = enqueue.NewKinds(unwatched{}, nil)
 	if err := r.findLeftovers(t.Context(), mapper); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestFindLeftoversFails(t *testing.T) {
 					return c.List(ctx, list, options...)
 				},
 			}).Build()
-			r := NewReconciler(&operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
+			r := NewReconciler(&clients.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: management}}, nil, clocktesting.NewFakeClock(time.Now()))
 			r.kinds = enqueue.NewKinds(refusing{kind: watchedKind.Kind, err: fails}, nil)
 			if err := r.findLeftovers(t.Context(), mapper); !errors.Is(err, fails) {
 				t.Errorf("got %v, want that it is tried again", err)

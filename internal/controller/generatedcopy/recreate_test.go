@@ -26,9 +26,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -53,12 +53,12 @@ func newObject(name string, annotations map[string]string) *unstructured.Unstruc
 func newReconciler(objects ...client.Object) *Reconciler {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
 	both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, definition(machineTemplate), definition(configTemplate), cluster)...).
-		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
-		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, func(o client.Object) []string { return []string{clients.ResourceOf(o)} }).
+		WithIndex(&clusterv1.Machine{}, clients.ResourceField, func(o client.Object) []string { return []string{clients.ResourceOf(o)} }).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).Build()}
-	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 	r := NewReconciler(clusters, catalog.New(clusters), clocktesting.NewFakeClock(fixture.Noon))
 	r.kinds = enqueue.NewKinds(nil, nil, machineTemplate, configTemplate)
 	return r

@@ -23,18 +23,18 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // Reconciler keeps the status of the catalogs.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 }
 
 // NewReconciler returns the reconciler for the catalogs of the workload cluster.
-func NewReconciler(clusters *operator.Clusters) *Reconciler { return &Reconciler{clusters: clusters} }
+func NewReconciler(clusters *clients.Clusters) *Reconciler { return &Reconciler{clusters: clusters} }
 
 // Register adds the reconciler to a manager.
 func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {

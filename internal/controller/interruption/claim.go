@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // claimOf returns the claim of a Node; nil if it has none. Usually that is the only claim with the
@@ -24,7 +24,7 @@ import (
 func (r *Reconciler) claimOf(ctx context.Context, node *corev1.Node) (claim *karpv1.NodeClaim, sharing []karpv1.NodeClaim, err error) {
 	workload := r.clusters.Workload.GetClient()
 	claims := &karpv1.NodeClaimList{}
-	if err := workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
+	if err := workload.List(ctx, claims, client.MatchingFields{clients.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
 		return nil, nil, fmt.Errorf("listing the NodeClaims of Node %s: %w", node.Name, err)
 	}
 	if len(claims.Items) == 1 {
@@ -50,9 +50,9 @@ func (r *Reconciler) claimOf(ctx context.Context, node *corev1.Node) (claim *kar
 // machinesOf returns the Machines with a link whose Node it is, among those with its provider ID and those
 // of the given claims: a provider can have changed the ID of the Machine.
 func (r *Reconciler) machinesOf(ctx context.Context, node *corev1.Node, claims []karpv1.NodeClaim) ([]clusterv1.Machine, error) {
-	selectors := []client.MatchingFields{{operator.MachineProviderIDField: node.Spec.ProviderID}}
+	selectors := []client.MatchingFields{{clients.MachineProviderIDField: node.Spec.ProviderID}}
 	for i := range claims {
-		selectors = append(selectors, client.MatchingFields{operator.MachineClaimField: string(claims[i].UID)})
+		selectors = append(selectors, client.MatchingFields{clients.MachineClaimField: string(claims[i].UID)})
 	}
 	var all []clusterv1.Machine
 	for _, selector := range selectors {

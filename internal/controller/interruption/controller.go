@@ -26,16 +26,16 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
 // Reconciler deletes the NodeClaims of Nodes whose instance ends.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	signals  interruption.Signals
 	recorder events.Recorder
@@ -43,7 +43,7 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the signals of the operator's settings.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, signals interruption.Signals, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, signals interruption.Signals, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
 	return &Reconciler{clusters: clusters, catalog: catalog, signals: signals, recorder: recorder, clock: clock}
 }
 

@@ -31,9 +31,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -114,9 +114,9 @@ func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
 	}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.KarpenterMachineTemplate{}).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
-		WithIndex(&clusterv1.Machine{}, operator.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
-		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, clients.MachineProviderIDField, func(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ProviderID} }).
+		WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, func(o client.Object) []string { return []string{string(lifecycle.ClaimUID(o))} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 				if of := (&client.ListOptions{}).ApplyOptions(options); w.unread != "" && of.FieldSelector != nil && strings.Contains(of.FieldSelector.String(), w.unread) {
@@ -139,7 +139,7 @@ func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
 		t.Fatal(err)
 	}
 	both := fixture.Cluster{Client: w, Live: w}
-	clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 	w.Reconciler = NewReconciler(clusters, catalog.New(clusters), signals, &w.events, clocktesting.NewFakePassiveClock(fixture.Noon))
 	return w
 }

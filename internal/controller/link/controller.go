@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -50,7 +50,7 @@ type Request struct {
 
 // Reconciler writes links.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	// ended is called with the resource of each request that has ended.
 	ended  func(resource string)
 	open   open
@@ -58,7 +58,7 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters) *Reconciler {
+func NewReconciler(clusters *clients.Clusters) *Reconciler {
 	return &Reconciler{clusters: clusters, ended: func(string) {}, open: open{requests: map[string]map[Request]bool{}}}
 }
 

@@ -13,8 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 // recent has Machines as the API server returned them, until the cache has the same version or a
@@ -69,7 +69,7 @@ func (r *recent) fill(ctx context.Context, live client.Reader, served types.Name
 	for i := range linked.Items {
 		machine := &linked.Items[i]
 		machine.ManagedFields = nil // as in the cache
-		r.add(operator.ResourceOf(machine), machine)
+		r.add(clients.ResourceOf(machine), machine)
 	}
 	r.filled = true
 	return nil
@@ -137,7 +137,7 @@ func (r *recent) newest(ctx context.Context, live client.Reader, resource string
 			if err != nil {
 				return nil, err
 			}
-			if machine == nil || operator.ResourceOf(machine) != resource {
+			if machine == nil || clients.ResourceOf(machine) != resource {
 				r.forget(resource, uid)
 				continue
 			}

@@ -16,7 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -57,7 +57,7 @@ func newAPI(objects ...client.Object) client.WithWatch {
 // answers of others.
 func newReconciler(api client.WithWatch, cached, live interceptor.Funcs) *Reconciler {
 	both := fixture.Cluster{Client: interceptor.NewClient(api, cached), Live: interceptor.NewClient(api, live)}
-	return NewReconciler(&operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both})
+	return NewReconciler(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both})
 }
 
 // claimOf returns the claim that a Machine is linked to.

@@ -29,10 +29,10 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -43,12 +43,12 @@ const concurrency = 10
 
 // Reconciler renews the hashes of claims.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	drifts   *drift.Cache
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
 	return &Reconciler{clusters: clusters, drifts: drift.NewCache(clusters, catalog, clock)}
 }
 

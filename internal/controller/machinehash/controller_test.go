@@ -29,8 +29,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -165,7 +165,7 @@ func TestReconcile(t *testing.T) {
 				WithObjects(template, newCatalog(), claim, old, adoptable(),
 					unstructuredObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testmachinetemplates.infrastructure.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
 					unstructuredObject("infrastructure.cluster.x-k8s.io/v1beta2", "TestMachineTemplate", fixture.Served.Namespace, "workers", nil)).
-				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
+				WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name} }).
 				WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 					writes++
 					if tc.fails != nil {
@@ -174,7 +174,7 @@ func TestReconcile(t *testing.T) {
 					return c.Patch(ctx, object, patch, options...)
 				}}).Build()
 			both := fixture.Cluster{Client: c}
-			clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+			clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 			r := NewReconciler(clusters, catalog.New(clusters), clock.RealClock{})
 			before := claim.Annotations[v1alpha1.MachineHashesAnnotation]
 			for range 2 { // the second reconcile must change nothing

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -53,7 +53,7 @@ func TestClusterReady(t *testing.T) {
 				objects = append(objects, cluster)
 			}
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
+			r := &Reconciler{clusters: &clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
 			template := &v1alpha1.KarpenterMachineTemplate{}
 			if tc.before != "" {
 				template.StatusConditions().SetFalse(v1alpha1.ConditionClusterReady, tc.before, "before")

@@ -29,9 +29,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
@@ -56,7 +56,7 @@ const (
 
 // Reconciler keeps the status of the templates.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	recorder events.Recorder
 	clock    clock.PassiveClock
@@ -69,7 +69,7 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
 	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, templates: enqueue.NewTemplates(clusters), examiner: generate.NewExaminer(clusters, catalog, clock)}
 }
 

@@ -36,8 +36,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -95,9 +95,9 @@ func newCell(objects ...client.Object) *cell {
 	}
 	c.Client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, crd, cluster, named(infrastructureKind, "workers"))...).
 		WithStatusSubresource(&v1alpha1.KarpenterMachineTemplate{}).
-		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
-		WithIndex(&clusterv1.MachineDeployment{}, operator.TopologyEntryField, fixture.EntryOf).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, func(o client.Object) []string { return []string{clients.ResourceOf(o)} }).
+		WithIndex(&clusterv1.MachineDeployment{}, clients.TopologyEntryField, fixture.EntryOf).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -115,12 +115,12 @@ func newCell(objects ...client.Object) *cell {
 			},
 		}).Build()
 	both := fixture.Cluster{Client: c.Client}
-	c.start(&operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both, Allowed: fixture.Allowed})
+	c.start(&clients.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both, Allowed: fixture.Allowed})
 	return c
 }
 
 // start starts the reconciler, which remembers nothing.
-func (c *cell) start(clusters *operator.Clusters) {
+func (c *cell) start(clusters *clients.Clusters) {
 	c.Reconciler = NewReconciler(clusters, catalog.New(clusters), c, c.clock)
 	c.kinds = enqueue.NewKinds(unwatched{}, nil)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // setOfferingsValid reports all invalid instance types and offerings of the template and its
@@ -45,7 +45,7 @@ func (r *Reconciler) poolsOf(ctx context.Context, template *v1alpha1.KarpenterMa
 	}
 	pools := slices.DeleteFunc(slices.Clone(list.Items), func(pool karpv1.NodePool) bool {
 		ref := pool.Spec.Template.Spec.NodeClassRef
-		return !operator.IsTemplate(ref) || ref.Name != template.Name
+		return !clients.IsTemplate(ref) || ref.Name != template.Name
 	})
 	slices.SortFunc(pools, func(a, b karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return pools, nil

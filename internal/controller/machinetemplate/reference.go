@@ -13,9 +13,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
@@ -56,7 +56,7 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 // readAllowed reads what a template may refer to. It also watches the Secrets that are allowed by their label.
 func (r *Reconciler) readAllowed(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (tenancy.Allowed, error) {
 	if r.clusters.Allowed.SecretLabel != nil {
-		if err := r.kinds.WatchMetadata(operator.SecretMetadata(), enqueue.Later(r.templates.All)); err != nil {
+		if err := r.kinds.WatchMetadata(clients.SecretMetadata(), enqueue.Later(r.templates.All)); err != nil {
 			return tenancy.Allowed{}, err
 		}
 	}

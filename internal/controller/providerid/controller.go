@@ -22,10 +22,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -36,12 +36,12 @@ const concurrency = 20
 
 // Reconciler gives NodeClaims the provider IDs of their Machines.
 type Reconciler struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	recorder events.Recorder
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *operator.Clusters, recorder events.Recorder) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, recorder events.Recorder) *Reconciler {
 	return &Reconciler{clusters: clusters, recorder: recorder}
 }
 
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	machines := &clusterv1.MachineList{}
 	if err := r.clusters.Management.GetClient().List(ctx, machines,
-		client.MatchingFields{operator.MachineClaimField: string(claim.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{clients.MachineClaimField: string(claim.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the Machines of NodeClaim %s: %w", claim.Name, err)
 	}
 	own, err := scalable.OwnMachines(ctx, r.clusters, machines.Items)

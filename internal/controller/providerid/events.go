@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -55,7 +55,7 @@ func (r *Reconciler) enqueueWith(ctx context.Context, providerID string, q queue
 		return
 	}
 	machines := &clusterv1.MachineList{}
-	if err := r.clusters.Management.GetClient().List(ctx, machines, client.MatchingFields{operator.MachineProviderIDField: providerID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.clusters.Management.GetClient().List(ctx, machines, client.MatchingFields{clients.MachineProviderIDField: providerID}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "listing Machines", "provider-id", providerID)
 		return
 	}

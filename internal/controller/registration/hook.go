@@ -17,20 +17,20 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // Hook is one of core's registration hooks. Core persists its changes of a NodeClaim and
 // copies them to the Node. It never delays a registration.
 type Hook struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 }
 
 var _ cloudprovider.NodeLifecycleHook = (*Hook)(nil)
 
 // NewHook returns the hook for the served Cluster.
-func NewHook(clusters *operator.Clusters, catalog *catalog.Catalog) *Hook {
+func NewHook(clusters *clients.Clusters, catalog *catalog.Catalog) *Hook {
 	return &Hook{clusters: clusters, catalog: catalog}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -66,10 +66,10 @@ func TestRegistered(t *testing.T) {
 			claim.Status.ProviderID = "sim://n"
 			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, fixture.CatalogOf(small, large), node).
 				WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
-				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+				WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 					return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 				}).Build()}
-			clusters := &operator.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
+			clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
 			if _, err := NewHook(clusters, catalog.New(clusters)).Registered(t.Context(), claim); err != nil {
 				t.Fatal(err)
 			}

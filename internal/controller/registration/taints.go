@@ -19,7 +19,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
@@ -55,7 +55,7 @@ func (r *TaintReconciler) Reconcile(ctx context.Context, node *corev1.Node) (rec
 		return reconcile.Result{}, nil
 	}
 	claims := &karpv1.NodeClaimList{}
-	if err := r.workload.List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
+	if err := r.workload.List(ctx, claims, client.MatchingFields{clients.NodeClaimProviderIDField: node.Spec.ProviderID}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the NodeClaim of Node %s: %w", node.Name, err)
 	}
 	if len(claims.Items) != 1 {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
 // If another controller restores the taints from before the registration, they are removed
@@ -59,7 +59,7 @@ func TestTaintReconciler(t *testing.T) {
 				objects = append(objects, claim)
 			}
 			workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-				WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
+				WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
 			read := &corev1.Node{}
 			for range 2 { // the second reconcile must change nothing
 				if err := workload.Get(t.Context(), client.ObjectKeyFromObject(node), read); err != nil {
@@ -93,7 +93,7 @@ func TestTaintsOfOthersAreKept(t *testing.T) {
 	claim.Status.ProviderID = "sim://n"
 	var rejects error
 	workload := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node, claim).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimProviderIDField, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if rejects != nil {
 				return rejects

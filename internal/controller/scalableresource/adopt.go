@@ -16,7 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -39,7 +39,7 @@ func (r *Reconciler) adopt(ctx context.Context, name string) (bool, error) {
 		return false, client.IgnoreNotFound(err)
 	}
 	claims := &karpv1.NodeClaimList{}
-	if err := r.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimResourceField: name}); err != nil {
+	if err := r.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{clients.NodeClaimResourceField: name}); err != nil {
 		return false, fmt.Errorf("listing the NodeClaims of MachineDeployment %s: %w", name, err)
 	}
 	for i := range claims.Items {
@@ -83,7 +83,7 @@ func (r *Reconciler) adoptAs(ctx context.Context, resource *clusterv1.MachineDep
 	}
 	management, key := r.clusters.Management.GetClient(), client.ObjectKeyFromObject(resource)
 	machines := &clusterv1.MachineList{}
-	if err := management.List(ctx, machines, client.MatchingFields{operator.ResourceField: resource.Name}); err != nil {
+	if err := management.List(ctx, machines, client.MatchingFields{clients.ResourceField: resource.Name}); err != nil {
 		return false, fmt.Errorf("listing the Machines of MachineDeployment %s: %w", key, err)
 	}
 	adopted := scalable.Adopt(resource, machines.Items, template, offering)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -54,7 +54,7 @@ func TestDeleteEnding(t *testing.T) {
 				builder = builder.WithObjects(claims[i].DeepCopy())
 			}
 			c, recorder := builder.Build(), &published{}
-			r := &Reconciler{clusters: &operator.Clusters{Workload: fixture.Cluster{Client: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
+			r := &Reconciler{clusters: &clients.Clusters{Workload: fixture.Cluster{Client: c}, Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}}, recorder: recorder}
 			snap := decide(&snapshot.Snapshot{Claims: claims, State: planner.State{ClusterDeleting: tc.ending, Machines: []planner.Machine{{Name: "m", Claim: "served"}}}})
 			if err := r.deleteWithCluster(t.Context(), snap); err != nil {
 				t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -171,7 +171,7 @@ func generatedName(t *testing.T, served types.NamespacedName, cluster *clusterv1
 
 // clustersWith returns clusters with one API server and what a template needs. It records their
 // writes. The API server has another Cluster than the cache, or none.
-func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *[]string, objects ...client.Object) *operator.Clusters {
+func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *[]string, objects ...client.Object) *clients.Clusters {
 	base := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 	base.SetAPIVersion("infrastructure.cluster.x-k8s.io/v1beta2")
 	base.SetKind("AWSMachineTemplate")
@@ -190,12 +190,12 @@ func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *
 		return gvk.Kind
 	}
 	cached := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(objects, template(), listed(), base, crd)...).WithStatusSubresource(&karpv1.NodeClaim{}).
-		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
-		WithIndex(&clusterv1.Machine{}, operator.ResourceField, func(o client.Object) []string { return []string{operator.ResourceOf(o)} }).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
+		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, func(o client.Object) []string { return []string{clients.ResourceOf(o)} }).
+		WithIndex(&clusterv1.Machine{}, clients.ResourceField, func(o client.Object) []string { return []string{clients.ResourceOf(o)} }).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimResourceField, func(o client.Object) []string {
 			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
 		}).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -213,5 +213,5 @@ func clustersWith(served types.NamespacedName, live *clusterv1.Cluster, writes *
 		api = api.WithObjects(live)
 	}
 	both := fixture.Cluster{Client: cached, Live: api.Build()}
-	return &operator.Clusters{Cluster: served, Workload: both, Management: both}
+	return &clients.Clusters{Cluster: served, Workload: both, Management: both}
 }

@@ -26,9 +26,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
@@ -37,7 +37,7 @@ import (
 
 // Reconciler reconciles the scalable resources of the served Cluster, with their NodeClaims and Machines.
 type Reconciler struct {
-	clusters      *operator.Clusters
+	clusters      *clients.Clusters
 	catalog       *catalog.Catalog
 	cloudProvider cloudprovider.CloudProvider
 	links         *link.Reconciler
@@ -57,7 +57,7 @@ type Reconciler struct {
 
 // NewReconciler returns the reconciler for the served Cluster, which has links written. podsOf returns the Pods that
 // Karpenter has decided to schedule to the Node of a claim.
-func NewReconciler(clusters *operator.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, links *link.Reconciler, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, links *link.Reconciler, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
 	r := &Reconciler{
 		clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, links: links, recorder: recorder, clock: clock, podsOf: podsOf,
 		spacing: enqueue.NewSpacing(clock), pace: newPace(clock), lowered: newLowered(clusters),

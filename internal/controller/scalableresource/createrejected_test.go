@@ -24,8 +24,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -81,7 +81,7 @@ func TestAResourceThatCannotBeCreated(t *testing.T) {
 					return c.SubResource(sub).Patch(ctx, object, patch, opts...)
 				},
 			}), Live: inner}
-			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
+			clusters = &clients.Clusters{Cluster: served, Workload: failing, Management: failing}
 			told := &published{}
 			r := newReconciler(clusters, catalog.New(clusters), told, clocktesting.NewFakeClock(time.Now()))
 			reconcileOnce := func() time.Duration {

@@ -20,8 +20,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
@@ -83,7 +83,7 @@ func TestDeletionWithCluster(t *testing.T) {
 			if !tc.none {
 				workload = workload.WithObjects(claim)
 			}
-			r := &Reconciler{clusters: &operator.Clusters{Workload: fixture.Cluster{Client: workload.Build()}, Management: fixture.Cluster{Client: management}}}
+			r := &Reconciler{clusters: &clients.Clusters{Workload: fixture.Cluster{Client: workload.Build()}, Management: fixture.Cluster{Client: management}}}
 			read := &clusterv1.Machine{}
 			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestDeletionRequeuesAtTheSoonestDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := lo.Map(tc.machines, func(m *clusterv1.Machine, _ int) client.Object { return m.DeepCopy() })
 			management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()
-			r := &Reconciler{clusters: &operator.Clusters{Management: fixture.Cluster{Client: management}}}
+			r := &Reconciler{clusters: &clients.Clusters{Management: fixture.Cluster{Client: management}}}
 			snap := &decided{Snapshot: &snapshot.Snapshot{Machines: lo.KeyBy(tc.machines, func(m *clusterv1.Machine) string { return m.Name }), State: planner.State{Now: now}}}
 			again, err := r.deleteMarked(t.Context(), snap)
 			if err != nil || again != tc.want {

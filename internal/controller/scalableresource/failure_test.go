@@ -22,8 +22,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -58,18 +58,18 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(template, listed, claim, deployment, machine, cluster).
 		WithStatusSubresource(template, claim).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimResourceField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimResourceField, func(o client.Object) []string {
 			return []string{o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation]}
 		}).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimTemplateField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).
-		WithIndex(&karpv1.NodeClaim{}, operator.NodeClaimProviderIDField, func(o client.Object) []string {
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimProviderIDField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Status.ProviderID}
 		}).
-		WithIndex(&clusterv1.Machine{}, operator.ResourceField, byLabel(clusterv1.MachineDeploymentNameLabel)).
-		WithIndex(&clusterv1.Machine{}, operator.MachineClaimField, byLabel(v1alpha1.NodeClaimUIDLabel)).
-		WithIndex(&clusterv1.MachineSet{}, operator.ResourceField, byLabel(clusterv1.MachineDeploymentNameLabel)).
+		WithIndex(&clusterv1.Machine{}, clients.ResourceField, byLabel(clusterv1.MachineDeploymentNameLabel)).
+		WithIndex(&clusterv1.Machine{}, clients.MachineClaimField, byLabel(v1alpha1.NodeClaimUIDLabel)).
+		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, byLabel(clusterv1.MachineDeploymentNameLabel)).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if _, isTemplate := o.(*v1alpha1.KarpenterMachineTemplate); isTemplate {
 				return apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
@@ -77,7 +77,7 @@ func TestAFailureThatCannotBeRecorded(t *testing.T) {
 			return w.SubResource(sub).Patch(ctx, o, p, opts...)
 		}}).Build()
 	both := fixture.Cluster{Client: c}
-	clusters := &operator.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
+	clusters := &clients.Clusters{Cluster: types.NamespacedName{Namespace: "fleet", Name: "served"}, Workload: both, Management: both}
 	offered, told := catalog.New(clusters), &published{}
 	r := newReconciler(clusters, offered, told, clocktesting.NewFakeClock(now.Add(time.Minute)))
 

@@ -20,9 +20,9 @@ import (
 	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -135,7 +135,7 @@ func (r *Reconciler) resourcesOfNode(ctx context.Context, object client.Object) 
 		return nil
 	}
 	claims := &karpv1.NodeClaimList{}
-	if err := r.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{operator.NodeClaimProviderIDField: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.clusters.Workload.GetClient().List(ctx, claims, client.MatchingFields{clients.NodeClaimProviderIDField: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "listing NodeClaims", "Node", node.Name)
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -21,14 +21,14 @@ import (
 // Of each resource that gets its first link by this process it reads the version of the API server, because a warm standby
 // fills its caches before the previous leader writes for the last time.
 type lowered struct {
-	clusters *operator.Clusters
+	clusters *clients.Clusters
 
 	mu sync.Mutex
 	// resources has an entry for each resource that was read. It is nil if the cache is not behind.
 	resources map[string]*scalable.Resource
 }
 
-func newLowered(clusters *operator.Clusters) *lowered {
+func newLowered(clusters *clients.Clusters) *lowered {
 	return &lowered{clusters: clusters, resources: map[string]*scalable.Resource{}}
 }
 

@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -49,7 +49,7 @@ func TestLowerReplicasThatTheCacheLacks(t *testing.T) {
 			if tc.live != nil {
 				builder = builder.WithObjects(tc.live.DeepCopy())
 			}
-			l := newLowered(&operator.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: builder.Build()}})
+			l := newLowered(&clients.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: builder.Build()}})
 			if tc.read {
 				l.set("general", nil)
 			}

@@ -19,8 +19,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -53,7 +53,7 @@ func TestServesAfterAll(t *testing.T) {
 			second.Spec.ProviderID, second.Status.NodeRef.Name = "real://other", "node"
 			second.Name, second.Annotations = "second", map[string]string{v1alpha1.NodeClaimAnnotation: claim.Name}
 			both := fixture.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, second, first(tc.uid)).Build()}
-			r := &Reconciler{clusters: &operator.Clusters{Workload: both, Management: both}}
+			r := &Reconciler{clusters: &clients.Clusters{Workload: both, Management: both}}
 			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Machines: map[string]*clusterv1.Machine{"first": first("1"), "second": second}}, Plan: planner.Plan{Served: map[types.UID]string{"c": "first"}}}
 			got, err := r.stillServes(t.Context(), snap, second)
 			if err != nil || got != tc.want {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -23,7 +23,7 @@ func TestCreateRejectsObjectsOfOthers(t *testing.T) {
 	copied := object("infrastructure.cluster.x-k8s.io/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(served, "general"))
 	theirs := object("infrastructure.cluster.x-k8s.io/v1", "TestMachineTemplate", "fleet", "copy", scalable.GeneratedLabels(types.NamespacedName{Namespace: "fleet", Name: "neighbour"}, "general"))
 	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(theirs).Build()
-	r := &Reconciler{clusters: &operator.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
+	r := &Reconciler{clusters: &clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: management}}}
 	err := r.createObjects(t.Context(), []*unstructured.Unstructured{copied})
 	const want = "TestMachineTemplate fleet/copy exists, but was not generated for KarpenterMachineTemplate general of Cluster fleet/served"
 	if err == nil || !strings.Contains(err.Error(), want) || !isRejection(err) {

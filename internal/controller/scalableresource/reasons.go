@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
@@ -43,5 +43,5 @@ func (r *Reconciler) reportUnsettled(snap *decided) {
 	if snap.Resource == nil || waited < connection.Recovery || !slices.Contains(slices.Collect(maps.Values(snap.Plan.Reasons)), planner.NotSettled) {
 		return
 	}
-	r.recorder.Publish(poolNotSettled(snap.Resource, cause, cmp.Or(r.clusters.Timings, operator.ProductionTimings()).RecoveryLimit))
+	r.recorder.Publish(poolNotSettled(snap.Resource, cause, cmp.Or(r.clusters.Timings, clients.ProductionTimings()).RecoveryLimit))
 }

@@ -19,8 +19,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -112,7 +112,7 @@ func TestReportUnsettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			to := disturbed(t, clocktesting.NewFakeClock(fixture.Noon), tc.disturbances)
 			recorder := &published{}
-			r := &Reconciler{clusters: &operator.Clusters{ToManagement: to}, recorder: recorder}
+			r := &Reconciler{clusters: &clients.Clusters{ToManagement: to}, recorder: recorder}
 			r.reportUnsettled(&decided{Snapshot: &snapshot.Snapshot{Resource: scalable.New(fixture.MachinePool(nil))}, Plan: planner.Plan{Reasons: map[string]planner.Reason{"replicas": tc.reason}}})
 			if got := len(*recorder) > 0; got != tc.want {
 				t.Errorf("got an event: %t, want %t", got, tc.want)

@@ -21,8 +21,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -60,7 +60,7 @@ func TestReplicasThatCannotBeRaised(t *testing.T) {
 					return c.Patch(ctx, object, patch, opts...)
 				},
 			}), Live: clusters.Management.GetAPIReader()}
-			clusters = &operator.Clusters{Cluster: served, Workload: failing, Management: failing}
+			clusters = &clients.Clusters{Cluster: served, Workload: failing, Management: failing}
 			r := newReconciler(clusters, catalog.New(clusters), silent{}, clocktesting.NewFakeClock(time.Now()))
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: deployment.Name}})
 			if err != nil {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
@@ -87,7 +87,7 @@ func TestClaimGetsItsAnnotationsBack(t *testing.T) {
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(claim, machine).Build()
 			both := fixture.Cluster{Client: c}
-			clusters := &operator.Clusters{Workload: both, Management: both}
+			clusters := &clients.Clusters{Workload: both, Management: both}
 			r := &Reconciler{clusters: clusters, catalog: catalog.New(clusters)}
 			read := &clusterv1.Machine{}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(machine), read); err != nil {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
-	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -71,7 +71,7 @@ func TestWhatCannotBeDiscoveredStays(t *testing.T) {
 	deployment.Labels = offered()
 	deployment.Annotations[v1alpha1.AdoptedAnnotation], deployment.Annotations[v1alpha1.UnmanagedReplicasAnnotation] = timestamp.Format(fixture.Noon), "0"
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
-	reconciler := func() (*Reconciler, *operator.Clusters) {
+	reconciler := func() (*Reconciler, *clients.Clusters) {
 		clusters := clustersWith(fixture.Served, cluster, &[]string{}, cluster, deployment.DeepCopy())
 		clusters.Management = fixture.Cluster{Client: interceptor.NewClient(clusters.Management.GetClient().(client.WithWatch), interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

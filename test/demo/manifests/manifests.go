@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/plugin"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
 	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
 )
 

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
@@ -50,7 +51,7 @@ func TestManagementCluster(t *testing.T) {
 	log := audit.Log{Path: filepath.Join(s.LogDir(), "audit.log")}
 	g.Eventually(ctx, func() (bool, error) {
 		entries, _, err := log.Since(0)
-		return lo.ContainsBy(entries, func(e audit.Entry) bool { return e.By(operator.Name) && e.For(renewed) }), err
+		return lo.ContainsBy(entries, func(e audit.Entry) bool { return e.By(build.Name) && e.For(renewed) }), err
 	}).WithTimeout(30*time.Second).WithPolling(install.Poll).Should(BeTrue(), "a request with the renewed kubeconfig")
 	since, err := log.End()
 	g.Expect(err).NotTo(HaveOccurred())
