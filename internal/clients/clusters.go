@@ -20,7 +20,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	_ "sigs.k8s.io/karpenter/pkg/apis/v1" // adds its types to the scheme
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
@@ -133,4 +135,10 @@ func FailureDomains(cluster *clusterv1.Cluster) []string {
 	names := lo.Map(cluster.Status.FailureDomains, func(domain clusterv1.FailureDomain, _ int) string { return domain.Name })
 	slices.Sort(names)
 	return names
+}
+
+// Karpenter core uses client-go's scheme, so the types of this operator are added to it.
+func init() {
+	lo.Must0(v1alpha1.AddToScheme(scheme.Scheme))
+	lo.Must0(clusterv1.AddToScheme(scheme.Scheme))
 }

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/samber/lo"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 const (
@@ -316,3 +318,21 @@ func (c *Connection) cause() (string, bool) {
 	first := slices.Min(watches)
 	return fmt.Sprintf("%d watches are not open, such as that of %s: %s", len(watches), first, c.ended[first].cause), true
 }
+
+// Wall is the clock of the machine without its monotonic reading.
+type Wall struct{ clock.RealClock }
+
+// Now returns the time of the machine, which can jump.
+func (Wall) Now() time.Time { return time.Now().Round(0) }
+
+var reachable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "karpenter_capi_cluster_reachable",
+	Help: "1 while the API server of the cluster answers, and the caches of the cluster follow it. 0 while launches and deletions wait for that.",
+}, []string{"cluster"})
+
+var disturbed = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "karpenter_capi_cluster_disturbances_total",
+	Help: "How often something could hide a write or an event of Machines and MachinePools from a client of the cluster: failed requests, broken watches, a start, a clock that was set. MachinePools of the management cluster shrink only some time after that.",
+}, []string{"cluster"})
+
+func init() { metrics.Registry.MustRegister(reachable, disturbed) }

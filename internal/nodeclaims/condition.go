@@ -11,6 +11,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
 // ConditionOf returns a condition of a claim, which must not be changed; nil if the claim lacks it.
@@ -120,4 +121,22 @@ func set(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, d
 	}
 	err := writeStatus(ctx, workload, claim, changed, doing)
 	return err == nil, err
+}
+
+// write writes the labels and annotations of a claim.
+func write(ctx context.Context, workload client.Client, claim, changed *karpv1.NodeClaim, doing string) error {
+	err := precondition.Write(ctx, workload, claim, changed, doing)
+	if err == nil {
+		*claim = *changed
+	}
+	return err
+}
+
+// writeStatus writes the status of a claim.
+func writeStatus(ctx context.Context, workload client.Client, claim, changed *karpv1.NodeClaim, doing string) error {
+	err := precondition.WriteStatus(ctx, workload, claim, changed, doing)
+	if err == nil {
+		*claim = *changed
+	}
+	return err
 }

@@ -37,7 +37,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
-	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 )
 
 // Operator has the manager, and the dependencies of its controllers.
@@ -49,7 +49,7 @@ type Operator struct {
 	InstanceTypeStore *nodeoverlay.InstanceTypeStore
 	PredictionStore   *prediction.Store
 	// InterruptionSignals announce that the instance of a Node ends.
-	InterruptionSignals interruption.Signals
+	InterruptionSignals signals.Signals
 	// NodeName is the name of the Node on which the operator runs; empty if that is unknown.
 	NodeName string
 }

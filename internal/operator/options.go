@@ -12,7 +12,7 @@ import (
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/utils/env"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
+	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 
 	// InterruptionSignals are the taints and conditions of Nodes that announce that an
 	// instance ends.
-	InterruptionSignals interruption.Signals
+	InterruptionSignals signals.Signals
 
 	// Allowed is what templates may refer to in the management cluster.
 	Allowed tenancy.Rules
@@ -77,7 +77,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	fs.BoolVarWithEnv(&o.InsecureDiagnostics, "insecure-diagnostics", "INSECURE_DIAGNOSTICS", false, "Serve metrics by HTTP and to every client. If unset, they are served by HTTPS, and clients need a token and the right to get the URL.")
 	// Managers that kubebuilder generates have a flag with this name and meaning.
 	fs.StringVar(&o.MetricsCertPath, "metrics-cert-path", env.WithDefaultString("METRICS_CERT_PATH", ""), "The folder with tls.crt and tls.key, the certificate of the metrics endpoint and its key. Changes of these files are followed. If unset, the operator signs a certificate itself.")
-	signals := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", interruption.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
+	announce := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", signals.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	allowedSecrets := fs.String("allowed-secrets", env.WithDefaultString("ALLOWED_SECRETS", ""), "Secrets of the Cluster's namespace that templates may refer to, in addition to those that the Cluster's own base templates name, separated by commas: names, in which * stands for any characters, and at most one label:KEY[=VALUE], for which the operator needs the right to list Secrets.")
 	allowedBases := fs.String("allowed-base-templates", env.WithDefaultString("ALLOWED_BASE_TEMPLATES", ""), "The base templates that templates may refer to, separated by commas: KIND/NAME, in which * stands for any characters. If unset, all of the Cluster's namespace except those of other Clusters.")
 	reservedFields := fs.String("reserved-fields", env.WithDefaultString("RESERVED_FIELDS", ""), "Changes to the fields and labels that only base templates can set, separated by commas: KIND.FIELD or label:KEY reserves one more, and the same after - lets templates set it. KIND is that of a machine or machine pool, without Template, and * stands for any characters.")
@@ -96,7 +96,7 @@ func ParseOptions(args ...string) (*Options, error) {
 		return nil, errors.New("--cluster-api-kubeconfig and --workload-kubeconfig are both set: the operator runs in one of the two clusters, so set only the kubeconfig of the other")
 	}
 	var err error
-	if o.InterruptionSignals, err = interruption.Parse(*signals); err != nil {
+	if o.InterruptionSignals, err = signals.Parse(*announce); err != nil {
 		return nil, fmt.Errorf("--interruption-signals: %w", err)
 	}
 	if o.Allowed, err = tenancy.Parse(*allowedSecrets, *allowedBases, *reservedFields); err != nil {

@@ -3,6 +3,7 @@
 package planner
 
 import (
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -82,4 +83,22 @@ func (s *State) actedAt() time.Time {
 // launchSince returns the time from which the Machine of a claim could have got a provider ID.
 func (s *State) launchSince(c Claim, m Machine) time.Time {
 	return lo.Latest(s.startedAt(m), c.ResumedAt)
+}
+
+// provisionalScheme is used by no infrastructure, so a provisional ID is never equal to the provider
+// ID of a Machine or a Node.
+const provisionalScheme = "nodeclaim://"
+
+// ProvisionalID returns the provider ID that a claim has until its Machine has one. It completes
+// Karpenter's cluster state at once. Without it, the whole cluster would wait for the slowest
+// machine (karpenter: pkg/controllers/state/cluster.go, Synced). It is unique, because Karpenter
+// fails if two claims have one ID.
+func ProvisionalID(claim types.UID) string {
+	return provisionalScheme + string(claim)
+}
+
+// ParseProvisionalID returns the claim of a provisional ID, and false for any other ID.
+func ParseProvisionalID(providerID string) (types.UID, bool) {
+	uid, ok := strings.CutPrefix(providerID, provisionalScheme)
+	return types.UID(uid), ok
 }

@@ -9,11 +9,13 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -21,6 +23,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 )
@@ -182,4 +185,64 @@ func isUnregistered(ctx context.Context, workload client.Reader, machine *cluste
 		return true, nil
 	}
 	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
+}
+
+// readFailure reads why a Machine has failed for good, unless the Machine itself shows that. It reads the infrastructure object from
+// the cache, because the Machine's conditions often show only that it is not ready.
+func readFailure(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, read *planner.Machine) {
+	if read.Failure != (failure.Failure{}) || read.Node != "" || read.ProviderID != "" || read.Infrastructure.Status != metav1.ConditionFalse {
+		return
+	}
+	object, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
+	if err != nil {
+		// launchTimeoutSeconds limits the wait for an object that cannot be read.
+		log.FromContext(ctx).V(1).Info("cannot determine whether a Machine has failed", "Machine", client.ObjectKeyFromObject(machine), "error", err.Error())
+		return
+	}
+	if failed := failure.OfInfrastructure(object); failed != nil {
+		read.Failure = *failed
+	}
+}
+
+// Node is what a Machine itself shows of the Node that it has or had.
+type Node struct {
+	// Removed reports whether Cluster API does not find the Node any more. It looks for it by the provider ID of the Machine, so
+	// it reports the same when a provider changes this ID.
+	Removed bool
+	// InstanceGone is why the instance no longer exists; empty if it exists. If GaveUp is true, its provider only gave up on it,
+	// and the Node must confirm that.
+	InstanceGone string
+	GaveUp       bool
+}
+
+// NodeOf returns what a Machine itself shows of its Node.
+func NodeOf(machine *clusterv1.Machine) Node {
+	var node Node
+	healthy := conditions.Get(machine, clusterv1.MachineNodeHealthyCondition)
+	node.Removed = healthy != nil && healthy.Reason == clusterv1.MachineNodeDeletedReason
+	node.InstanceGone, node.GaveUp = failure.InstanceGone(machine)
+	return node
+}
+
+// InstanceGone returns why the instance of a Machine with a Node counts as gone; empty if it does not.
+// If that can change by time alone, left is after how long: no event comes then. It reads the Node from the
+// cache only if its silence decides.
+func InstanceGone(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, now time.Time) (why string, left time.Duration, err error) {
+	shown := NodeOf(machine)
+	if !shown.GaveUp {
+		return shown.InstanceGone, 0, nil
+	}
+	why = shown.InstanceGone
+	node, name := &corev1.Node{}, machine.Status.NodeRef.Name
+	if err := clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return why, 0, nil // nothing runs on a Node that does not exist
+		}
+		return "", 0, fmt.Errorf("getting Node %s: %w", name, err)
+	}
+	silent, left := failure.Silent(node, now)
+	if !silent {
+		why = ""
+	}
+	return why, left, nil
 }

@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
+	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 	"github.com/karpenter-capi/karpenter-capi/internal/tenancy"
 )
 
@@ -53,8 +53,8 @@ func TestSettings(t *testing.T) {
 			setting("interruptionSignals", []string{"default", "taint:example.com/ends=spot:NoExecute", "condition:Ends=True"}),
 			func(o *operator.Options) {
 				o.InterruptionSignals = append(o.InterruptionSignals,
-					interruption.Signal{Taint: &corev1.Taint{Key: "example.com/ends", Value: "spot", Effect: corev1.TaintEffectNoExecute}},
-					interruption.Signal{Condition: "Ends", Status: corev1.ConditionTrue})
+					signals.Signal{Taint: &corev1.Taint{Key: "example.com/ends", Value: "spot", Effect: corev1.TaintEffectNoExecute}},
+					signals.Signal{Condition: "Ends", Status: corev1.ConditionTrue})
 			},
 		},
 		"no interruptionSignals": {setting("interruptionSignals", []string{}), func(o *operator.Options) { o.InterruptionSignals = nil }},

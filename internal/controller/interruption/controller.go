@@ -28,22 +28,22 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
-	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 )
 
 // Reconciler deletes the NodeClaims of Nodes whose instance ends.
 type Reconciler struct {
 	clusters *clients.Clusters
 	catalog  *catalog.Catalog
-	signals  interruption.Signals
+	signals  signals.Signals
 	recorder events.Recorder
 	clock    clock.PassiveClock
 }
 
 // NewReconciler returns the reconciler for the signals of the operator's settings.
-func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, signals interruption.Signals, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, signals signals.Signals, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
 	return &Reconciler{clusters: clusters, catalog: catalog, signals: signals, recorder: recorder, clock: clock}
 }
 

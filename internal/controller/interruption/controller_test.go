@@ -32,8 +32,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-	"github.com/karpenter-capi/karpenter-capi/internal/interruption"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
+	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
 
@@ -134,13 +134,13 @@ func newTestCluster(t *testing.T, objects ...client.Object) *testCluster {
 				return do(w.remove, func() error { return c.Delete(ctx, object, options...) })
 			},
 		}).Build()
-	signals, err := interruption.Parse("taint:" + taintKey)
+	parsed, err := signals.Parse("taint:" + taintKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	both := fixture.Cluster{Client: w, Live: w}
 	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}
-	w.Reconciler = NewReconciler(clusters, catalog.New(clusters), signals, &w.events, clocktesting.NewFakePassiveClock(fixture.Noon))
+	w.Reconciler = NewReconciler(clusters, catalog.New(clusters), parsed, &w.events, clocktesting.NewFakePassiveClock(fixture.Noon))
 	return w
 }
 

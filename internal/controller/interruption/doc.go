@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package interruption replaces Nodes whose instance ends, as soon as a termination handler has set a
-// taint or a condition that announces it (package internal/interruption). Karpenter then drains the Node
+// taint or a condition that announces it (package internal/signals). Karpenter then drains the Node
 // while the instance still runs.
 //
 // One reconcile handles all these Nodes, because instances of several offerings of a template often end at

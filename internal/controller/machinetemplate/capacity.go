@@ -3,20 +3,24 @@
 package machinetemplate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
@@ -122,4 +126,115 @@ func inaccuracies(observed []v1alpha1.ObservedCapacity, declared func(string) *c
 		}
 	}
 	return texts
+}
+
+const (
+	// rare is the share of the Nodes of a type that can have less than the learned capacity:
+	// one of five. Karpenter must not plan Pods that do not fit on most Nodes, and one broken
+	// memory module among many must not shrink the type.
+	rare = 5
+	// steady is the share by which a learned value can be lower than what Nodes report now
+	// without being replaced, because each change rebuilds the instance types.
+	steady = 0.01
+)
+
+// learnable are the resources that are learned, because they are hard to know in advance.
+var learnable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
+
+// report is what one Node reports.
+type report struct {
+	instanceType          string
+	capacity, allocatable corev1.ResourceList
+}
+
+// learn returns the capacity of the instance types that differ from their declaration, by
+// name. It learns from the Nodes that exist and, for types without Nodes, from what is
+// stored for the revision. The order of the reports does not matter.
+func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(string) *cloudprovider.InstanceType, revision string) []v1alpha1.ObservedCapacity {
+	known := map[string]v1alpha1.ObservedCapacity{}
+	for _, o := range stored {
+		if catalog.IsRevision(o.Revision, revision) {
+			known[o.InstanceType] = o
+		}
+	}
+	reports = lo.Filter(reports, func(r report, _ int) bool {
+		return len(typical(nil, []corev1.ResourceList{r.capacity, r.allocatable})) > 0
+	})
+	seen := lo.GroupBy(reports, func(r report) string { return r.instanceType })
+	var learned []v1alpha1.ObservedCapacity
+	for _, name := range lo.Union(lo.Keys(known), lo.Keys(seen)) {
+		o := observe(known[name], seen[name])
+		o.InstanceType, o.Revision = name, revision
+		if t := declared(name); t != nil && (differs(o.Capacity, t.Capacity) || differs(o.Allocatable, t.Allocatable())) {
+			learned = append(learned, o)
+		}
+	}
+	// If there are too many, those that Karpenter does not use are left out first.
+	byName := func(a, b v1alpha1.ObservedCapacity) int { return cmp.Compare(a.InstanceType, b.InstanceType) }
+	slices.SortFunc(learned, func(a, b v1alpha1.ObservedCapacity) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), byName(a, b)) })
+	// The maximum of the CRD, 1000, has no room in the budget.
+	learned = learned[:budget.Fit(learned, budget.Observed)]
+	slices.SortFunc(learned, byName)
+	return learned
+}
+
+// observe returns the capacity of one type. If only one Node has reported it, Karpenter does
+// not use it after that Node is deleted, because the Node can have been broken. It is kept,
+// because otherwise the next Node of a type that is often scaled to zero would always be
+// planned too large: when a second Node reports the same, it counts permanently.
+func observe(known v1alpha1.ObservedCapacity, reports []report) v1alpha1.ObservedCapacity {
+	if len(reports) == 0 {
+		if known.Nodes == 1 {
+			known.Nodes = 0
+		}
+		return known
+	}
+	capacity := typical(known.Capacity, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.capacity }))
+	allocatable := typical(known.Allocatable, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.allocatable }))
+	now := v1alpha1.ObservedCapacity{Capacity: capacity, Allocatable: allocatable, Nodes: 1}
+	if len(reports) > 1 || known.Nodes != 1 && alike(known.Capacity, capacity) && alike(known.Allocatable, allocatable) {
+		now.Nodes = 2
+	}
+	return now
+}
+
+// typical returns the quantity of each learnable resource that most Nodes have.
+func typical(known corev1.ResourceList, lists []corev1.ResourceList) corev1.ResourceList {
+	result := corev1.ResourceList{}
+	for _, name := range learnable {
+		// A Node that does not have the resource yet reports nothing.
+		values := lo.FilterMap(lists, func(list corev1.ResourceList, _ int) (resource.Quantity, bool) {
+			quantity := list[name]
+			return quantity, quantity.Sign() > 0
+		})
+		if len(values) == 0 {
+			continue
+		}
+		most := ofMost(values)
+		if before := known[name]; before.Cmp(most) <= 0 && within(before, most, steady) {
+			most = before
+		}
+		result[name] = most.DeepCopy()
+	}
+	return result
+}
+
+// ofMost returns the smallest of the quantities, without those that are rare and much smaller.
+func ofMost(quantities []resource.Quantity) resource.Quantity {
+	slices.SortFunc(quantities, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	reference := quantities[len(quantities)/rare]
+	least, _ := lo.Find(quantities, func(q resource.Quantity) bool { return within(q, reference, tolerance) })
+	return least
+}
+
+// within reports whether a quantity is below another one by at most a share of the other.
+func within(quantity, other resource.Quantity, share float64) bool {
+	return quantity.AsApproximateFloat64() >= (1-share)*other.AsApproximateFloat64()
+}
+
+// alike reports whether two lists have the same resources, within the tolerance. No quantity is zero.
+func alike(a, b corev1.ResourceList) bool {
+	return len(a) == len(b) && lo.EveryBy(lo.Keys(a), func(name corev1.ResourceName) bool {
+		return within(a[name], b[name], tolerance) && within(b[name], a[name], tolerance)
+	})
 }

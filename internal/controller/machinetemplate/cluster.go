@@ -8,7 +8,11 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
@@ -75,4 +79,25 @@ func (r *Reconciler) setNoCluster(template *v1alpha1.KarpenterMachineTemplate) {
 	}
 	conditions.SetFalse(v1alpha1.ConditionClusterReady, v1alpha1.ReasonClusterNotFound,
 		fmt.Sprintf("Cluster %s, which this operator serves, does not exist: create it, set the operator's --cluster-name and --cluster-namespace, or give the operator a kubeconfig of the management cluster that clusterctl has moved it to", r.clusters.Cluster))
+}
+
+// connections are sources of all templates, when a cluster cannot be reached, and when it can be reached again. No watch
+// shows either.
+func (r *Reconciler) connections() []source.Source {
+	var sources []source.Source
+	for _, to := range []*connection.Connection{r.clusters.ToWorkload, r.clusters.ToManagement} {
+		if to != nil {
+			sources = append(sources, source.Channel(to.Changed(), handler.TypedEnqueueRequestsFromMapFunc(r.all)))
+		}
+	}
+	return sources
+}
+
+// all returns the requests of all templates.
+func (r *Reconciler) all(ctx context.Context, _ struct{}) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range r.templates.All(ctx, nil) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return requests
 }

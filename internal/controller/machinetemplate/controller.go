@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package machinetemplate reports in the status of a KarpenterMachineTemplate whether it can
-// be used, what it offers, and what was generated from it. Each condition has its own file. It also
+// be used, what it offers, and what was generated from it. Each file has the conditions of one subject. It also
 // adds the finalizer that package generatedcopy removes.
 package machinetemplate
 
@@ -9,9 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -217,4 +221,55 @@ func (r *Reconciler) patchStatus(ctx context.Context, template, stored *v1alpha1
 	}
 	r.written.Store(template.Name, r.clock.Now())
 	return 0, nil
+}
+
+// setReady copies the reasons and messages of False conditions to Ready, which users read
+// first and which Karpenter repeats on NodePools and NodeClaims. operatorpkg itself only names
+// the conditions.
+func (r *Reconciler) setReady(_ context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+	conditions := template.StatusConditions()
+	var reason string
+	var messages []string
+	dependents := []string{
+		v1alpha1.ConditionClusterReady, v1alpha1.ConditionFromReady, v1alpha1.ConditionInfrastructureReady,
+		v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
+	}
+	if !template.DeletionTimestamp.IsZero() {
+		dependents = append([]string{v1alpha1.ConditionDeletable}, dependents...)
+	}
+	for _, dependent := range dependents {
+		// A condition of an earlier generation could not be set now.
+		if condition := conditions.Get(dependent); condition.IsFalse() && condition.ObservedGeneration == template.Generation {
+			reason = lo.CoalesceOrEmpty(reason, condition.Reason)
+			messages = append(messages, condition.Message)
+		}
+	}
+	if len(messages) > 0 {
+		conditions.SetFalse(status.ConditionReady, reason, strings.Join(messages, "; "))
+	}
+	return nil
+}
+
+// statusNotWritten returns the event for a template whose status is out of date.
+func statusNotWritten(template *v1alpha1.KarpenterMachineTemplate, err error) events.Event {
+	return events.Event{
+		InvolvedObject: template,
+		Type:           corev1.EventTypeWarning,
+		Reason:         "StatusNotWritten",
+		Message:        fmt.Sprintf("The status is out of date because it cannot be written. If the template is too large, split it into several templates: %s", err),
+		DedupeValues:   []string{string(template.UID)},
+	}
+}
+
+// waitsForClaims returns the event for a template whose deletion waits for NodeClaims. It is repeated
+// at most every 10 minutes.
+func waitsForClaims(template *v1alpha1.KarpenterMachineTemplate, message string) events.Event {
+	return events.Event{
+		InvolvedObject: template,
+		Type:           corev1.EventTypeNormal,
+		Reason:         "WaitingOnNodeClaimTermination",
+		Message:        message,
+		DedupeValues:   []string{string(template.UID)},
+		DedupeTimeout:  10 * time.Minute,
+	}
 }

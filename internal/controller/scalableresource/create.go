@@ -9,6 +9,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -119,4 +121,19 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	}
 	r.recorder.Publish(offeringRemoved(claim, reason))
 	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, reason.Error())
+}
+
+// createObjects creates the objects that a scalable resource refers to, unless they exist. The
+// controller generatedcopy sets the owners of these objects, and deletes them.
+func (r *Reconciler) createObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		created, err := scalable.Create(ctx, r.clusters, object, client.FieldValidation("Strict"))
+		if err != nil {
+			return err
+		}
+		if created {
+			log.FromContext(ctx).Info("created object", "kind", object.GetKind(), "object", client.ObjectKeyFromObject(object))
+		}
+	}
+	return nil
 }
