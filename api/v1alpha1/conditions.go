@@ -136,9 +136,8 @@ const ConditionInstanceTypesValid = "InstanceTypesValid"
 // without this condition has had no failure, and Cluster API has always acted on what it waits for.
 //   - On: NodeClaim
 //   - True: the NodeClaim has its machine, after a wait or a failure.
-//   - False: the infrastructure could not provide a machine. The operator deletes the NodeClaim, or relaunches one
-//     without a NodePool with another offering.
-//   - Unknown: the NodeClaim waits for Cluster API, or for a machine of another offering.
+//   - False: the infrastructure could not provide a machine. The operator deletes the NodeClaim.
+//   - Unknown: the NodeClaim waits for Cluster API.
 const ConditionMachineAvailable = "MachineAvailable"
 
 // ConditionProviderIDUnchanged reports whether the Machine of a NodeClaim has the provider ID with which its Node was

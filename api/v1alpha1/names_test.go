@@ -83,7 +83,6 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonOfferingsUnavailable, "OfferingsUnavailable"},
 		{v1alpha1.ReasonInterrupted, "Interrupted"},
 		{v1alpha1.ConditionMachineAvailable, "MachineAvailable"},
-		{v1alpha1.ReasonOfferingChanged, "OfferingChanged"},
 		{v1alpha1.ReasonBlocked, "Blocked"},
 		{v1alpha1.ReasonNoProgress, "NoProgress"},
 		{v1alpha1.ReasonResumed, "Resumed"},

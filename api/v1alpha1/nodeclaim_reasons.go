@@ -78,12 +78,6 @@ const (
 	//   - To do: read the message, which repeats the answer, and correct the template.
 	//   - See: docs/failures.md#what-is-not-a-failure
 	ReasonRejected = "Rejected"
-	// ReasonOfferingChanged: the operator has relaunched a NodeClaim without a NodePool with another offering. An event
-	// has the same reason.
-	//   - In: MachineAvailable=Unknown
-	//   - To do: nothing. The message has the failure of the offering before.
-	//   - See: docs/failures.md#what-the-operator-does
-	ReasonOfferingChanged = "OfferingChanged"
 	// ReasonNodeClassReadinessUnknown: the operator has not examined the template in its present form.
 	//   - In: Launched=Unknown
 	//   - To do: wait. If it lasts, check that the operator runs.

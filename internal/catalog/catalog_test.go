@@ -320,7 +320,6 @@ func TestTheCatalogIsForManyAtOnce(t *testing.T) {
 					t.Error(err)
 				}
 				scheduling.NewRequirements().IsCompatible(instanceTypes[0].Requirements, scheduling.AllowUndefinedWellKnownLabels)
-				GivenLabels()
 			}
 			c.Forget("template-0")
 		})

@@ -93,12 +93,6 @@ func register(types []Type) *customLabels {
 	return custom.Load()
 }
 
-// GivenLabels returns the keys of all labels that an offering can give to a NodeClaim.
-func GivenLabels() []string {
-	known := custom.Load().known.Clone().Delete(karpv1.NodePoolLabelKey)
-	return sets.List(known)
-}
-
 // without returns instance types without requirements for some labels.
 func without(instanceTypes []*cloudprovider.InstanceType, keys []string) []*cloudprovider.InstanceType {
 	return lo.Map(instanceTypes, func(it *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	metricsnode "sigs.k8s.io/karpenter/pkg/controllers/metrics/node"
@@ -185,9 +184,6 @@ func TestLabelsOfAnotherTemplate(t *testing.T) {
 	labels, keys, known, err := c.NodeLabels(ctx, other, "m5.large")
 	if err != nil || !known || labels["example.com/rack"] != "r1" || !keys.Has("example.com/rack") || keys.HasAny("example.com/disk", v1alpha1.InstanceFamilyLabel) {
 		t.Errorf("got %v, %v, %t and %v", labels, keys, known, err)
-	}
-	if given := sets.New(GivenLabels()...); !given.HasAll("example.com/rack", v1alpha1.InstanceFamilyLabel, corev1.LabelTopologyZone) || given.Has(karpv1.NodePoolLabelKey) {
-		t.Errorf("offerings give the labels %v to NodeClaims, want those of types, but not that of NodePools", sets.List(given))
 	}
 }
 

@@ -174,8 +174,7 @@ func (c *CloudProvider) Get(ctx context.Context, providerID string) (*karpv1.Nod
 		}
 	}
 	if len(exist) > 0 {
-		// A claim that was relaunched can have two Machines. One that is leaving counts
-		// only if there is no other.
+		// A claim can have two Machines. One that is leaving counts only if there is no other.
 		stays, found := lo.Find(exist, func(machine clusterv1.Machine) bool { return !lifecycle.IsLeaving(&machine) })
 		return fromMachine(lo.Ternary(found, &stays, &exist[0])), nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/awslabs/operatorpkg/controller"
 	"github.com/awslabs/operatorpkg/status"
 	"k8s.io/apimachinery/pkg/types"
-	corecloudprovider "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers"
@@ -62,7 +61,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
 			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore,
 			controllers.WithRegistrationHook(registration.NewHook(op.Clusters, catalog))),
-		newControllers(op, catalog, undecorated, cluster)...)
+		newControllers(op, catalog, cluster)...)
 	for _, c := range all {
 		switch cores := c.(type) {
 		case *corepodevents.Controller:
@@ -84,8 +83,8 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 // +kubebuilder:rbac:roleName=workload-role,groups="",resources=events,verbs=create;patch
 
 // newControllers returns this operator's own controllers.
-func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, cluster *state.Cluster) []controller.Controller {
-	return append(Reconcilers(op, catalog, cloudProvider, cluster.PodsMappedToNodeClaim),
+func newControllers(op *operator.Operator, catalog *catalog.Catalog, cluster *state.Cluster) []controller.Controller {
+	return append(Reconcilers(op, catalog, cluster.PodsMappedToNodeClaim),
 		// This publishes events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
 			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg accepts only this kind.
@@ -94,14 +93,14 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cloudProvid
 
 // Reconcilers returns this operator's reconcilers. podsOf returns the Pods that Karpenter has decided to schedule to
 // the Node of a claim.
-func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, cloudProvider corecloudprovider.CloudProvider, podsOf func(claim string) []types.NamespacedName) []controller.Controller {
+func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, podsOf func(claim string) []types.NamespacedName) []controller.Controller {
 	links := link.NewReconciler(op.Clusters)
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),
 		instancetypecatalog.NewReconciler(op.Clusters),
 		clusterdeletion.NewReconciler(op.Clusters, op.NodeName),
-		scalableresource.NewReconciler(op.Clusters, catalog, cloudProvider, links, op.EventRecorder, op.Clock, podsOf),
+		scalableresource.NewReconciler(op.Clusters, catalog, links, op.EventRecorder, op.Clock, podsOf),
 		links,
 		machinehash.NewReconciler(op.Clusters, catalog, op.Clock),
 		providerid.NewReconciler(op.Clusters, op.EventRecorder),

@@ -22,8 +22,7 @@ import (
 )
 
 // Launch is what a claim gets from the current state of a template: the scalable resource
-// of its offering, and annotations. It is used when a claim is launched, when it is
-// relaunched with another offering, and when its scalable resource does not exist.
+// of its offering, and annotations. It is used when a claim is launched, and when its scalable resource does not exist.
 type Launch struct {
 	// Resource is the name of the scalable resource.
 	Resource string

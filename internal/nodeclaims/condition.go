@@ -68,7 +68,7 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 	return condition.Reason
 }
 
-// The functions below write the condition MachineAvailable, as do Relaunch and SetProviderID.
+// The functions below write the condition MachineAvailable, as does SetProviderID.
 // launchTimeoutSeconds counts from its last transition.
 
 // maxMessage is the maximum length of a condition's message.

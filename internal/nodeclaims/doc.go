@@ -8,7 +8,7 @@
 //	new ───────────────────────► launched ───────────────► with an ID ──────────► registered
 //	                              │  ▲  ▲                       │                     │
 //	           Stall, Reject, Fail│  │  └───────────────────────┘                     │
-//	                              ▼  │Resume, Relaunch   ResetProviderID              │Delete
+//	                              ▼  │Resume             ResetProviderID              │Delete
 //	                  waits, or has failed ───────────────────────────────────► being deleted
 //	                                                  Delete
 //
@@ -17,8 +17,7 @@
 //	            resource, if its template has changed before it has got a Machine.
 //	waits, or   The condition MachineAvailable has the reason: Cluster API or a provider does not act on its
 //	has failed  launch (Stall, until Resume), its resource cannot be created or scaled (Reject), or its launch has
-//	            failed (Fail). A claim that has failed is deleted, so that core creates another. Nothing replaces
-//	            a claim without a NodePool, so Relaunch gives it another offering.
+//	            failed (Fail). A claim that has failed is deleted, so that core creates another.
 //	with an ID  Its Machine has a provider ID, by which core finds the Node. ResetProviderID takes the ID back if
 //	            the claim has lost its Machine, or ends and leaves the Machine to another claim.
 //	registered  Core has registered its Node. It keeps its ID, and ReportProviderID writes whether its Machine has
@@ -32,7 +31,7 @@
 //
 // Controllers decide, and call one function of this package for each write:
 //
-//	scalableresource  Stall, Resume, Reject, Fail, Relaunch, Move, Restore, ResetProviderID, Delete
+//	scalableresource  Stall, Resume, Reject, Fail, Move, Restore, ResetProviderID, Delete
 //	providerid        SetProviderID, ReportProviderID
 //	machinehash       RenewHashes
 //	interruption      Delete
@@ -44,11 +43,10 @@
 // requeue.AfterConflict). Delete returns none, because its claim no longer exists. After a write, the claim is as the
 // API server has it, so that one reconcile can write to it several times.
 //
-// Each write is one request, except Relaunch, which is two. After a crash between these, the claim still counts
-// as failed and is relaunched again. After a crash between any other writes, the claim is in one of the states
-// above, from which the next reconcile decides:
+// Each write is one request. After a crash between two writes, the claim is in one of the states above, from which the
+// next reconcile decides:
 //
 //   - launched, and its Machine has a provider ID: it gets the ID.
-//   - it has failed, and its offering is marked: it is deleted, or relaunched.
+//   - it has failed, and its offering is marked: it is deleted.
 //   - its ID is reset, and its Machine is still linked to it: CloudProvider.Delete unlinks the Machine.
 package nodeclaims

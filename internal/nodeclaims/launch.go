@@ -11,29 +11,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
 
-// Relaunch, Move, Restore and RenewHashes write what a launch gives to a claim: labels, annotations, capacity.
-
-// Relaunch gives a claim whose launch has failed the labels, annotations and capacity of next, and makes it
-// wait for its next Machine from now on.
-//
-// The status is written first, the labels and annotations follow. After a crash in between, the claim still
-// counts as failed, and the next reconcile starts again.
-func Relaunch(ctx context.Context, workload client.Client, claim, next *karpv1.NodeClaim, message string) error {
-	changed := claim.DeepCopy()
-	changed.Status.Capacity, changed.Status.Allocatable = next.Status.Capacity, next.Status.Allocatable
-	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
-	waitFromNow(changed, v1alpha1.ReasonOfferingChanged, message)
-	if err := writeStatus(ctx, workload, claim, changed, "relaunching"); err != nil {
-		return err
-	}
-	moved := claim.DeepCopy()
-	moved.Labels, moved.Annotations = next.Labels, next.Annotations
-	return write(ctx, workload, claim, moved, "changing the offering of")
-}
+// Move, Restore and RenewHashes write what a launch gives to a claim: labels, annotations, capacity.
 
 // Move gives a claim that has no Machine the annotations of another scalable resource of its offering.
 func Move(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, annotations map[string]string) error {

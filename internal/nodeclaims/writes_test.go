@@ -61,9 +61,6 @@ var writes = map[string]func(context.Context, client.Client, *karpv1.NodeClaim) 
 	"Fail": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
 		return nodeclaims.Fail(ctx, c, claim, "MachineFailed", "x")
 	},
-	"Relaunch": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
-		return nodeclaims.Relaunch(ctx, c, claim, &karpv1.NodeClaim{}, "x")
-	},
 	"SetProviderID": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
 		claim.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "MachineFailed", "x") // so the whole status is written
 		return nodeclaims.SetProviderID(ctx, c, claim, "real://next")

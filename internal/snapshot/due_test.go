@@ -142,7 +142,6 @@ func TestClaimFacts(t *testing.T) {
 		"no progress":        {claim: unknown(v1alpha1.ReasonNoProgress), want: facts{Needs: true, Stalled: true, Waited: true}},
 		"rejected":           {claim: unknown(v1alpha1.ReasonRejected), want: facts{Needs: true, Rejected: true, Waited: true}},
 		"resumed":            {claim: unknown(v1alpha1.ReasonResumed), want: facts{Needs: true, Waited: true}},
-		"relaunched":         {claim: unknown(v1alpha1.ReasonOfferingChanged), want: facts{Needs: true}},
 		"failed": {claim: set(func(c *karpv1.NodeClaim) {
 			c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonBlocked, "x")
 		}), want: facts{Needs: true}},

@@ -54,11 +54,11 @@ func TestFailure(t *testing.T) {
 	registered.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	otherClaim.StatusConditions().SetTrue(karpv1.ConditionTypeRegistered)
 	otherClaim.Name, otherClaim.UID = "other", "other"
-	moved := fixture.Claim(time.Hour)
-	moved.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonOfferingChanged, "")
-	for i := range moved.Status.Conditions {
-		if moved.Status.Conditions[i].Type == v1alpha1.ConditionMachineAvailable {
-			moved.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fixture.Noon.Add(-time.Minute))
+	waited := fixture.Claim(time.Hour)
+	waited.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonResumed, "")
+	for i := range waited.Status.Conditions {
+		if waited.Status.Conditions[i].Type == v1alpha1.ConditionMachineAvailable {
+			waited.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fixture.Noon.Add(-time.Minute))
 		}
 	}
 	resumed := &clusterv1.MachineDeployment{}
@@ -112,7 +112,7 @@ func TestFailure(t *testing.T) {
 		"no Machine yet":                                        {claim: fixture.Claim(9 * time.Minute)},
 		"no Machine after launchTimeoutSeconds":                 {claim: fixture.Claim(10 * time.Minute), resource: &clusterv1.MachineDeployment{}, blocked: ": ScalingUp: MachineSet version skew preflight check failed", want: "no Machine in 10m0s: ScalingUp: MachineSet version skew"},
 		"no MachineDeployment after launchTimeoutSeconds":       {claim: fixture.Claim(10 * time.Minute), none: true, stall: "no MachineDeployment general exists yet: see the events of the NodeClaim"},
-		"a claim that was relaunched since":                     {claim: moved},
+		"a claim whose stall has ended since":                   {claim: waited},
 		"a resource that was paused":                            {claim: fixture.Claim(time.Hour), resource: resumed},
 		"no Machine, and another was created a minute ago":      {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{other(time.Minute)}},
 		"no Machine, and another was created 10 minutes ago":    {claim: fixture.Claim(time.Hour), machines: []*clusterv1.Machine{other(10 * time.Minute)}, want: "no Machine in 10m0s"},

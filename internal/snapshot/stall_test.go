@@ -188,7 +188,6 @@ func TestStallIsNoFailure(t *testing.T) {
 		"resumed 10 minutes ago, without a Machine":     {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), wantFails: true},
 		"resumed 10 minutes ago, without a provider ID": {claim: condition(time.Hour, v1alpha1.ReasonResumed, 10*time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
 		"resumed before its Machine was created":        {claim: condition(2*time.Hour, v1alpha1.ReasonResumed, time.Hour), machine: fixture.Machine(time.Minute)},
-		"relaunched a minute ago, with an old Machine":  {claim: condition(time.Hour, v1alpha1.ReasonOfferingChanged, time.Minute), machine: fixture.Machine(time.Hour), wantFails: true},
 		"created a minute ago, by another clock":        {claim: condition(time.Minute, v1alpha1.ReasonResumed, time.Hour)},
 		"launched a minute ago":                         {claim: launched(time.Hour, time.Minute)},
 		"no resource was created yet":                   {claim: fixture.Claim(time.Hour), noneYet: true, halt: stands, want: stands},

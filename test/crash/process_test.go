@@ -69,7 +69,7 @@ func (p *process) register() {
 	p.catalog = catalog.New(op.Clusters)
 	p.cloudProvider = cloudprovider.New(op.Clusters, p.catalog, op.Clock)
 	registry := op.Manager.(*registry)
-	all := append(p.coreControllers(registration.NewHook(op.Clusters, p.catalog)), controllers.Reconcilers(op, p.catalog, p.cloudProvider, noPods)...)
+	all := append(p.coreControllers(registration.NewHook(op.Clusters, p.catalog)), controllers.Reconcilers(op, p.catalog, noPods)...)
 	for _, c := range all {
 		must(c.Register(p.ctx, registry))
 	}

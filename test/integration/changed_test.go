@@ -31,7 +31,7 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		return claim, old, release
 	}
 
-	It("is relaunched with the current one of its offering", func(ctx SpecContext) {
+	It("gets the current one of its offering", func(ctx SpecContext) {
 		f := k.newFixture("moved").delays(0, 0, never).createReady(ctx)
 		claim, old, release := launchHeld(ctx, f)
 		env.change(ctx, f.template, func() { f.template.Spec.Template.Spec.Version = "v1.36.3" })
@@ -69,7 +69,7 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		Eventually(ctx, f.resources).Should(BeEmpty())
 	})
 
-	It("waits while its catalog does not exist, and is relaunched when that exists again", func(ctx SpecContext) {
+	It("waits while its catalog does not exist, and goes on when that exists again", func(ctx SpecContext) {
 		f := k.newFixture("uncataloged").delays(0, 0, never).createReady(ctx)
 		claim, _, release := launchHeld(ctx, f)
 		env.delete(ctx, f.catalog)

@@ -12,7 +12,6 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -181,18 +180,16 @@ var _ = forEachKind("A machine that cannot be launched", func(k kind) {
 		Expect(tried).To(BeNumerically("<=", 2))
 	})
 
-	It("relaunches a claim without a NodePool with another offering", func(ctx SpecContext) {
+	It("deletes a claim without a NodePool, and reports that nothing replaces it", func(ctx SpecContext) {
 		f := k.newFixture("standalone").withCheap(ctx, noCapacity).createReady(ctx)
 		claim := f.newClaim()
 		claim.Labels = nil
 		claim.Spec.Requirements[0].Values = []string{cheap, instanceType}
 		Expect(env.client.Create(ctx, claim)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.client.Delete(ctx, claim))).To(Succeed()) })
-		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
-		Expect(claim.Labels).To(HaveKeyWithValue(corev1.LabelInstanceTypeStable, instanceType))
-		Expect(claim.StatusConditions().Get(v1alpha1.ConditionMachineAvailable).Reason).To(Equal(v1alpha1.ReasonOfferingChanged))
-		Expect(env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonOfferingChanged)).To(ContainElement(ContainSubstring("Relaunched with offering standard/zone-a/on-demand")))
-		machine := env.waitMachine(ctx, claim)
-		Eventually(ctx, func() []types.UID { return uids(f.machines(ctx)) }).Should(ConsistOf(machine.UID))
+		env.waitGone(ctx, claim)
+		Eventually(ctx, func() []string {
+			return env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonInsufficientCapacity)
+		}).Should(ContainElement(ContainSubstring("nothing replaces it, because it has no NodePool")))
+		Eventually(ctx, func() int { return len(f.machines(ctx)) }).Should(BeZero(), "Machines")
 	})
 })

@@ -197,7 +197,7 @@ func TestClaimChanged(t *testing.T) {
 			c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "LimitReached", "")
 			since(c, time.Unix(0, 0))
 		}},
-		"a second relaunch": {want: true, change: func(c *karpv1.NodeClaim) { since(c, time.Unix(60, 0)) }},
+		"a second wait": {want: true, change: func(c *karpv1.NodeClaim) { since(c, time.Unix(60, 0)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := passes(changed(), claim, tc.change); got != tc.want {

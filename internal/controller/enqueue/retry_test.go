@@ -51,7 +51,7 @@ func TestErrorsAreRetriedSoon(t *testing.T) {
 	}
 	registry, clusters := &registry{Manager: mgr}, &clients.Clusters{Workload: mgr, Management: mgr}
 	links := link.NewReconciler(clusters)
-	resources := scalableresource.NewReconciler(clusters, catalog.New(clusters), nil, links, nil, clock.RealClock{}, nil)
+	resources := scalableresource.NewReconciler(clusters, catalog.New(clusters), links, nil, clock.RealClock{}, nil)
 	if err := errors.Join(links.Register(t.Context(), registry), resources.Register(t.Context(), registry)); err != nil {
 		t.Fatal(err)
 	}

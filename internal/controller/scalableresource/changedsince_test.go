@@ -50,13 +50,6 @@ func TestConflictsAreReturned(t *testing.T) {
 			s.snap.Ending = true
 			return s.r.moveWaiting(ctx, s.snap)
 		},
-		"a claim without a NodePool has no offering": func(ctx context.Context, s *state) error {
-			delete(s.claim.Labels, karpv1.NodePoolLabelKey)
-			s.claim.Labels["node.kubernetes.io/instance-type"] = "removed"
-			s.snap.Claims, s.snap.Resource = []karpv1.NodeClaim{*s.claim}, nil
-			_, err := s.r.ensureResource(ctx, s.snap)
-			return err
-		},
 		"a claim is rejected": func(ctx context.Context, s *state) error {
 			return s.r.rejectAll(ctx, s.snap, context.DeadlineExceeded)
 		},

@@ -39,7 +39,7 @@ func next(claim *karpv1.NodeClaim) string {
 	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; pooled {
 		return "Karpenter chooses another"
 	}
-	return "it is relaunched with another when one fits, because it has no NodePool"
+	return "it is deleted, and nothing replaces it, because it has no NodePool"
 }
 
 // claimFailed reports on a claim why its machine could not be launched.
@@ -83,17 +83,6 @@ func podWaitsForClusterAPI(pod types.NamespacedName, claim *karpv1.NodeClaim, st
 		Reason:         stall.Reason,
 		Message:        fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", claim.Name, stall.Message),
 		DedupeValues:   []string{pod.String(), string(claim.UID), stall.Message},
-	}
-}
-
-// claimRelaunched reports on a claim without a NodePool that it has another offering.
-func claimRelaunched(claim *karpv1.NodeClaim, to, from catalog.Key, failed *failure.Failure) events.Event {
-	return events.Event{
-		InvolvedObject: claim,
-		Type:           corev1.EventTypeNormal,
-		Reason:         v1alpha1.ReasonOfferingChanged,
-		Message:        fmt.Sprintf("Relaunched with offering %s, because no machine could be launched with offering %s: %s", to, from, failed.Message),
-		DedupeValues:   []string{string(claim.UID), from.String(), to.String()},
 	}
 }
 

@@ -49,7 +49,6 @@ func TestStallEnds(t *testing.T) {
 		"its Cluster ends":          {reason: v1alpha1.ReasonNoProgress, ends: true, want: v1alpha1.ReasonNoProgress},
 		"nothing acted":             {reason: v1alpha1.ReasonNoProgress, want: v1alpha1.ReasonResumed},
 		"it was blocked":            {reason: v1alpha1.ReasonBlocked, want: v1alpha1.ReasonResumed},
-		"it was relaunched":         {reason: v1alpha1.ReasonOfferingChanged, want: v1alpha1.ReasonOfferingChanged},
 		"its Node registered since": {reason: v1alpha1.ReasonNoProgress, registered: true, want: v1alpha1.ReasonNoProgress},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,28 +211,6 @@ func TestReconcileIsDueWithItsLaunches(t *testing.T) {
 	result, err := w.newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
 	if err != nil || result.RequeueAfter <= 0 {
 		t.Errorf("the next reconcile is due in %s (%v)", result.RequeueAfter, err)
-	}
-}
-
-// A failed claim without a NodePool for which no offering fits is tried again when its own is available again.
-func TestRelaunchIsTriedAgain(t *testing.T) {
-	w := newWorld(launched("alone", func(c *karpv1.NodeClaim) {
-		delete(c.Labels, karpv1.NodePoolLabelKey)
-		c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "InsufficientCapacity", "none left")
-	}), machine("m", linkedTo("alone"), infrastructure("InsufficientInstanceCapacity")))
-	w.setTemplate(t, func(template *v1alpha1.KarpenterMachineTemplate) {
-		for name, until := range map[string]time.Duration{"small": 40 * time.Second, "large": time.Hour} {
-			template.Status.UnavailableOfferings = append(template.Status.UnavailableOfferings, v1alpha1.UnavailableOffering{
-				InstanceType: name, Zone: "a", CapacityType: karpv1.CapacityTypeOnDemand, Reason: "InsufficientCapacity", Failures: 1, Until: metav1.NewTime(now.Add(until)),
-			})
-		}
-	})
-	result, err := w.newProcess().Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: resourceName}})
-	if err != nil || result.RequeueAfter != 40*time.Second {
-		t.Errorf("got %+v and %v, want the next attempt after 40 s", result, err)
-	}
-	if claim := w.claim(t, "alone"); claim.Labels["node.kubernetes.io/instance-type"] != "small" || !claim.DeletionTimestamp.IsZero() {
-		t.Errorf("the claim has changed: %+v", claim.ObjectMeta)
 	}
 }
 

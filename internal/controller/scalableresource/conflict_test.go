@@ -29,9 +29,6 @@ import (
 // it: core has written a condition that no decision depends on.
 func TestConflictsAreTriedAgain(t *testing.T) {
 	alone := func(c *karpv1.NodeClaim) { delete(c.Labels, karpv1.NodePoolLabelKey) }
-	recorded := func(c *karpv1.NodeClaim) {
-		c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "InsufficientCapacity", "none left")
-	}
 	stalled := func(c *karpv1.NodeClaim) {
 		c.StatusConditions().SetUnknownWithReason(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonNoProgress, "nothing acts")
 	}
@@ -45,13 +42,12 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 		objects         []client.Object
 		limited, marked bool
 	}{
-		"its ID is reset":                           {objects: []client.Object{launched("a", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "real://gone" })}},
-		"its launch stalls":                         {objects: []client.Object{launched("a"), silent}},
-		"its launch goes on":                        {objects: []client.Object{launched("a", stalled), machine("m", linkedTo("a"), infrastructure("NotReady"))}},
-		"it is replaced":                            {objects: []client.Object{launched("a"), failed}, marked: true},
-		"it is relaunched":                          {objects: []client.Object{launched("a", alone, recorded), failed}, marked: true},
-		"it is replaced because of a limit":         {objects: []client.Object{launched("a"), older, first}, limited: true},
-		"it waits for a limit, and is not replaced": {objects: []client.Object{launched("a", alone), older, first}, limited: true},
+		"its ID is reset":                   {objects: []client.Object{launched("a", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "real://gone" })}},
+		"its launch stalls":                 {objects: []client.Object{launched("a"), silent}},
+		"its launch goes on":                {objects: []client.Object{launched("a", stalled), machine("m", linkedTo("a"), infrastructure("NotReady"))}},
+		"it is replaced":                    {objects: []client.Object{launched("a"), failed}, marked: true},
+		"it is replaced because of a limit": {objects: []client.Object{launched("a"), older, first}, limited: true},
+		"it is deleted because of a limit":  {objects: []client.Object{launched("a", alone), older, first}, limited: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := make([]client.Object, 0, len(tc.objects))

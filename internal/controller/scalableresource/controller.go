@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -37,16 +36,15 @@ import (
 
 // Reconciler reconciles the scalable resources of the served Cluster, with their NodeClaims and Machines.
 type Reconciler struct {
-	clusters      *clients.Clusters
-	catalog       *catalog.Catalog
-	cloudProvider cloudprovider.CloudProvider
-	links         *link.Reconciler
-	recorder      events.Recorder
-	clock         clock.PassiveClock
-	podsOf        func(claim string) []types.NamespacedName
-	spacing       *enqueue.Spacing
-	pace          *pace
-	lowered       *lowered
+	clusters *clients.Clusters
+	catalog  *catalog.Catalog
+	links    *link.Reconciler
+	recorder events.Recorder
+	clock    clock.PassiveClock
+	podsOf   func(claim string) []types.NamespacedName
+	spacing  *enqueue.Spacing
+	pace     *pace
+	lowered  *lowered
 
 	// stalledAt is when this process last saw that a resource was stalled. loweringTimeLeft counts
 	// from then on.
@@ -57,9 +55,9 @@ type Reconciler struct {
 
 // NewReconciler returns the reconciler for the served Cluster, which has links written. podsOf returns the Pods that
 // Karpenter has decided to schedule to the Node of a claim.
-func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, cloudProvider cloudprovider.CloudProvider, links *link.Reconciler, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
+func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, links *link.Reconciler, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
 	r := &Reconciler{
-		clusters: clusters, catalog: catalog, cloudProvider: cloudProvider, links: links, recorder: recorder, clock: clock, podsOf: podsOf,
+		clusters: clusters, catalog: catalog, links: links, recorder: recorder, clock: clock, podsOf: podsOf,
 		spacing: enqueue.NewSpacing(clock), pace: newPace(clock), lowered: newLowered(clusters),
 	}
 	links.OnEnd(r.spacing.Enqueue)
@@ -139,6 +137,5 @@ func (r *Reconciler) handleClaims(ctx context.Context, snap *decided) (time.Dura
 	reset := r.resetProviderIDs(ctx, snap)
 	silentIn, lost := r.deleteLost(ctx, snap)
 	ended, told := r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap)
-	again, failed := r.handleFailures(ctx, snap)
-	return requeue.Soonest(again, silentIn), errors.Join(reset, lost, ended, told, failed)
+	return silentIn, errors.Join(reset, lost, ended, told, r.handleFailures(ctx, snap))
 }

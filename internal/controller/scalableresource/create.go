@@ -108,16 +108,11 @@ func (r *Reconciler) move(ctx context.Context, claim *karpv1.NodeClaim, to *gene
 	return nodeclaims.Move(ctx, r.clusters.Workload.GetClient(), claim, to.Annotate(claim.Annotations))
 }
 
-// giveUp deletes a claim that cannot get a Machine, so that Karpenter creates another. Nothing would
-// replace a claim without a NodePool. It waits until the template has its offering again, and is
-// relaunched with another one after the template's launchTimeoutSeconds (failure.go).
+// giveUp deletes a claim that cannot get a Machine, because its template does not have its offering any more, so that
+// Karpenter creates another.
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason error) error {
 	if !errors.As(reason, &generate.UnlaunchableError{}) {
 		return reason
-	}
-	if _, pooled := claim.Labels[karpv1.NodePoolLabelKey]; !pooled {
-		log.FromContext(ctx).Info("NodeClaim waits, because its template does not have the offering that it was launched with", "NodeClaim", claim.Name, "reason", reason.Error())
-		return nodeclaims.Reject(ctx, r.clusters.Workload.GetClient(), claim, reason)
 	}
 	r.recorder.Publish(offeringRemoved(claim, reason))
 	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, reason.Error())

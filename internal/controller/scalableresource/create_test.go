@@ -105,16 +105,15 @@ func object(apiVersion, kind, namespace, name string, labels map[string]string) 
 // other claim that has its name by now.
 func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 	for name, tc := range map[string]struct {
-		uid      types.UID // of the claim in the API server
-		served   bool      // it has a Machine, whose resource was deleted
-		alone    bool      // it has no NodePool
-		gone     bool
-		rejected bool
+		uid    types.UID // of the claim in the API server
+		served bool      // it has a Machine, whose resource was deleted
+		alone  bool      // it has no NodePool, and nothing replaces it
+		gone   bool
 	}{
 		"the same claim":            {uid: "c", gone: true},
 		"another one with its name": {uid: "again"},
 		"one that has its Machine":  {uid: "c", served: true},
-		"one without a NodePool":    {uid: "c", alone: true, rejected: true},
+		"one without a NodePool":    {uid: "c", alone: true, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := launchedClaim("removed")
@@ -142,9 +141,6 @@ func TestGiveUpDeletesTheClaimThatWasRead(t *testing.T) {
 			err := workload.Get(t.Context(), client.ObjectKeyFromObject(stored), stored)
 			if client.IgnoreNotFound(err) != nil || (err != nil) != tc.gone {
 				t.Errorf("got %v, want that the claim no longer exists: %t", err, tc.gone)
-			}
-			if got := nodeclaims.IsRejected(stored); got != tc.rejected {
-				t.Errorf("rejected: %t, want %t", got, tc.rejected)
 			}
 			if tc.gone && (len(*told) != 1 || (*told)[0].Reason != "OfferingRemoved") {
 				t.Errorf("got events %+v, want one of the deletion", *told)

@@ -23,8 +23,7 @@
 //  6. deleteWithCluster deletes claims without a Machine while the Cluster is being deleted.
 //  7. reportStalls writes the condition MachineAvailable of claims whose launch is stalled, or is so no longer. A
 //     crash can only cost the event, which follows the condition.
-//  8. handleFailures marks the offering as unavailable, then reports the failure, then deletes the claim or relaunches
-//     it with another offering. After a crash between two of these writes, the claim still counts as failed.
+//  8. handleFailures marks the offering as unavailable, then reports the failure, then deletes the claim. After a crash between two of these writes, the claim still counts as failed.
 //  9. fixTimes corrects times in annotations that are invalid or in the future. If there are any, the reconcile ends
 //     here.
 //  10. markAndUnlink marks Machines for deletion and unlinks Machines. Before that, it reads the claim of the link from

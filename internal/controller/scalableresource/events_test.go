@@ -28,7 +28,7 @@ func TestFailuresSayWhatHappensNext(t *testing.T) {
 		want   string
 	}{
 		"of a NodePool":      {func(*karpv1.NodeClaim) {}, "so Karpenter chooses another: none left"},
-		"without a NodePool": {func(c *karpv1.NodeClaim) { delete(c.Labels, karpv1.NodePoolLabelKey) }, "so it is relaunched with another when one fits, because it has no NodePool: none left"},
+		"without a NodePool": {func(c *karpv1.NodeClaim) { delete(c.Labels, karpv1.NodePoolLabelKey) }, "so it is deleted, and nothing replaces it, because it has no NodePool: none left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := launched("c", tc.change)
@@ -44,7 +44,7 @@ func TestFailuresSayWhatHappensNext(t *testing.T) {
 	}
 }
 
-// All events are warnings, except that of a relaunch. That of an offering says until when it is unavailable.
+// All events are warnings. That of an offering says until when it is unavailable.
 func TestTypesOfEvents(t *testing.T) {
 	failed := &failure.Failure{Kind: failure.InsufficientCapacity, Message: "none left"}
 	stall, claim, pod := planner.Stall{Reason: "x"}, launched("c"), types.NamespacedName{Namespace: "default", Name: "p"}
@@ -61,7 +61,6 @@ func TestTypesOfEvents(t *testing.T) {
 		"a failure, of Pods": {podWaits(pod, claim, fixture.Spot, failed), corev1.EventTypeWarning},
 		"a stall":            {claimWaits(claim, stall), corev1.EventTypeWarning},
 		"a stall, of Pods":   {podWaitsForClusterAPI(pod, claim, stall), corev1.EventTypeWarning},
-		"a relaunch":         {claimRelaunched(claim, fixture.Spot, fixture.Spot, failed), corev1.EventTypeNormal},
 		"its Cluster ends":   {clusterDeleting(claim, "x"), corev1.EventTypeWarning},
 		"its Machine ends":   {machineLost(claim, "x"), corev1.EventTypeWarning},
 	} {

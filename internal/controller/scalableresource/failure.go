@@ -5,11 +5,9 @@ package scalableresource
 import (
 	"context"
 	"errors"
-	"time"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
@@ -26,12 +24,10 @@ import (
 //  2. When the cache has the mark, so that no new claim gets the same offering, report the
 //     failure with a condition of the claim and with events.
 //  3. Delete the claim, so that Karpenter creates another for its Pods. Nothing replaces a claim
-//     without a NodePool, so it is relaunched with another offering.
-//
-// It returns the time until the next attempt; zero if none is due.
-func (r *Reconciler) handleFailures(ctx context.Context, snap *decided) (time.Duration, error) {
+//     without a NodePool, and core deletes such a claim, too, if its launch fails at once (karpenter:
+//     pkg/controllers/nodeclaim/lifecycle/launch.go).
+func (r *Reconciler) handleFailures(ctx context.Context, snap *decided) error {
 	var errs []error
-	var again time.Duration
 	marking := false
 	for claim := range snap.settled() {
 		why := snap.Plan.Outcomes[claim.UID].Failure
@@ -39,44 +35,21 @@ func (r *Reconciler) handleFailures(ctx context.Context, snap *decided) (time.Du
 			continue
 		}
 		failed := &why
-		until, marked := r.unavailableUntil(claim, snap)
-		_, pooled := claim.Labels[karpv1.NodePoolLabelKey]
 		switch {
-		case !isOfOffering(string(failed.Kind)) && pooled:
-			// Its offering has not failed: nothing is marked.
+		case !isOfOffering(failed.Kind) || r.isMarked(claim, snap):
 			errs = append(errs, r.replace(ctx, claim, failed))
-		case !isOfOffering(string(failed.Kind)):
-			// Nothing would replace it, so it waits.
-			errs = append(errs, r.recordFailure(ctx, claim, failed))
-		case !marked && (pooled || !isRecorded(claim)):
-			if marking {
-				continue // one mark is enough for all claims of the offering
-			}
+		case !marking: // one mark is enough for all claims of the offering
 			marking = true
 			errs = append(errs, r.markFailed(ctx, claim, failed, snap))
-		case pooled:
-			errs = append(errs, r.replace(ctx, claim, failed))
-		default:
-			moved, err := r.relaunch(ctx, claim, failed, snap)
-			errs = append(errs, err)
-			if !moved {
-				again = requeue.Soonest(again, until.Sub(snap.State.Now))
-			}
 		}
 	}
-	return again, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // isOfOffering reports whether a failure of a kind is one of the claim's offering, so that others can have the
 // same. A limit is reached by other claims, and another resource can have the name only of one revision.
-func isOfOffering(kind string) bool {
-	return kind != string(planner.LimitReached) && kind != string(planner.NameTaken)
-}
-
-// isRecorded reports whether a failure of a claim's offering was already handled as far as possible.
-func isRecorded(claim *karpv1.NodeClaim) bool {
-	condition := nodeclaims.ConditionOf(claim, v1alpha1.ConditionMachineAvailable)
-	return condition.IsFalse() && isOfOffering(condition.Reason)
+func isOfOffering(kind failure.Kind) bool {
+	return kind != planner.LimitReached && kind != planner.NameTaken
 }
 
 // replace reports a failure and deletes the claim.
@@ -87,13 +60,14 @@ func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, faile
 	return nodeclaims.Delete(ctx, r.clusters.Workload.GetClient(), claim, failed.Message)
 }
 
-// unavailableUntil returns until when a claim's offering is marked as unavailable, and whether it
-// is. A template that no longer exists needs no mark, because nothing can be launched with it.
-func (r *Reconciler) unavailableUntil(claim *karpv1.NodeClaim, snap *decided) (time.Time, bool) {
+// isMarked reports whether a claim's offering is marked as unavailable. A template that no longer exists needs no mark,
+// because nothing can be launched with it.
+func (r *Reconciler) isMarked(claim *karpv1.NodeClaim, snap *decided) bool {
 	if snap.Template == nil {
-		return time.Time{}, true
+		return true
 	}
-	return r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.State.Now)
+	_, marked := r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.State.Now)
+	return marked
 }
 
 // markFailed marks a claim's offering as unavailable, unless the API server shows that it has not failed.

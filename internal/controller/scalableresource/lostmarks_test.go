@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 )
 
 // A backup does not restore the status of a template. Without its marks, an offering that has failed is tried one more
@@ -25,7 +27,8 @@ func TestLostMarks(t *testing.T) {
 		next := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "next", UID: "next"}, Spec: karpv1.NodeClaimSpec{
 			NodeClassRef: &karpv1.NodeClassReference{Group: v1alpha1.Group, Kind: v1alpha1.Kind, Name: "general"},
 		}}
-		created, err := w.newProcess().cloudProvider.Create(t.Context(), next)
+		r := w.newProcess()
+		created, err := cloudprovider.New(r.clusters, r.catalog, clocktesting.NewFakeClock(now)).Create(t.Context(), next)
 		if err != nil {
 			return "", err
 		}

@@ -98,7 +98,7 @@ func (r *Reconciler) stillServes(ctx context.Context, snap *decided, machine *cl
 	case named == "" && isItsMachine(machine, claim):
 		return true, r.restoreAnnotations(ctx, snap, machine, claim)
 	case named != snap.Name:
-		return false, nil // it names another resource since it was relaunched
+		return false, nil // it names another resource by now
 	}
 	other, served := snap.Plan.Served[uid]
 	if !served || lifecycle.HasIDOrNodeOf(machine, claim) {

@@ -25,10 +25,10 @@ func TestAClaimGetsNoMachineOfAnotherOffering(t *testing.T) {
 		claim            *karpv1.NodeClaim
 		linked, replaced bool
 	}{
-		"its own":                          {claim: launched("c", hash("a")), linked: true},
-		"no hash is known":                 {claim: launched("c"), linked: true},
-		"another":                          {claim: launched("c", hash("b")), replaced: true},
-		"another, and nothing replaces it": {claim: launched("c", hash("b"), alone)},
+		"its own":                         {claim: launched("c", hash("a")), linked: true},
+		"no hash is known":                {claim: launched("c"), linked: true},
+		"another":                         {claim: launched("c", hash("b")), replaced: true},
+		"another, and it has no NodePool": {claim: launched("c", hash("b"), alone), replaced: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(tc.claim, machine("spare"))

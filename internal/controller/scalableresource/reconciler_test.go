@@ -9,12 +9,11 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 )
 
 // newReconciler returns the reconciler of a process that has just started. No Pod waits for a claim.
 func newReconciler(clusters *clients.Clusters, known *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return NewReconciler(clusters, known, cloudprovider.New(clusters, known, clock), link.NewReconciler(clusters), recorder, clock,
+	return NewReconciler(clusters, known, link.NewReconciler(clusters), recorder, clock,
 		func(string) []types.NamespacedName { return nil })
 }

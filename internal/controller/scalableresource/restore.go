@@ -20,7 +20,7 @@ import (
 
 // isItsMachine reports whether a Machine that is linked to a claim, which names no scalable
 // resource, is the Machine of that claim: they have the same Node or provider ID or, until the claim
-// has the ID of a Machine, the same offering. A claim that was relaunched has another offering.
+// has the ID of a Machine, the same offering.
 func isItsMachine(machine *clusterv1.Machine, claim *karpv1.NodeClaim) bool {
 	if id := claim.Status.ProviderID; id != "" && id != planner.ProvisionalID(claim.UID) {
 		return lifecycle.HasIDOrNodeOf(machine, claim)
