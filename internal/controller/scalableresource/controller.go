@@ -5,7 +5,6 @@ package scalableresource
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -43,14 +42,7 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	podsOf   func(claim string) []types.NamespacedName
 	spacing  *enqueue.Spacing
-	pace     *pace
-	lowered  *lowered
-
-	// stalledAt is when this process last saw that a resource was stalled. loweringTimeLeft counts
-	// from then on.
-	stalledAt sync.Map
-	// reasons are those that were last logged for a resource.
-	reasons sync.Map
+	memory   memory
 }
 
 // NewReconciler returns the reconciler for the served Cluster, which has links written. podsOf returns the Pods that
@@ -58,7 +50,7 @@ type Reconciler struct {
 func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, links *link.Reconciler, recorder events.Recorder, clock clock.PassiveClock, podsOf func(claim string) []types.NamespacedName) *Reconciler {
 	r := &Reconciler{
 		clusters: clusters, catalog: catalog, links: links, recorder: recorder, clock: clock, podsOf: podsOf,
-		spacing: enqueue.NewSpacing(clock), pace: newPace(clock), lowered: newLowered(clusters),
+		spacing: enqueue.NewSpacing(clock),
 	}
 	links.OnEnd(r.spacing.Enqueue)
 	return r
@@ -104,6 +96,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	read, err := snapshot.Read(ctx, r.clusters, r.catalog, name, r.clock.Now(), known)
 	if err != nil || read == nil {
 		return reconcile.Result{}, err
+	}
+	if read.Resource == nil && len(read.Claims)+len(read.Machines) == 0 {
+		r.spacing.SetSize(name, 0)
+		r.memory.forget(name)
+		return reconcile.Result{}, nil
 	}
 	snap := &decided{Snapshot: read, Plan: planner.Decide(&read.State)}
 	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))

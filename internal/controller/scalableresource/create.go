@@ -97,7 +97,7 @@ func (r *Reconciler) createResource(ctx context.Context, generated *generate.Gen
 	if created, err := scalable.Create(ctx, r.clusters, resource.API()); err != nil || !created {
 		return err
 	}
-	r.pace.note(resource.GetName(), resource.Replicas())
+	r.memory.of(resource.GetName()).pace.note(r.clock.Now(), resource.Replicas())
 	log.FromContext(ctx).Info("created scalable resource", "kind", resource.Kind().Name(), "resource", resource.Key(),
 		"offering", scalable.OfferingOf(resource).String(), "replicas", resource.Replicas())
 	return nil

@@ -37,7 +37,7 @@ const loweringTimeout = 3 * time.Minute
 // does not replace it. deleteMarked returns the time until the next Machine is due; zero if none is.
 func (r *Reconciler) deleteMarked(ctx context.Context, snap *decided) (time.Duration, error) {
 	if snap.State.Stall != (planner.Stall{}) || snap.State.Unsettled() {
-		r.stalledAt.Store(snap.Name, snap.State.Now)
+		r.memory.of(snap.Name).stalledAt = snap.State.Now
 	}
 	deletable, lost := sets.New(snap.Plan.Deletable...), sets.New(snap.Plan.Lost...)
 	var errs []error
@@ -98,8 +98,8 @@ func (r *Reconciler) loweringTimeLeft(snap *decided, machine *clusterv1.Machine)
 	if snap.State.UpSince.After(since) {
 		since = snap.State.UpSince
 	}
-	if stalled, found := r.stalledAt.Load(snap.Name); found && stalled.(time.Time).After(since) {
-		since = stalled.(time.Time)
+	if stalled := r.memory.of(snap.Name).stalledAt; stalled.After(since) {
+		since = stalled
 	}
 	return loweringTimeout - snap.State.Now.Sub(since)
 }

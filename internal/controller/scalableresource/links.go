@@ -15,7 +15,7 @@ func (r *Reconciler) startLinks(ctx context.Context, snap *decided) (time.Durati
 	if len(snap.Plan.Links) == 0 {
 		return 0, nil
 	}
-	if seen, err := r.lowered.isSeen(ctx, snap.Resource); err != nil || !seen {
+	if seen, err := r.memory.of(snap.Name).lowered.isSeen(ctx, r.clusters.Management.GetAPIReader(), snap.Resource); err != nil || !seen {
 		return time.Second, err
 	}
 	for _, planned := range snap.Plan.Links {

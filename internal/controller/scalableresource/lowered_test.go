@@ -10,7 +10,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/fixture"
 )
@@ -49,10 +48,7 @@ func TestLowerReplicasThatTheCacheLacks(t *testing.T) {
 			if tc.live != nil {
 				builder = builder.WithObjects(tc.live.DeepCopy())
 			}
-			l := newLowered(&clients.Clusters{Cluster: fixture.Served, Management: fixture.Cluster{Client: builder.Build()}})
-			if tc.read {
-				l.set("general", nil)
-			}
+			l, live := lowered{read: tc.read}, builder.Build()
 			if tc.lowered != nil {
 				l.note(scalable.New(tc.lowered))
 			}
@@ -61,7 +57,7 @@ func TestLowerReplicasThatTheCacheLacks(t *testing.T) {
 				cached = scalable.New(tc.cached)
 			}
 			for range 2 {
-				if seen, err := l.isSeen(t.Context(), cached); err != nil || seen != tc.seen {
+				if seen, err := l.isSeen(t.Context(), live, cached); err != nil || seen != tc.seen {
 					t.Errorf("got %t and %v, want %t", seen, err, tc.seen)
 				}
 			}

@@ -4,10 +4,7 @@ package scalableresource
 
 import (
 	"slices"
-	"sync"
 	"time"
-
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -24,16 +21,10 @@ const (
 	burstWindow = 2 * maxPace
 )
 
-// pace keeps the writes that raise the replicas of one resource apart, so that a burst of claims needs few
+// pace keeps the writes that raise the replicas of a resource apart, so that a burst of claims needs few
 // of them. It depends on how many replicas were added recently, and not on for how long. It decides
-// nothing else, so a restart may forget it.
-type pace struct {
-	clock clock.PassiveClock
-
-	mu sync.Mutex
-	// raises has the raises of each resource that count, oldest first.
-	raises map[string][]raise
-}
+// nothing else, so a restart may forget it. It has the raises that count, oldest first.
+type pace []raise
 
 // raise is one write that raised replicas.
 type raise struct {
@@ -41,51 +32,31 @@ type raise struct {
 	by int32
 }
 
-func newPace(clock clock.PassiveClock) *pace {
-	return &pace{clock: clock, raises: map[string][]raise{}}
-}
-
-// wait returns for how long the replicas of a resource may not be raised.
-func (p *pace) wait(resource string) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	counted := p.counted(resource)
-	if len(counted) == 0 {
+// wait returns for how long the replicas may not be raised.
+func (p *pace) wait(now time.Time) time.Duration {
+	p.forgetOld(now)
+	if len(*p) == 0 {
 		return 0
 	}
 	var added time.Duration
-	for _, r := range counted {
+	for _, r := range *p {
 		added += time.Duration(r.by)
 	}
 	interval := min(max(added*pacePerReplica, minPace), maxPace)
-	return interval - p.clock.Since(counted[len(counted)-1].at)
+	return interval - now.Sub((*p)[len(*p)-1].at)
 }
 
-// note stores that the replicas of a resource were raised.
-func (p *pace) note(resource string, by int32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.raises[resource] = append(p.counted(resource), raise{at: p.clock.Now(), by: by})
+// note stores that the replicas were raised.
+func (p *pace) note(now time.Time, by int32) {
+	p.forgetOld(now)
+	*p = append(*p, raise{at: now, by: by})
 }
 
-// forget removes what is known of a resource.
-func (p *pace) forget(resource string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.raises, resource)
-}
-
-// counted returns the raises of a resource within burstWindow, and forgets the others. One in the future does
-// not count: the clock was set back.
-func (p *pace) counted(resource string) []raise {
-	counted := slices.DeleteFunc(p.raises[resource], func(r raise) bool {
-		age := p.clock.Since(r.at)
+// forgetOld drops the raises that do not count: those before burstWindow, and those in the future, because the clock was
+// set back.
+func (p *pace) forgetOld(now time.Time) {
+	*p = slices.DeleteFunc(*p, func(r raise) bool {
+		age := now.Sub(r.at)
 		return age < 0 || age >= burstWindow
 	})
-	if len(counted) == 0 {
-		delete(p.raises, resource)
-		return nil
-	}
-	p.raises[resource] = counted
-	return counted
 }

@@ -29,7 +29,7 @@ func TestPace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-			start, p := clock.Now(), newPace(clock)
+			start, p := clock.Now(), pace{}
 			writes, covered, maxDelay := 0, 0, time.Duration(0)
 			cameAt := func(claim int) time.Time { return start.Add(time.Duration(claim) * tc.every) }
 			for covered < tc.claims {
@@ -37,9 +37,9 @@ func TestPace(t *testing.T) {
 				for came < tc.claims && !cameAt(came).After(clock.Now()) {
 					came++
 				}
-				if came > covered && p.wait("x") <= 0 {
+				if came > covered && p.wait(clock.Now()) <= 0 {
 					maxDelay = max(maxDelay, clock.Since(cameAt(covered)))
-					p.note("x", int32(came-covered))
+					p.note(clock.Now(), int32(came-covered))
 					writes, covered = writes+1, came
 				}
 				clock.Step(2 * time.Millisecond)
@@ -48,11 +48,8 @@ func TestPace(t *testing.T) {
 				t.Errorf("got %d writes for %d claims (%.3f for each) and a delay of up to %s, want %d and at most %s",
 					writes, tc.claims, float64(writes)/float64(tc.claims), maxDelay, tc.writes, tc.maxDelay)
 			}
-			if wait := p.wait("y"); wait > 0 {
-				t.Errorf("one resource delays another for %s", wait)
-			}
 			clock.Step(burstWindow)
-			if wait := p.wait("x"); wait > 0 {
+			if wait := p.wait(clock.Now()); wait > 0 {
 				t.Errorf("a claim %s after the burst waits %s", burstWindow, wait)
 			}
 		})
@@ -62,30 +59,26 @@ func TestPace(t *testing.T) {
 // What the clock was when replicas were raised does not matter for longer than the pace.
 func TestPaceAfterClockWasSet(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	p := newPace(clock)
-	p.note("x", 500)
-	if got, want := p.wait("x"), 2*time.Second; got != want {
+	p := pace{}
+	p.note(clock.Now(), 500)
+	if got, want := p.wait(clock.Now()), 2*time.Second; got != want {
 		t.Errorf("the next raise is due in %s, want %s", got, want)
 	}
 	clock.Step(-time.Hour)
-	if wait := p.wait("x"); wait > 0 {
+	if wait := p.wait(clock.Now()); wait > 0 {
 		t.Errorf("after the clock was set back, a raise waits %s", wait)
 	}
-	p.note("x", 1)
-	if wait := p.wait("x"); wait != minPace {
+	p.note(clock.Now(), 1)
+	if wait := p.wait(clock.Now()); wait != minPace {
 		t.Errorf("the raise after that is due in %s, want %s", wait, minPace)
-	}
-	p.forget("x")
-	if wait := p.wait("x"); wait > 0 {
-		t.Errorf("a raise of a resource that is created again waits %s", wait)
 	}
 }
 
 // However large a burst is, the next raise is not later than maxPace.
 func TestPaceHasALimit(t *testing.T) {
-	p := newPace(clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-	p.note("x", 5000)
-	if got := p.wait("x"); got != maxPace {
+	p, now := pace{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p.note(now, 5000)
+	if got := p.wait(now); got != maxPace {
 		t.Errorf("the next raise is due in %s, want %s", got, maxPace)
 	}
 }

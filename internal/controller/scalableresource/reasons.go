@@ -17,18 +17,12 @@ import (
 
 // logReasons logs at debug level, once per change, why the plan of a resource puts something off.
 func (r *Reconciler) logReasons(ctx context.Context, snap *decided) {
-	var before map[string]planner.Reason
-	if last, ok := r.reasons.Load(snap.Name); ok {
-		before = last.(map[string]planner.Reason)
-	}
+	known := r.memory.of(snap.Name)
+	before := known.reasons
 	if maps.Equal(before, snap.Plan.Reasons) {
 		return
 	}
-	if len(snap.Plan.Reasons) == 0 {
-		r.reasons.Delete(snap.Name)
-		return
-	}
-	r.reasons.Store(snap.Name, maps.Clone(snap.Plan.Reasons))
+	known.reasons = maps.Clone(snap.Plan.Reasons)
 	for _, subject := range slices.Sorted(maps.Keys(snap.Plan.Reasons)) {
 		if why := snap.Plan.Reasons[subject]; why != before[subject] {
 			log.FromContext(ctx).V(1).Info("waiting", "resource", snap.Name, "what", subject, "because", string(why))

@@ -20,8 +20,8 @@ import (
 func (r *Reconciler) scale(ctx context.Context, snap *decided) (reconcile.Result, error) {
 	switch resource := snap.Resource; {
 	case resource == nil:
-		r.pace.forget(snap.Name)
-		r.lowered.forget(snap.Name)
+		known := r.memory.of(snap.Name)
+		known.pace, known.lowered = nil, lowered{} // they were of an earlier resource of that name
 		again, err := r.ensureResource(ctx, snap)
 		return reconcile.Result{RequeueAfter: again}, err
 	case !resource.GetDeletionTimestamp().IsZero():
@@ -64,7 +64,8 @@ func (r *Reconciler) update(ctx context.Context, snap *decided) (reconcile.Resul
 	}
 	// Lowering is never delayed: a Machine that disappears earlier would be replaced.
 	raises := after > before
-	if wait := r.pace.wait(snap.Name); wait > 0 && raises {
+	known := r.memory.of(snap.Name)
+	if wait := known.pace.wait(r.clock.Now()); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {
@@ -79,9 +80,9 @@ func (r *Reconciler) update(ctx context.Context, snap *decided) (reconcile.Resul
 	}
 	switch {
 	case raises:
-		r.pace.note(snap.Name, after-before)
+		known.pace.note(r.clock.Now(), after-before)
 	case after < before:
-		r.lowered.note(changed)
+		known.lowered.note(changed)
 	}
 	if before != after {
 		log.FromContext(ctx).Info("set replicas", "kind", resource.Kind().Name(), "resource", resource.Key(), "from", before, "to", after)

@@ -177,8 +177,7 @@ func TestLoweringTimeLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{}
-			r.stalledAt.Store("general", fixture.Noon.Add(-tc.stalled))
-			r.stalledAt.Store("other", fixture.Noon)
+			r.memory.of("general").stalledAt, r.memory.of("other").stalledAt = fixture.Noon.Add(-tc.stalled), fixture.Noon
 			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", State: planner.State{Now: fixture.Noon, UpSince: fixture.Noon.Add(-tc.up)}}}
 			if got := r.loweringTimeLeft(snap, machine); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
@@ -490,7 +489,7 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 			t.Errorf("to %d: got %d replicas (%v), want %d", step.to, *after.Spec.Replicas, err, step.want)
 		}
 	}
-	if got := r.pace.raises["general"]; len(got) != 1 || got[0].by != 1 {
+	if got := r.memory.of("general").pace; len(got) != 1 || got[0].by != 1 {
 		t.Errorf("got the raises %+v, want one by 1", got)
 	}
 	// That it is empty is written at once, too.
@@ -515,12 +514,12 @@ func TestPaceOfACreatedResource(t *testing.T) {
 	claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), name
 	clusters := clustersWith(served, cluster, &[]string{}, cluster, claim)
 	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
-	r.pace.note(name, 500) // of an earlier resource of that name
+	r.memory.of(name).pace.note(fixture.Noon, 500) // of an earlier resource of that name
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if wait := r.pace.wait(name); wait != minPace {
+	if wait := r.memory.of(name).pace.wait(fixture.Noon); wait != minPace {
 		t.Errorf("after the creation, a raise waits %s, want %s", wait, minPace)
 	}
 }
