@@ -5,13 +5,14 @@
 // during an outage may exist (docs/design/outages.md).
 //
 // Package operator makes one Connection for each of the two clusters and puts its Transport around that of
-// all clients of the cluster. So it sees each request, its answer, and how each watch ends. Packages
-// cloudprovider, snapshot and nodeclaim ask it, through clients.Clusters.
+// all clients of the cluster. So it sees each request, its answer, and how each watch ends. Package
+// cloudprovider and the controllers ask it, through clients.Clusters.
 //
 // Three things are distinguished:
 //
 //   - interrupted: the last request failed and none was answered since, a watch has ended and was not opened
 //     again, or the cache was not filled yet. Then nothing is decided from what the cache lacks.
+//     A refused request (429) is an answer, but a watch that stays refused is not open.
 //   - disturbed: something could hide a write or an event of Machines or MachinePools from a client: a request
 //     failed, a watch of these kinds was broken or was opened again after that, the process started, or it
 //     gained the lease. A webhook that does not answer, and the watch of another kind, can hide neither.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// linksByClaim has what Machines each claim has, those that are leaving included.
+// linksByClaim has whether each claim has Machines. Leaving Machines count, too.
 type linksByClaim map[types.UID]linked
 
 // linked is what the Machines of a claim are.
@@ -20,9 +20,9 @@ type linked struct {
 	any, live, open bool
 }
 
-// linksOf returns the links of the Machines of a state. byName finds the same Machines. A Machine whose link is being written is
-// treated as linked if its claim still exists and has no Machine. The link to another claim will not be written, or is removed
-// again.
+// linksOf returns the links of the Machines of a state. byName finds the same Machines. A Machine whose link is being
+// written is treated as linked if its claim still exists and has no Machine. Otherwise the link will not be written,
+// or is removed again.
 func linksOf(claims []Claim, machines []Machine, byName map[string]*Machine, open map[types.UID]string) linksByClaim {
 	found := make(linksByClaim, len(machines))
 	for _, machine := range machines {
@@ -54,8 +54,8 @@ func (p *planning) overLimit(c Claim) bool {
 	return c.OverLimit && !its.any && !its.open
 }
 
-// nameTaken reports whether the resource was generated from something else than the Machine of a claim would be. Before the
-// resource exists, it is the oldest claim for which it is created. Adopted resources and their claims have no hash.
+// nameTaken reports whether the resource was generated from something else than the Machine of a claim would be.
+// Before the resource exists, it has the hash of its oldest claim. Adopted resources and their claims have no hash.
 func (s *State) nameTaken(c Claim) bool { return c.Hash != "" && s.Hash != "" && c.Hash != s.Hash }
 
 // launches reports whether the launch of a claim goes on. In a Cluster that is being deleted, claims end without a failure. Claims
@@ -70,8 +70,8 @@ func (p *planning) needsMachine(c Claim) bool {
 	return p.launches(c) && !p.overLimit(c) && !p.nameTaken(c)
 }
 
-// actedAt returns when Cluster API last created a Machine, or resumed the resource after a pause. Until then, no claim has
-// waited in vain.
+// actedAt returns when Cluster API last created a Machine, or resumed the resource after a pause. The time for which
+// claims wait counts from then.
 func (s *State) actedAt() time.Time {
 	acted := s.ResumedAt
 	for i := range s.Machines {

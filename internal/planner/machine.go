@@ -12,7 +12,7 @@ import (
 // leaving, and is marked.
 func (m Machine) isLost() bool { return m.InstanceGone && !m.Leaving }
 
-// leaves reports whether nothing counts on a Machine any more.
+// leaves reports whether a Machine is leaving, ends with its owner or has lost its instance, so that it is not live.
 func (m Machine) leaves() bool { return m.Leaving || m.Ending || m.InstanceGone }
 
 // startedAt returns the time from which Cluster API could act on a Machine.
@@ -28,8 +28,8 @@ func (s *State) progressTimeout() time.Duration {
 	return min(s.Durations.NoProgress, s.Durations.LaunchTimeout)
 }
 
-// unfit returns why a Machine that serves no claim cannot serve one either; empty if it can. launchTimeoutSeconds does not
-// run while nothing acts on the Machine.
+// unfit returns why a Machine without a claim cannot serve a claim later; empty if it can. launchTimeoutSeconds does
+// not run while nothing acts on the Machine.
 func (s *State) unfit(m Machine) Reason {
 	switch {
 	case m.HasNode:

@@ -117,8 +117,8 @@ func (s MachineSets) complete(state *State) bool {
 	return sum >= int(state.Replicas)
 }
 
-// keeps returns a reason unless neither the MachineSet of a marked Machine nor the
-// MachineDeployment controller creates another one when it is deleted.
+// keeps returns a reason if a deletion of a marked Machine could make its MachineSet or the MachineDeployment
+// controller create another one.
 func (s MachineSets) keeps(state *State, _ int) func(Machine) Reason {
 	why := Reason("")
 	switch {
@@ -140,8 +140,8 @@ func (s MachineSets) keeps(state *State, _ int) func(Machine) Reason {
 	}
 }
 
-// behind reports whether a MachineSet has not acted on its replicas, or the cache lacks it or its
-// present replicas: a MachineSet has fewer replicas than live Machines only briefly.
+// behind reports whether a MachineSet has not acted on its replicas, or the cache is behind. It is behind if it lacks
+// the MachineSet of a Machine, or shows fewer replicas than live Machines, which a MachineSet has only briefly.
 func (s MachineSets) behind(state *State) bool {
 	known := map[string]bool{}
 	for _, set := range s.Sets {
@@ -158,8 +158,8 @@ func (s MachineSets) behind(state *State) bool {
 	return false
 }
 
-// setMachines are the numbers of a MachineSet's Machines. stable ones exist as long as this operator
-// wants, except for a live one that others delete.
+// setMachines are the numbers of a MachineSet's Machines. A stable one is live, or a hook of this operator keeps it.
+// Only a live one can disappear, if others delete it.
 type setMachines struct{ live, leaving, stable int }
 
 func (s MachineSets) machinesOf(set Set, state *State) (machines setMachines) {

@@ -39,8 +39,8 @@ type Outcome struct {
 	Ends bool
 }
 
-// decideOutcomes decides what becomes of the claims whose link is neither being written nor planned. What the Machines of the
-// others show can be older than what the claims have from them.
+// decideOutcomes decides what becomes of the claims that get no Machine now. It leaves out claims whose link is being
+// written or planned: what the cache has of their Machines can be outdated.
 func (p *planning) decideOutcomes() {
 	for _, link := range p.plan.Links {
 		p.plan.Linking.Insert(link.Claim.UID)

@@ -51,7 +51,7 @@ const (
 	SpareTTLEnds Reason = "no NodeClaim has needed it for spareTTLSeconds"
 	// GivenUp is a Machine whose claim was deleted when only its Node was missing.
 	GivenUp Reason = "its NodeClaim was deleted when only its Node was missing"
-	// IsLeaving is a Machine that is on its way out.
+	// IsLeaving is a Machine that is being deleted or marked for deletion already.
 	IsLeaving Reason = "it is being deleted or marked for deletion"
 	// ClaimIsGone is a Machine that becomes spare.
 	ClaimIsGone Reason = "its NodeClaim no longer exists"

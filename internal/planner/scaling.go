@@ -17,13 +17,13 @@ type Scaling interface {
 	// replicas returns the replicas for isNew new Machines. If the equation gives other replicas,
 	// it also returns why these are not set yet.
 	replicas(state *State, isNew int) (int32, Reason)
-	// keeps returns a function that returns why a marked Machine must exist for now. That is empty if
-	// nothing replaces the Machine when it is deleted, and no other Machine is deleted.
+	// keeps returns a function that returns why a marked Machine must not be deleted yet. The reason is empty if
+	// nothing would replace the Machine, and no other Machine would be deleted.
 	keeps(state *State, isNew int) func(marked Machine) Reason
-	// lowering reports whether a lower number is on its way that can make the resource delete
-	// Machines that are not marked. No Machine is linked then.
+	// lowering reports whether lower replicas are on their way, with which Cluster API could delete Machines that are
+	// not marked. Until it has acted on them, no Machine is linked.
 	lowering(*State) bool
-	// due calls at for the times at which time alone changes something.
+	// due calls the function at for each time at which the plan changes without an event.
 	due(state *State, at func(time.Time, Reason))
 }
 
@@ -37,17 +37,17 @@ type MachineSet struct {
 	// it has the MachineDeployment's replicas, has observed them, counts no more Machines than
 	// exist, and reports that preflight checks or a missing template prevent it from creating any.
 	Blocked bool
-	// LoweredAt is when the MachineDeployment's replicas were lowered because of that; zero if they were not.
-	// A MachineSet that lacks no Machine does not report that it is blocked.
+	// LoweredAt is when replicas were lowered because the MachineSet was blocked; zero if they were not. With the
+	// lower replicas, the MachineSet may lack no Machine. Then it no longer reports that it is blocked.
 	LoweredAt time.Time
 }
 
 // lowered reports whether replicas were lowered because the MachineSet was blocked.
 func (s MachineSet) lowered() bool { return !s.LoweredAt.IsZero() }
 
-// probes reports whether replicas may count leaving Machines again, to find out whether the MachineSet is still blocked: it
-// has acted on the lower number, and 15 seconds have passed. One that has not acted on it may delete Machines when Cluster API
-// acts again.
+// probes reports whether replicas may count leaving Machines again, which shows whether the MachineSet is still
+// blocked. The MachineSet must have acted on the lower number, since it may delete Machines before that, and 15
+// seconds must have passed.
 func (s MachineSet) probes(state *State) bool {
 	acted := !s.Behind && s.Replicas <= state.Replicas
 	return s.lowered() && acted && !state.Now.Before(s.LoweredAt.Add(state.Durations.Probe))
@@ -69,8 +69,7 @@ func (s MachineSet) replicas(state *State, isNew int) (int32, Reason) {
 	}
 	want := countLive(state.Machines) + isNew
 	if isNew > 0 && !s.Blocked && (!s.lowered() || s.probes(state)) {
-		// A MachineSet that is being deleted creates nothing, so the next one does not compare its replicas
-		// with these Machines.
+		// The next MachineSet does not count the Machines of one that is being deleted.
 		want = lo.CountBy(state.Machines, func(m Machine) bool { return !m.Ending }) + isNew
 	}
 	if want < int(state.Replicas) {
@@ -81,11 +80,10 @@ func (s MachineSet) replicas(state *State, isNew int) (int32, Reason) {
 	return int32(want), ""
 }
 
-// cannotLower returns why lower replicas could delete a Machine that is not leaving. It is empty if
-// all requested Machines have appeared, or those that lack were certainly never created. A blocked
-// MachineSet can be unblocked before the lower number reaches it. Then it creates what it lacks,
-// and deletes as many Machines as the number was lowered by: leaving ones first, then Machines
-// without a Node, whether they serve a claim or not.
+// cannotLower returns why lower replicas could delete a Machine that is not leaving. The reason is empty if all
+// requested Machines exist, or if the missing ones were certainly never created. A blocked MachineSet can be
+// unblocked before the lower number reaches it. Then it creates the missing Machines, and deletes as many as the
+// number was lowered by: leaving ones first, then Machines without a Node, whether they serve a claim or not.
 func (s MachineSet) cannotLower(state *State, want int) Reason {
 	switch {
 	case s.appeared(state):
@@ -101,9 +99,9 @@ func (s MachineSet) cannotLower(state *State, want int) Reason {
 	return ""
 }
 
-// keeps returns a reason if a MachineSet has not acted on its replicas, or if the MachineSets have, or
-// the MachineDeployment has or will get, more replicas than there are live Machines and new ones.
-// Otherwise, what a MachineSet creates when the Machine is deleted is what a claim waits for.
+// keeps returns a reason if a MachineSet has not acted on its replicas, or if any replicas are more than the live and
+// the new Machines: those of the MachineSets, of the MachineDeployment or of the plan. Without a reason, a claim
+// waits for each Machine that a MachineSet creates after the deletion.
 func (s MachineSet) keeps(state *State, isNew int) func(Machine) Reason {
 	needed := countLive(state.Machines) + isNew
 	planned, _ := s.replicas(state, isNew)
@@ -117,16 +115,17 @@ func (s MachineSet) keeps(state *State, isNew int) func(Machine) Reason {
 	return func(Machine) Reason { return why }
 }
 
-// lowering reports whether the MachineSet has not acted on replicas that were lowered because it was
-// blocked. If it was unblocked meanwhile, it has created Machines for the higher number, and
-// deletes them again. A MachineSet that has acted on a lower number than the MachineDeployment's
-// deletes none: it gets the higher number later, when fewer Machines leave.
+// lowering reports whether replicas were lowered because the MachineSet was blocked, and the MachineSet has not acted
+// on that yet. If it is no longer blocked, it may have created Machines for the higher number, and deletes them
+// again. If it has acted on a number below that of the MachineDeployment, it deletes none: it gets the higher number
+// when fewer Machines leave.
 func (s MachineSet) lowering(state *State) bool {
 	return s.lowered() && (s.Behind || s.Replicas > state.Replicas)
 }
 
-// onlySpare reports whether lower replicas delete only Machines that nothing needs: all that serve a
-// claim have a Node, so Machines without a Node are deleted before them.
+// onlySpare reports whether lower replicas delete only Machines that nothing needs. That is so if every Machine that
+// serves a claim has a Node, because Machines without a Node are deleted first, and if replicas count all Machines
+// with a Node.
 func onlySpare(state *State) bool {
 	kept := 0
 	for _, machine := range state.Machines {
@@ -160,9 +159,9 @@ type Pool struct {
 	Unready, Ends bool
 	// ReplicasSetAt is when the present replicas were written.
 	ReplicasSetAt time.Time
-	// SettlesAt is until when the provider's caches may still recover from a disturbance of the
-	// management cluster, at different times; zero if they have. Until then replicas are not lowered, and no Machine is deleted.
-	// It is not part of the equation: a disturbance must not raise replicas that were lowered before.
+	// SettlesAt is when all caches of the provider must have recovered from a disturbance of the management cluster;
+	// zero if they have. They recover one by one. Until then replicas are not lowered, and no Machine is deleted. It
+	// is not part of the equation, because a disturbance must not raise replicas that were lowered before.
 	SettlesAt time.Time
 }
 
@@ -234,7 +233,8 @@ func (Pool) appeared(state *State) bool {
 
 func (p Pool) replicas(state *State, isNew int) (int32, Reason) {
 	want := p.wanted(state, isNew)
-	// The provider would replace Machines that become deletable at the same time.
+	// Once the provider has seen replicas without them, the held Machines become deletable. If replicas counted them
+	// again, the provider would replace them.
 	if t := termsOf(state); isNew > 0 && !p.seesWanted(state, isNew) {
 		want += t.held - t.kept
 	}
@@ -253,14 +253,15 @@ func (p Pool) replicas(state *State, isNew int) (int32, Reason) {
 	}
 }
 
-// wanted returns the replicas with which Machines can be deleted that are held and not kept.
+// wanted returns the replicas that do not count the Machines that are held and not kept. With these replicas, such
+// Machines can be deleted.
 func (Pool) wanted(state *State, isNew int) int {
 	t := termsOf(state)
 	return t.live + t.unheld + t.kept + isNew
 }
 
-// keeps returns a reason until the provider must have seen replicas without the marked Machine, or
-// no longer counts the Machine.
+// keeps returns a reason while the provider may not have seen replicas without the marked Machine. It returns none if
+// the provider no longer counts the Machine.
 func (p Pool) keeps(state *State, isNew int) func(Machine) Reason {
 	seesWanted := p.seesWanted(state, isNew)
 	return func(marked Machine) Reason {

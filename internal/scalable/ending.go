@@ -20,16 +20,16 @@ func IsCreating(set *clusterv1.MachineSet) bool {
 	return set.Annotations[clusterv1.DisableMachineCreateAnnotation] != "true"
 }
 
-// EndsFirst reports whether a MachineSet creates no Machines, nor does a successor of it, until those that it
-// has no longer exist: it is being deleted. Cluster API also deletes empty MachineSets.
+// EndsFirst reports whether a MachineSet that should create Machines is being deleted and still has some. Until these
+// no longer exist, neither it nor a successor creates any. Cluster API also deletes empty MachineSets, which do not
+// count.
 func EndsFirst(set *clusterv1.MachineSet) bool {
 	return !set.DeletionTimestamp.IsZero() && IsCreating(set) && lo.FromPtr(set.Status.Replicas) > 0
 }
 
-// CreatesNothing reports whether a MachineDeployment creates no Machines until those that it has no longer
-// exist: it is being deleted, or the MachineSet that creates its Machines. The MachineDeployment controller
-// creates another MachineSet only when that no longer exists (Cluster API:
-// core/reconcilers/machinedeployment/mdutil/util.go, FindNewAndOldMachineSets).
+// CreatesNothing reports whether a MachineDeployment creates no Machines, because it is being deleted, or the
+// MachineSet that creates its Machines is. The MachineDeployment controller creates another MachineSet only when that
+// one no longer exists (Cluster API: core/reconcilers/machinedeployment/mdutil/util.go, FindNewAndOldMachineSets).
 func CreatesNothing(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) bool {
 	nothing := !deployment.DeletionTimestamp.IsZero()
 	for i := range sets {
@@ -38,9 +38,9 @@ func CreatesNothing(deployment *clusterv1.MachineDeployment, sets []clusterv1.Ma
 	return nothing
 }
 
-// Ending returns the UID of the resource of a name if it creates no Machines until those that it has no
-// longer exist, which can take as long as the drains of their Nodes; empty if there is none. A resource
-// without Machines does not count, because its successor can have the same name shortly.
+// Ending returns the UID of the resource of a name if it or its MachineSet is being deleted; empty if not. Such a
+// resource creates no Machines while the Nodes of its present ones are drained. A resource without Machines does not
+// count, because its successor can have the same name shortly.
 func Ending(ctx context.Context, clusters *clients.Clusters, name string) (types.UID, error) {
 	resource, err := Get(ctx, clusters, name)
 	if err != nil || resource == nil {

@@ -105,9 +105,9 @@ func readInstance(ctx context.Context, clusters *clients.Clusters, machine *clus
 	return instance, nil
 }
 
-// neverBoots reports whether a Machine without a Node has lost its instance, which existed before
-// the Machine. A Machine with a Node is not affected: its Node is deleted with the instance, and
-// its claim with the Node.
+// neverBoots reports whether a Machine without a Node has lost its instance. In a pool, the instance exists before
+// the Machine. A Machine with a Node does not count: its Node is deleted with the instance, and its claim with the
+// Node.
 func neverBoots(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine) bool {
 	if lifecycle.HasNode(machine) {
 		return false
@@ -123,7 +123,7 @@ func neverBoots(ctx context.Context, clusters *clients.Clusters, machine *cluste
 func lostInstance(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, resource *scalable.Resource) (bool, error) {
 	instance, err := readInstance(ctx, clusters, machine)
 	if unlisted := (reference.Unlisted{}); errors.As(err, &unlisted) {
-		return false, nil // its hook keeps it, for all that is known
+		return false, nil // the operator must assume that its hook keeps it
 	}
 	if err != nil || instance == nil {
 		return err == nil, err

@@ -224,9 +224,9 @@ func NodeOf(machine *clusterv1.Machine) Node {
 	return node
 }
 
-// InstanceGone returns why the instance of a Machine with a Node counts as gone; empty if it does not.
-// If that can change by time alone, left is after how long: no event comes then. It reads the Node from the
-// cache only if its silence decides.
+// InstanceGone returns why the instance of a Machine with a Node counts as gone; empty if it does not. If time alone
+// can change that, left is the time until then, because no event comes. It reads the Node from the cache only if the
+// answer depends on how long the Node has been silent.
 func InstanceGone(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, now time.Time) (why string, left time.Duration, err error) {
 	shown := NodeOf(machine)
 	if !shown.GaveUp {

@@ -42,8 +42,8 @@ type Snapshot struct {
 	Machines map[string]*clusterv1.Machine
 	// MachineSets are those of the resource, if several have Machines.
 	MachineSets []clusterv1.MachineSet
-	// Ending reports whether the resource creates no Machines until those that it has no longer exist,
-	// because it or its MachineSet is being deleted.
+	// Ending reports whether the resource or its MachineSet is being deleted. Then it creates no Machines until the
+	// present ones no longer exist.
 	Ending bool
 	// State is what the planner decides from.
 	State planner.State

@@ -90,7 +90,8 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	if adopted, err := r.adopt(ctx, name); err != nil || adopted {
 		return reconcile.Result{}, err
 	}
-	// Before the caches are read: what is no longer open then is in them, or among the newest Machines.
+	// This comes before the caches are read. A link that is no longer open is then in the caches, or among the newest
+	// Machines.
 	open := lo.SliceToMap(r.links.Open(name), func(l link.Request) (claim, machine types.UID) { return l.Claim.UID, l.Machine.UID })
 	known := snapshot.Known{Machines: r.links.Newest, Open: open}
 	read, err := snapshot.Read(ctx, r.clusters, r.catalog, name, r.clock.Now(), known)

@@ -122,8 +122,8 @@ func (r *Reconciler) isCurrent(ctx context.Context, snap *decided) (bool, error)
 	return r.areSetsCurrent(ctx, snap)
 }
 
-// areSetsCurrent reports whether the API server has the MachineSets of the deletable Machines as the cache
-// has them. Only what a MachineSet does after this read is left to chance.
+// areSetsCurrent reports whether the API server has the MachineSets of the deletable Machines as the cache has them.
+// What changes after this read is one of the races in docs/design/deletion.md.
 func (r *Reconciler) areSetsCurrent(ctx context.Context, snap *decided) (bool, error) {
 	names := sets.New[string]()
 	for _, name := range snap.Plan.Deletable {

@@ -104,8 +104,8 @@ func (r *Reconciler) lostWith(ctx context.Context, claim *karpv1.NodeClaim, mach
 	return fmt.Sprintf("the instance of Machine %s no longer exists: %s", machine.Name, gone), 0, nil
 }
 
-// lostFirst returns why a registered claim is lost that only has a second Machine: its first one and its
-// Node no longer exist. A claim with its provisional ID first gets that of its Node (package providerid).
+// lostFirst returns why a registered claim is lost that has only a second Machine. It is lost if its Node no longer
+// exists, either. A claim with its provisional ID first gets that of its Node (package providerid).
 func (r *Reconciler) lostFirst(ctx context.Context, claim *karpv1.NodeClaim, second *clusterv1.Machine) (string, error) {
 	if _, provisional := planner.ParseProvisionalID(claim.Status.ProviderID); provisional {
 		return "", nil

@@ -28,8 +28,7 @@ type lowered struct {
 // note stores the resource whose replicas were lowered.
 func (l *lowered) note(resource *scalable.Resource) { l.read, l.latest = true, resource }
 
-// isSeen reports whether a resource, as the cache has it, is not older than its last lower replicas. One that does not
-// exist has none.
+// isSeen reports whether the cache has the last lower replicas of a resource, or the resource does not exist.
 func (l *lowered) isSeen(ctx context.Context, live client.Reader, cached *scalable.Resource) (bool, error) {
 	if cached == nil {
 		return true, nil
