@@ -113,14 +113,14 @@ presubmit: ## Run what every change must pass: verify and test.
 
 # Tests that need an API server take its binaries from KUBEBUILDER_ASSETS, or from bin/, where they are then built.
 ifndef KUBEBUILDER_ASSETS
-test test-race coverage deflake: $(ENVTEST_TOOLS)
+test test-integration test-race coverage deflake: $(ENVTEST_TOOLS)
 export KUBEBUILDER_ASSETS := $(CURDIR)/bin
 endif
 # The default, 20 seconds, is too short for packages that start one each while all others are compiled and run.
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 4m
 
 # So do those that need the CRDs of providers.
-test test-race coverage deflake: $(CRDS)
+test test-integration test-race coverage deflake: $(CRDS)
 
 # Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
 # That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
@@ -134,7 +134,7 @@ in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(filter %$(INTEGRATION:.%
 others = $(filter-out $(in_parallel),$(if $(in_parallel),$(list),$(TEST)))
 
 # Memory is cheaper than time here, for compilers and tests.
-test test-race coverage: export GOGC := 200
+test test-unit test-integration test-race coverage: export GOGC := 200
 
 # Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo. The others run beside the integration tests,
 # which go first and whose output comes last. `make verify` vets all packages. -trimpath keeps the path of the folder out of
@@ -147,16 +147,27 @@ code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT 
 	rm -f "$$integration";
 endef
 
-# The part of what `make test` does in turn depends on the commit, so that what passes today does not fail tomorrow. With
-# TEST_FLAGS, nothing is left out but in searches.
-ROTATION ?= $(shell git rev-parse HEAD 2>/dev/null | cksum | cut -d ' ' -f 1)
+# The part of what `make test` does in turn depends on the committed code, so that what passes today does not fail tomorrow,
+# and a change of documents changes no result. With TEST_FLAGS, nothing is left out but in searches.
+ROTATION ?= $(shell git rev-parse HEAD:api HEAD:internal HEAD:test HEAD:go.sum 2>/dev/null | cksum | cut -d ' ' -f 1)
 
-# After the lines of go test come those of the tests that search, which say how much they have searched (test/counts).
-.PHONY: test
+# Packages with tests that need an API server or what is built for releases.
+WITH_SERVER := api/v1alpha1 hack/release test/fleet test/integration test/samples
+of_module = $(shell GOTOOLCHAIN=$(GOTOOLCHAIN) go list ./...)
+
+# After the lines of go test come those of the tests that search, which say how much they have searched (test/counts). The name
+# of their file is always the same, because go test takes no result from its cache if a variable that the test reads differs. In
+# the temporary folder it is not compared. So a search that comes from the cache has no line.
+.PHONY: test test-unit test-integration
 test: ## Run the unit and integration tests (TEST=./internal/planner/... TEST_FLAGS='-run X').
-	@counts=$$(mktemp); trap 'rm -f "$$counts"' EXIT; export COUNTS_FILE="$$counts"; \
+test-unit: ## Run those that need no API server, and take what has not changed from Go's cache.
+test-integration: ## Run those that need an API server.
+test-unit: TEST = $(filter-out $(addprefix %/,$(WITH_SERVER)),$(of_module))
+test-integration: TEST = $(filter $(addprefix %/,$(WITH_SERVER)),$(of_module))
+test test-unit test-integration:
+	@export COUNTS_FILE="$${TMPDIR:-/tmp}/counts-$$(pwd | cksum | cut -d ' ' -f 1)"; trap 'rm -f "$$COUNTS_FILE"' EXIT; \
 	$(if $(TEST_FLAGS),,export ROTATION='$(ROTATION)';) \
-	$(run_tests) sort "$$counts"; echo "make test: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS),, with ROTATION=$(ROTATION))"; exit $$code
+	$(run_tests) sort "$$COUNTS_FILE" 2>/dev/null; echo "make $@: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS),, with ROTATION=$(ROTATION))"; exit $$code
 
 .PHONY: test-nightly
 test-nightly: ## Run them with all that `make test` does in turn, a part for each commit (test/rotation).

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rotation selects the part of a search for one run of the tests. The searches are too long
-// for every run: `make test` does a part that depends on the commit, and `make test-nightly` does
-// all parts. The part depends on nothing else, such as the day: a commit that has passed passes again.
+// for every run: `make test` does a part that depends on the committed code, and `make test-nightly` does
+// all parts. The part depends on nothing else, such as the day: what has passed passes again.
 package rotation
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Variable is the environment variable with the part: "all", or a number. `make test` derives the
-// number from the commit. The default is 0.
+// number from the content of the code. The default is 0.
 const Variable = "ROTATION"
 
 // All reports whether all parts are done.
