@@ -117,7 +117,7 @@ func (w *simulation) clone() *simulation {
 // run lets everything act until the simulation has settled, or something is wrong.
 func (w *simulation) run() {
 	begin := w.clock.Now()
-	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet || w.clusterExists() && w.clusterEnds()) {
+	for w.failure == "" && (len(w.script) > 0 || w.process == nil || w.old != nil || len(w.late) > 0 || w.clock.Since(w.lastChange) < quiet || w.awaitsNode() || w.clusterExists() && w.clusterEnds()) {
 		if w.clock.Since(begin) > longest {
 			w.fail("it does not settle")
 		}
@@ -126,6 +126,17 @@ func (w *simulation) run() {
 	if w.failure == "" {
 		w.checkSettled()
 	}
+}
+
+// awaitsNode reports whether core still waits for the Node of a claim, in a mode in which provider IDs are used again: core
+// can delete such a Node with an old claim in its cache that had the same ID. Then it gives up on the new claim after
+// registrationTimeout.
+func (w *simulation) awaitsNode() bool {
+	return w.mode.reused && slices.ContainsFunc(w.claims(), func(claim *karpv1.NodeClaim) bool {
+		launched := claim.StatusConditions().Get(karpv1.ConditionTypeLaunched)
+		return claim.DeletionTimestamp.IsZero() && launched.IsTrue() && !claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue() &&
+			w.clock.Since(launched.LastTransitionTime.Time) < registrationTimeout+quiet
+	})
 }
 
 // round lets everything act once.
