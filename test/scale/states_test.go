@@ -21,7 +21,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
@@ -122,7 +121,7 @@ func newReconciler(state string, n int) reconcile.Reconciler {
 	both := fixture.Cluster{Client: newStore(objects(state, n)...)}
 	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both, Allowed: fixture.Allowed}
 	known, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(fixture.Noon)
-	return scalableresource.NewReconciler(clusters, known, cloudprovider.New(clusters, known, clock), link.NewReconciler(clusters), silent{}, clock,
+	return scalableresource.NewReconciler(clusters, known, link.NewReconciler(clusters), silent{}, clock,
 		func(string) []types.NamespacedName { return nil })
 }
 
