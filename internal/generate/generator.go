@@ -168,11 +168,11 @@ func (g *Generator) generate(instanceType *catalog.Type, offering *catalog.Offer
 		return nil, err
 	}
 	generated := &Generated{Hashes: hashes, ending: ending}
-	if g.kind.Name() == v1alpha1.ScalableResourceKindMachinePool {
-		return generated, g.setMachinePool(generated, key, offering, infrastructure, bootstrap.object)
+	if g.kind.HasMachineSets() {
+		g.setMachineDeployment(generated, key, offering, infrastructure, bootstrap.object)
+		return generated, nil
 	}
-	g.setMachineDeployment(generated, key, offering, infrastructure, bootstrap.object)
-	return generated, nil
+	return generated, g.setMachinePool(generated, key, offering, infrastructure, bootstrap.object)
 }
 
 // UnreadError is the error for a template that could not be read, so that it is unknown

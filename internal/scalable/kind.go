@@ -17,14 +17,17 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
-// Kind is a kind of scalable resource. Only its two implementations differ; no other code
-// depends on the kind.
+// Kind is a kind of scalable resource. No other code decides by the name of a kind: it asks what a kind has. What is generated and what
+// is read for it are in files of the packages generate and snapshot.
 type Kind interface {
 	// Name returns the name of the kind.
 	Name() v1alpha1.ScalableResourceKind
 	// Accepts returns an error if a base is unsuitable for resources of this kind, or if
 	// its provider can delete machines in use and the settings do not allow that.
 	Accepts(base *unstructured.Unstructured, settings v1alpha1.ScalableResource) error
+	// HasMachineSets reports whether Machines belong to MachineSets, which create, check and delete them. Otherwise the
+	// infrastructure provider does.
+	HasMachineSets() bool
 	// Shares reports whether several resources can refer to one object.
 	Shares() bool
 	// MadeOf returns the kind of the objects that are generated from a base.

@@ -67,6 +67,9 @@ func (machineDeployments) Accepts(base *unstructured.Unstructured, _ v1alpha1.Sc
 // MadeOf returns the same kind, because templates are copied.
 func (machineDeployments) MadeOf(base schema.GroupVersionKind) schema.GroupVersionKind { return base }
 
+// HasMachineSets is true.
+func (machineDeployments) HasMachineSets() bool { return true }
+
 // Shares is true, because the names of copies depend only on their content.
 func (machineDeployments) Shares() bool { return true }
 

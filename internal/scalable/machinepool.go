@@ -50,6 +50,9 @@ func (machinePools) setReplicas(object client.Object, replicas int32, now time.T
 	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, v1alpha1.ReplicasSetAtAnnotation, timestamp.Format(now))
 }
 
+// HasMachineSets is false.
+func (machinePools) HasMachineSets() bool { return false }
+
 // Shares is false, because Cluster API makes the MachinePool the controller of the objects
 // that it refers to (core/reconcilers/machinepool, reconcileExternal).
 func (machinePools) Shares() bool { return false }

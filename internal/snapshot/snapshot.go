@@ -137,10 +137,10 @@ func (s *Snapshot) read(ctx context.Context, clusters *clients.Clusters, known *
 	if err := s.setMachines(ctx, clusters, links); err != nil {
 		return err
 	}
-	if s.kind().Name() == v1alpha1.ScalableResourceKindMachinePool {
-		return s.readPool(ctx, clusters)
+	if s.kind().HasMachineSets() {
+		return s.readMachineSets(ctx, clusters)
 	}
-	return s.readMachineSets(ctx, clusters)
+	return s.readPool(ctx, clusters)
 }
 
 // setResource sets what the resource itself shows.

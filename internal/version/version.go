@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // maxSkew is by how many minor versions a kubelet can be older than the API server
@@ -149,11 +150,11 @@ func skew(template *v1alpha1.KarpenterMachineTemplate, name string, controlPlane
 	return fmt.Sprintf("%s: remove spec.template.spec.version, so that Machines get the version of the control plane, or set it to %s", problem, controlPlane.Version)
 }
 
-// requirement returns why a topology or kubeadm does not allow a version; empty if they do. Cluster API
-// makes no such checks for MachinePools.
+// requirement returns why a topology or kubeadm does not allow a version; empty if they do. MachineSets make these checks
+// before they create Machines.
 func requirement(template *v1alpha1.KarpenterMachineTemplate, name string, wanted, has semver.Version, controlPlane ControlPlane, checks func(clusterv1.MachineSetPreflightCheck) bool) string {
 	switch {
-	case template.Spec.ScalableResource.Kind == v1alpha1.ScalableResourceKindMachinePool:
+	case !scalable.KindOf(template.Spec.ScalableResource).HasMachineSets():
 		return ""
 	case controlPlane.Topology != "" && name != controlPlane.Version && checks(clusterv1.MachineSetPreflightCheckControlPlaneVersionSkew):
 		return fmt.Sprintf("version %s of the Machines is not version %s of %s, which Cluster API requires in a Cluster with a topology", name, controlPlane.Version, controlPlane.Name)

@@ -179,7 +179,7 @@ func (r *Reconciler) kindsOfMachines(ctx context.Context, resource *scalable.Res
 		// Cluster API names what it creates from a template in this way (controllers/external/util.go).
 		kinds = append(kinds, schema.GroupKind{Group: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, clusterv1.TemplateSuffix)})
 	}
-	if resource.Kind().Name() != v1alpha1.ScalableResourceKindMachinePool {
+	if resource.Kind().HasMachineSets() {
 		return kinds, nil
 	}
 	pool, err := scalable.InfrastructureOf(ctx, r.clusters, resource)

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -33,7 +32,7 @@ import (
 // MachineDeployment controller must have observed these replicas: if its cache had lower ones, it
 // would lower the MachineSet again, which would delete Machines that exist by then.
 func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *decided, replicas int32) error {
-	if snap.State.ClusterDeleting || snap.Resource.Kind().Name() != v1alpha1.ScalableResourceKindMachineDeployment {
+	if snap.State.ClusterDeleting || !snap.Resource.Kind().HasMachineSets() {
 		return nil
 	}
 	if snap.Plan.Sets != nil {
