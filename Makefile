@@ -165,7 +165,7 @@ test-integration: ## Run those that need an API server.
 test-unit: TEST = $(filter-out $(addprefix %/,$(WITH_SERVER)),$(of_module))
 test-integration: TEST = $(filter $(addprefix %/,$(WITH_SERVER)),$(of_module))
 test test-unit test-integration:
-	@export COUNTS_FILE="$${TMPDIR:-/tmp}/counts-$$(pwd | cksum | cut -d ' ' -f 1)"; trap 'rm -f "$$COUNTS_FILE"' EXIT; \
+	@export COUNTS_FILE="$${TMPDIR:-/tmp}/counts-$$(pwd | cksum | cut -d ' ' -f 1)"; trap 'rm -f "$$COUNTS_FILE"' EXIT; rm -f "$$COUNTS_FILE"; \
 	$(if $(TEST_FLAGS),,export ROTATION='$(ROTATION)';) \
 	$(run_tests) [[ ! -e $$COUNTS_FILE ]] || sort "$$COUNTS_FILE"; echo "make $@: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS),, with ROTATION=$(ROTATION))"; exit $$code
 

@@ -35,7 +35,7 @@ type Connection struct {
 	// clock is monotonic, and wall is that of the machine, which can jump.
 	clock, wall clock.PassiveClock
 	// changed gets a value when an interruption begins or ends.
-	changed chan event.TypedGenericEvent[struct{}]
+	changed chan event.GenericEvent
 
 	mu sync.Mutex
 	// filled is whether the caches were filled once.
@@ -108,15 +108,15 @@ const (
 // disturbance. clock must be monotonic. wall is the clock whose times are in objects.
 func New(cluster, host string, clock, wall clock.PassiveClock) *Connection {
 	now := clock.Now()
-	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbances: disturbances{last: now, noted: now}, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan event.TypedGenericEvent[struct{}], 1)}
+	c := &Connection{cluster: cluster, host: host, clock: clock, wall: wall, origin: now, disturbances: disturbances{last: now, noted: now}, interrupted: now, starting: true, ended: map[string]failure{}, known: map[string]bool{}, changed: make(chan event.GenericEvent, 1)}
 	c.ahead = c.aheadNow()
 	c.report()
 	return c
 }
 
-// Changed returns a channel that gets an event when an interruption begins or ends, for one reader. Several changes can
-// be one event.
-func (c *Connection) Changed() <-chan event.TypedGenericEvent[struct{}] { return c.changed }
+// Changed returns a channel that gets an event without an object when an interruption begins or ends, for one
+// reader. Several changes can be one event.
+func (c *Connection) Changed() <-chan event.GenericEvent { return c.changed }
 
 // Filled records that the caches of the cluster are filled.
 func (c *Connection) Filled() {
@@ -293,7 +293,7 @@ func (c *Connection) noteInterruption() {
 func (c *Connection) report() {
 	reachable.WithLabelValues(c.cluster).Set(lo.Ternary(c.interrupted.IsZero(), 1.0, 0.0))
 	select {
-	case c.changed <- event.TypedGenericEvent[struct{}]{}:
+	case c.changed <- event.GenericEvent{}:
 	default:
 	}
 }

@@ -45,13 +45,19 @@ func (l live) Create(_ context.Context, object client.Object, options ...client.
 	if _, found := l.head[kindOf(object)][object.GetName()]; found {
 		return apierrors.NewAlreadyExists(resourceOf(object), object.GetName())
 	}
-	if given := (client.CreateOptions{}); len(given.ApplyOptions(options).DryRun) > 0 {
+	if isDryRun(options) {
 		return nil
 	}
 	created := object.DeepCopyObject().(client.Object)
 	partOf(created, "Status").SetZero()
 	assign(object, l.store(nil, created))
 	return nil
+}
+
+// isDryRun reports whether an object is not to be stored.
+func isDryRun(options []client.CreateOption) bool {
+	given := client.CreateOptions{}
+	return len(given.ApplyOptions(options).DryRun) > 0
 }
 
 func (l live) Update(_ context.Context, object client.Object, _ ...client.UpdateOption) error {

@@ -187,7 +187,7 @@ func (p *process) intercept() interceptor.Funcs {
 			return p.cache.view.list(list, cacheIndexes, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if given := (client.CreateOptions{}); len(given.ApplyOptions(options).DryRun) > 0 {
+			if isDryRun(options) {
 				return p.dryRun(ctx, c, object, options...)
 			}
 			return p.write("create", "", object, func(object client.Object) error { return c.Create(ctx, object, options...) })

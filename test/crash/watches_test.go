@@ -31,8 +31,8 @@ type watch[request comparable] struct {
 
 // signal is a source of a controller that is a channel, with the handler of production.
 type signal[request comparable] struct {
-	from    <-chan events.TypedGenericEvent[struct{}]
-	handler handler.TypedEventHandler[struct{}, request]
+	from    <-chan events.GenericEvent
+	handler handler.TypedEventHandler[client.Object, request]
 }
 
 // watches are those of a controller that is not started. Such a controller only collects its sources, also those that
@@ -81,10 +81,10 @@ func (w *watches[request]) all() []watch[request] {
 			must(s.Start(w.ctx, w.queue))
 		default:
 			of := reflect.ValueOf(s).Elem()
-			if strings.HasPrefix(of.Type().Name(), "channel[struct {},") {
+			if strings.HasPrefix(of.Type().Name(), "channel[sigs.k8s.io/controller-runtime/pkg/client.Object,") {
 				w.signals = append(w.signals, signal[request]{
-					from:    *(*<-chan events.TypedGenericEvent[struct{}])(unsafe.Pointer(of.FieldByName("source").UnsafeAddr())),     //nolint:gosec // Nothing else returns it.
-					handler: *(*handler.TypedEventHandler[struct{}, request])(unsafe.Pointer(of.FieldByName("handler").UnsafeAddr())), //nolint:gosec // Nothing else returns it.
+					from:    *(*<-chan events.GenericEvent)(unsafe.Pointer(of.FieldByName("source").UnsafeAddr())),                         //nolint:gosec // Nothing else returns it.
+					handler: *(*handler.TypedEventHandler[client.Object, request])(unsafe.Pointer(of.FieldByName("handler").UnsafeAddr())), //nolint:gosec // Nothing else returns it.
 				})
 				continue
 			}

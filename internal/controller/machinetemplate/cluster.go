@@ -8,14 +8,12 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 )
 
 // setClusterReady sets whether Machines can be created in the served Cluster.
@@ -87,17 +85,8 @@ func (r *Reconciler) connections() []source.Source {
 	var sources []source.Source
 	for _, to := range []*connection.Connection{r.clusters.ToWorkload, r.clusters.ToManagement} {
 		if to != nil {
-			sources = append(sources, source.Channel(to.Changed(), handler.TypedEnqueueRequestsFromMapFunc(r.all)))
+			sources = append(sources, source.Channel(to.Changed(), enqueue.Now(r.templates.All)))
 		}
 	}
 	return sources
-}
-
-// all returns the requests of all templates.
-func (r *Reconciler) all(ctx context.Context, _ struct{}) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, name := range r.templates.All(ctx, nil) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-	}
-	return requests
 }

@@ -98,13 +98,13 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	if err != nil || read == nil {
 		return reconcile.Result{}, err
 	}
-	if read.Resource == nil && len(read.Claims)+len(read.Machines) == 0 {
-		r.spacing.SetSize(name, 0)
+	size := len(read.Claims) + len(read.Machines)
+	r.spacing.SetSize(name, size)
+	if read.Resource == nil && size == 0 {
 		r.memory.forget(name)
 		return reconcile.Result{}, nil
 	}
 	snap := &decided{Snapshot: read, Plan: planner.Decide(&read.State)}
-	r.spacing.SetSize(name, len(snap.Claims)+len(snap.Machines))
 	r.logReasons(ctx, snap)
 	r.reportUnsettled(snap)
 	if snap.State.Suspended && !snap.State.ClusterDeleting {
