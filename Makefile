@@ -54,7 +54,7 @@ clean: ## Remove everything that was built; the tools, too.
 .PHONY: generate
 generate: bin/controller-gen ## Generate the deep copy functions of the API types.
 	@echo "==> generating deep copy functions"
-	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/... paths=./test/infrastructure/api/...
+	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/... paths=./test/harness/infrastructure/api/...
 
 # controller-gen leaves the files of kinds and roles that are no longer there: what it did not write now, goes.
 .PHONY: manifests
@@ -63,9 +63,9 @@ manifests: bin/controller-gen ## Generate the CRDs, the reference, and the opera
 	@touch bin/manifests.stamp
 	@bin/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@sed -E -i -f hack/make/crd.sed config/crd/bases/*.yaml
-	@bin/controller-gen crd paths=./test/infrastructure/api/... output:crd:artifacts:config=test/infrastructure/config/crd
+	@bin/controller-gen crd paths=./test/harness/infrastructure/api/... output:crd:artifacts:config=test/harness/infrastructure/config/crd
 	@bin/controller-gen rbac:roleName=workload-role paths=./internal/... paths=./cmd/... output:rbac:artifacts:config=config/rbac
-	@find config/crd/bases test/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
+	@find config/crd/bases test/harness/infrastructure/config/crd config/rbac/role.yaml -name '*.yaml' ! -newer bin/manifests.stamp -delete
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_instancetypecatalogs.yaml >bin/catalog.md
 	@go run ./hack/docs api/v1alpha1 >bin/conditions.md
@@ -152,10 +152,10 @@ endef
 ROTATION ?= $(shell git rev-parse HEAD:api HEAD:internal HEAD:test HEAD:go.sum 2>/dev/null | cksum | cut -d ' ' -f 1)
 
 # Packages with tests that need an API server or what is built for releases.
-WITH_SERVER := api/v1alpha1 hack/release test/fleet test/integration test/samples
+WITH_SERVER := api/v1alpha1 hack/release test/integration/fleet test/integration test/manifests/samples
 of_module = $(shell GOTOOLCHAIN=$(GOTOOLCHAIN) go list ./...)
 
-# After the lines of go test come those of the tests that search, which say how much they have searched (test/counts). The name
+# After the lines of go test come those of the tests that search, which say how much they have searched (test/harness/counts). The name
 # of their file is always the same, because go test takes no result from its cache if a variable that the test reads differs. In
 # the temporary folder it is not compared. So a search that comes from the cache has no line.
 .PHONY: test test-unit test-integration
@@ -170,7 +170,7 @@ test test-unit test-integration:
 	$(run_tests) [[ ! -e $$COUNTS_FILE ]] || sort "$$COUNTS_FILE"; echo "make $@: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS),, with ROTATION=$(ROTATION))"; exit $$code
 
 .PHONY: test-nightly
-test-nightly: ## Run them with all that `make test` does in turn, a part for each commit (test/rotation).
+test-nightly: ## Run them with all that `make test` does in turn, a part for each commit (test/harness/rotation).
 	@$(MAKE) test ROTATION=all
 
 .PHONY: test-race
@@ -213,40 +213,40 @@ fuzz: ## Render random Go templates of patches, which must not take long or much
 		go test -trimpath -vet=off -run '^$$' -fuzz "^$$test$$" -fuzztime '$(FUZZ_TIME)' -fuzzminimizetime 10x ./internal/patch || exit 1; \
 	done
 
-# What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/chaos -h tells.
+# What chaos and quiet are to be run with, as -seed 1 -pods 60; bin/trials chaos -h tells.
 CHAOS_FLAGS ?=
 
 .PHONY: chaos
-chaos: stack-binaries bin/chaos ## Kill the operator and others while Nodes come and go (KIND=MachinePool; CHAOS_KEEP=1 leaves the stack up).
-	@bin/chaos -kind '$(KIND)' $(CHAOS_FLAGS)
+chaos: stack-binaries bin/trials ## Kill the operator and others while Nodes come and go (KIND=MachinePool; CHAOS_KEEP=1 leaves the stack up).
+	@bin/trials chaos -kind '$(KIND)' $(CHAOS_FLAGS)
 
-# How long each fault of partition lasts, which faults, and more flags, such as -seed 1; bin/partition -h lists them.
+# How long each fault of partition lasts, which faults, and more flags, such as -seed 1; bin/trials partition -h lists them.
 PARTITION_SECONDS ?= 180
 PARTITION_FAULTS ?= cut,delay,drop,refuse
 PARTITION_FLAGS ?=
 
 .PHONY: partition
-partition: stack-binaries bin/partition ## Disturb the network to each of two clusters (KIND=MachinePool PARTITION_SECONDS=180 PARTITION_FAULTS=cut,delay,drop,refuse).
-	@bin/partition -kind '$(KIND)' -seconds '$(PARTITION_SECONDS)' -faults '$(PARTITION_FAULTS)' $(PARTITION_FLAGS)
+partition: stack-binaries bin/trials ## Disturb the network to each of two clusters (KIND=MachinePool PARTITION_SECONDS=180 PARTITION_FAULTS=cut,delay,drop,refuse).
+	@bin/trials partition -kind '$(KIND)' -seconds '$(PARTITION_SECONDS)' -faults '$(PARTITION_FAULTS)' $(PARTITION_FLAGS)
 
 .PHONY: quiet
-quiet: stack-binaries bin/chaos ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
-	@bin/chaos quiet -kind '$(KIND)' $(CHAOS_FLAGS)
+quiet: stack-binaries bin/trials ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
+	@bin/trials quiet -kind '$(KIND)' $(CHAOS_FLAGS)
 
 # What bench measures: numbers of Pods, numbers of offerings that they are spread over, how often, and more flags, such as
-# -only operator; bin/bench -h lists them.
+# -only operator; bin/trials bench -h lists them.
 BENCH_N ?= 60 200
 BENCH_OFFERINGS ?= 1
 BENCH_RUNS ?= 3
 BENCH_FLAGS ?=
 
 .PHONY: bench
-bench: stack-binaries bin/karpenter-kwok bin/bench ## Measure the operator and write docs/benchmarks.md (BENCH_N="60 200" BENCH_RUNS=3 BENCH_OFFERINGS=1 BENCH_PROFILE=1).
-	@bin/bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -document docs/benchmarks.md $(BENCH_FLAGS)
+bench: stack-binaries bin/karpenter-kwok bin/trials ## Measure the operator and write docs/benchmarks.md (BENCH_N="60 200" BENCH_RUNS=3 BENCH_OFFERINGS=1 BENCH_PROFILE=1).
+	@bin/trials bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -document docs/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: bench-smoke
-bench-smoke: stack-binaries bin/bench ## Check that a small run of the operator exceeds no bound, such as of requests per claim.
-	@bin/bench smoke
+bench-smoke: stack-binaries bin/trials ## Check that a small run of the operator exceeds no bound, such as of requests per claim.
+	@bin/trials bench-smoke
 
 ##@ Build
 
@@ -264,38 +264,34 @@ tools: $(TOOLS) $(CRDS) ## Build all tools of hack/tools into bin/, and put the 
 
 ##@ Local stack
 
-# Flags of `stack up`, such as --separate; bin/stack up -h lists them.
+# Flags of stack-up, such as --separate; bin/trials stack-up -h lists them.
 STACK_FLAGS ?=
 
 .PHONY: stack-up
-stack-up: stack-binaries bin/stack ## Start a local stack with the operator, or without it (STACK_FLAGS=--without-operator).
-	@bin/stack up $(STACK_FLAGS)
+stack-up: stack-binaries bin/trials ## Start a local stack with the operator, or without it (STACK_FLAGS=--without-operator).
+	@bin/trials stack-up $(STACK_FLAGS)
 
 .PHONY: stack-down
-stack-down: bin/stack ## Stop it.
-	@bin/stack down
+stack-down: bin/trials ## Stop it.
+	@bin/trials stack-down
 
 .PHONY: stack-status
-stack-status: bin/stack ## Describe what of it runs.
-	@bin/stack status
+stack-status: bin/trials ## Describe what of it runs.
+	@bin/trials stack-status
 
 .PHONY: demo
-demo: stack-binaries bin/demo ## Show the whole path on a stack of its own (KIND=MachinePool; PLACEMENT=workload or management; DEMO_KEEP=1 leaves the stack up).
-	@bin/demo -kind '$(KIND)' -placement '$(PLACEMENT)'
+demo: stack-binaries bin/trials ## Show the whole path on a stack of its own (KIND=MachinePool; PLACEMENT=workload or management; DEMO_KEEP=1 leaves the stack up).
+	@bin/trials demo -kind '$(KIND)' -placement '$(PLACEMENT)'
 
 .PHONY: stack-binaries
 stack-binaries: $(STACK_TOOLS) bin/karpenter-capi bin/simulated-infrastructure
 
 # The programs of this repository. go build knows better than make what is out of date, so it is always asked.
-.PHONY: bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/partition bin/bench
+.PHONY: bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/trials
 bin/karpenter-capi: PACKAGE := ./cmd
 bin/kubectl-karpenter_capi: PACKAGE := ./cmd/kubectl-karpenter_capi
-bin/simulated-infrastructure: PACKAGE := ./test/infrastructure
-bin/stack: PACKAGE := ./test/stack
-bin/demo: PACKAGE := ./test/demo
-bin/chaos: PACKAGE := ./test/chaos
-bin/partition: PACKAGE := ./test/partition
-bin/bench: PACKAGE := ./test/bench
-bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/stack bin/demo bin/chaos bin/partition bin/bench:
+bin/simulated-infrastructure: PACKAGE := ./test/harness/infrastructure
+bin/trials: PACKAGE := ./test/trials
+bin/karpenter-capi bin/kubectl-karpenter_capi bin/simulated-infrastructure bin/trials:
 	@echo "==> building $(@F)"
 	@$(call quietly,go build -trimpath -ldflags '$(LDFLAGS)' -o $@ $(PACKAGE))

@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/karpenter-capi/karpenter-capi/test/rights"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rights"
 )
 
 // roles are the roles in config/rbac, each with the file of its rules. With two clusters the operator has one identity in each,

@@ -35,11 +35,11 @@ func TestCitedTestsExist(t *testing.T) {
 
 func TestCitations(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"a spec":              {"`path_test.go`: \"becomes a Node through a scalable resource and a Machine, and is deleted with them\"", ""},
+		"a spec":              {"`lifecycle_test.go`: \"becomes a Node through a scalable resource and a Machine, and is deleted with them\"", ""},
 		"a test":              {"`hack/docs`: TestText, \"one two.\"", ""},
 		"a test of a file":    {"`hack/docs/checks_test.go`: TestText/x, TestChecks", ""},
 		"the next cell":       {"`hack/docs`: TestText | TestText", "1: test/integration has no TestText"},
-		"no spec":             {"`path_test.go`: \"becomes a Pod\"", `1: test/integration/path_test.go has no "becomes a Pod"`},
+		"no spec":             {"`lifecycle_test.go`: \"becomes a Pod\"", `1: test/integration/lifecycle_test.go has no "becomes a Pod"`},
 		"no file":             {"a\n`paths_test.go`", "2: test/integration/paths_test.go does not exist"},
 		"no folder":           {"`hack/dogs`: TestText", "1: hack/dogs does not exist"},
 		"a test of elsewhere": {"`hack/docs/checks_test.go`: TestCitations", "1: hack/docs/checks_test.go has no TestCitations"},

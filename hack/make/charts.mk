@@ -17,7 +17,7 @@ test test-race: bin/helm
 
 .PHONY: test-charts
 test-charts: bin/helm ## Test the Helm charts.
-	@go test $(TEST_FLAGS) ./test/charts/...
+	@go test $(TEST_FLAGS) ./test/manifests/charts/...
 
 .PHONY: test-install-helm
 test-install-helm: bin/helm stack-binaries $(CRDS) ## Install, upgrade, roll back and uninstall the charts on the local stack.

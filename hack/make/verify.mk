@@ -3,8 +3,8 @@
 # The read-only checks of `make verify`.
 
 # Paths, for git, of what `make generate manifests` writes.
-GENERATED := ':(glob)**/zz_generated.*' config/crd/bases config/rbac/role.yaml test/infrastructure/config/crd docs/reference
-NOT_GENERATED := ':(exclude,glob)**/zz_generated.*' ':!config/crd/bases' ':!config/rbac/role.yaml' ':!test/infrastructure/config/crd' ':!docs/reference'
+GENERATED := ':(glob)**/zz_generated.*' config/crd/bases config/rbac/role.yaml test/harness/infrastructure/config/crd docs/reference
+NOT_GENERATED := ':(exclude,glob)**/zz_generated.*' ':!config/crd/bases' ':!config/rbac/role.yaml' ':!test/harness/infrastructure/config/crd' ':!docs/reference'
 
 .PHONY: verify-format
 verify-format: bin/golangci-lint

@@ -12,7 +12,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/counts"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/counts"
 )
 
 // listOf returns a catalog with instance types that share as many offerings, each with as many zones.

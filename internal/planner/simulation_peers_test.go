@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karpenter-capi/karpenter-capi/test/model"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/model"
 )
 
 // createClaim creates a claim. Names are reused, UIDs are not.

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karpenter-capi/karpenter-capi/test/model"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/model"
 )
 
 // simClaim is a NodeClaim. It is launched from its creation on, and Leaving while it is being deleted.

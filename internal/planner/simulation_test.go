@@ -11,9 +11,9 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
-	"github.com/karpenter-capi/karpenter-capi/test/counts"
-	"github.com/karpenter-capi/karpenter-capi/test/model"
-	"github.com/karpenter-capi/karpenter-capi/test/rotation"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/counts"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/model"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rotation"
 )
 
 // actors act on what their caches have.

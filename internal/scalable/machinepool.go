@@ -58,7 +58,7 @@ func (machinePools) HasMachineSets() bool { return false }
 func (machinePools) Shares() bool { return false }
 
 // indiscriminate are machine pools whose providers ignore the annotation
-// cluster.x-k8s.io/delete-machine (test/infrastructure/MACHINEPOOLS.md).
+// cluster.x-k8s.io/delete-machine (test/harness/infrastructure/MACHINEPOOLS.md).
 var indiscriminate = []string{
 	"AWSMachinePool", "AWSManagedMachinePool", "AzureManagedMachinePool", "GCPManagedMachinePool",
 	"OCIMachinePool", "OCIManagedMachinePool", "OCIVirtualMachinePool",

@@ -12,7 +12,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
 // older returns a MachineSet that is not the current one of its MachineDeployment.

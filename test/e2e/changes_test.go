@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
 // changes are what happens to the NodeClaims and Nodes of a workload cluster, and to everything behind them in a

@@ -21,10 +21,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/audit"
-	"github.com/karpenter-capi/karpenter-capi/test/census"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/census"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 // The operator does not block the deletion of its Cluster: from the deletion on it creates nothing in it, raises no
@@ -34,7 +34,7 @@ func TestClusterDeletion(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
-	w := newWitness(ctx, t, s)
+	w := newObserver(ctx, t, s)
 	for _, kind := range kinds.All {
 		createAs(ctx, g, s, kind, "ending.yaml", "ending", "ending-"+strings.ToLower(string(kind)))
 	}

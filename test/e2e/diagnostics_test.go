@@ -31,10 +31,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
-	"github.com/karpenter-capi/karpenter-capi/test/rights"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rights"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
+	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
 // An operator that has tokens, like a Pod, serves metrics and profiles only to those that the API server admits. Neither

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 // Karpenter replaces exactly the Nodes that a change concerns, within its budget, and no Deployment has fewer Pods than
@@ -33,7 +33,7 @@ func TestDrift(t *testing.T) {
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	setControlPlane(ctx, g, s, "v1.36.0", "")
-	run := &drift{s: s, w: newWitness(ctx, t, s)}
+	run := &drift{s: s, w: newObserver(ctx, t, s)}
 	create(ctx, g, s, kinds.MachineDeployment, "drift.yaml")
 	run.expectRunning(ctx, g, map[string]int{"small": 4, "large": 3})
 	g.Expect(run.versions(ctx, g)).To(Equal(map[string]int{"v1.36.0": 7}), "the versions of the Machines")
@@ -65,7 +65,7 @@ func TestDrift(t *testing.T) {
 // drift is a stack with drift.yaml.
 type drift struct {
 	s *stack.Stack
-	w *witness
+	w *observer
 }
 
 // changeInPlace changes what replaces no Node: prices, and labels that Machines get in place.

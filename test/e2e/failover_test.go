@@ -14,9 +14,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/build"
-	"github.com/karpenter-capi/karpenter-capi/test/audit"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 const (
@@ -35,7 +35,7 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{WithoutOperator: true})
 	g := NewWithT(t)
-	run := &handover{s: s, w: newWitness(ctx, t, s), recorder: newRecorder(ctx, t, s)}
+	run := &handover{s: s, w: newObserver(ctx, t, s), recorder: newRecorder(ctx, t, s)}
 	leader := newReplica(ctx, t, s, "operator-1")
 	lease := run.awaitLeader(ctx, g, "")
 	newReplica(ctx, t, s, "operator-2")

@@ -18,7 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/samber/lo"
 
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
 // guide is a page of docs/guides. The test runs its commands, in its order, as a user who reads it.

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/test/history"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 // takesOverWithin is how long after the end of a leader another one leads. The standby leads within 18.6 s
@@ -36,7 +36,7 @@ func TestLeaderHandover(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{WithoutOperator: true})
 	g := NewWithT(t)
-	run := &handover{s: s, w: newWitness(ctx, t, s), recorder: newRecorder(ctx, t, s)}
+	run := &handover{s: s, w: newObserver(ctx, t, s), recorder: newRecorder(ctx, t, s)}
 	first := newReplica(ctx, t, s, "operator-1")
 	lease := run.awaitLeader(ctx, g, "")
 	second := newReplica(ctx, t, s, "operator-2")
@@ -73,7 +73,7 @@ const handoverApp = "handover"
 // handover is a stack with handover.yaml and several operators.
 type handover struct {
 	s        *stack.Stack
-	w        *witness
+	w        *observer
 	recorder *history.Recorder
 }
 

@@ -20,9 +20,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
-	"github.com/karpenter-capi/karpenter-capi/test/workload"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/workload"
 )
 
 // notice is how long before their end spot instances of AWS are announced to end.
@@ -64,7 +64,7 @@ func TestHealthCheck(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=NodeRepair=true"}})
 	g := NewWithT(t)
-	w := newWitness(ctx, t, s)
+	w := newObserver(ctx, t, s)
 	create(ctx, g, s, kinds.MachineDeployment, "interruption.yaml")
 	check := &clusterv1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: "deadlock"},

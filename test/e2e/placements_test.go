@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/test/census"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/census"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 // The complete path in each placement: Pods, claims, Machines, Nodes, running Pods, and the deletion of everything.

@@ -17,9 +17,9 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/census"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/census"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 // removeAll deletes the Pods, the NodePools, then the templates and last their catalogs, and checks that nothing is left.

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
-	"github.com/karpenter-capi/karpenter-capi/test/rights"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rights"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
 // usage is what the operators of all stacks have used of their rights. Tests can run at the same time.

@@ -20,10 +20,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/audit"
-	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/kinds"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
+	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/controlplane/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
 const (
@@ -41,7 +41,7 @@ func TestStandstill(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
-	run := &standstill{s: s, w: newWitness(ctx, t, s)}
+	run := &standstill{s: s, w: newObserver(ctx, t, s)}
 	create(ctx, g, s, kinds.MachineDeployment, "standstill.yaml")
 	run.pods = map[string]int{"used": 4, "unused": 0}
 	run.expectSettled(ctx, g, 4)
@@ -114,7 +114,7 @@ func TestStandstill(t *testing.T) {
 // standstill is a stack with standstill.yaml.
 type standstill struct {
 	s *stack.Stack
-	w *witness
+	w *observer
 	// pods is how many Pods each app has.
 	pods map[string]int
 }

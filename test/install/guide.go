@@ -15,7 +15,7 @@ import (
 
 	"github.com/onsi/gomega"
 
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
 // Guide runs only the commands of a page of docs/installation, as one user after another who reads it.

@@ -13,8 +13,8 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/build"
-	"github.com/karpenter-capi/karpenter-capi/test/audit"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
 // CheckDenied checks that no request of the operator was denied in either cluster. In the management placement it has another

@@ -16,7 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/test/rotation"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rotation"
 )
 
 var _ = forEachKind("Many claims at once", func(k kind) {

@@ -14,7 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
 )
 
 // instanceID gives the instance of a Machine another provider ID, and waits until Cluster API has copied it.

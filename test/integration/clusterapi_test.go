@@ -34,9 +34,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/controlplane/v1alpha1"
-	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
-	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
+	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/controlplane/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+	infrastructure "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/controller"
 )
 
 const clusterAPIName = "cluster-api"

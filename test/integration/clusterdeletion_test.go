@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
 )
 
 // The spec deletes the Cluster that all specs of a process share, and creates it again.

@@ -17,7 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
 )
 
 // runProtected puts a Pod on a Node that must not be evicted until release is called.

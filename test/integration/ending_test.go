@@ -15,7 +15,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
 )
 
 // Cluster API deletes all Machines of a MachineDeployment or MachineSet that is being deleted, and creates none

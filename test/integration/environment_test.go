@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
-	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
+	infrastructure "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/controller"
 )
 
 // environment is a control plane with all controllers.
@@ -90,15 +90,15 @@ func (e *environment) startControlPlane(ctx context.Context) {
 		CRDs:   karpenterapis.CRDs,
 		Paths: []string{
 			filepath.Join("..", "..", "config", "crd", "bases"),
-			filepath.Join("..", "infrastructure", "config", "crd"),
+			filepath.Join("..", "harness", "infrastructure", "config", "crd"),
 			filepath.Join(clusterAPI, "core", "config", "crd", "bases"),
 			filepath.Join(clusterAPI, "bootstrap", "kubeadm", "config", "crd", "bases", "bootstrap.cluster.x-k8s.io_kubeadmconfigtemplates.yaml"),
 		},
 		ErrorIfPathMissing: true,
 	}}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	e.control.ControlPlane.GetAPIServer().Path = e.mortal(filepath.Join(assets, "kube-apiserver"))
-	e.control.ControlPlane.Etcd = &envtest.Etcd{Path: e.mortal(filepath.Join(assets, "etcd"))}
+	e.control.ControlPlane.GetAPIServer().Path = e.endsWithParent(filepath.Join(assets, "kube-apiserver"))
+	e.control.ControlPlane.Etcd = &envtest.Etcd{Path: e.endsWithParent(filepath.Join(assets, "etcd"))}
 	// Nothing reads the data after a crash of the machine, and each write would wait for the disk.
 	e.control.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	// Also if it does not start completely: it runs when a CRD is rejected.

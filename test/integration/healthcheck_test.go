@@ -21,8 +21,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
-	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
+	infrastructure "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/controller"
 )
 
 // deadlock is a condition that the node problem detector sets, and for which there is a repair policy.

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
-	"github.com/karpenter-capi/karpenter-capi/test/rotation"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rotation"
 )
 
 const (

@@ -14,11 +14,11 @@ import (
 	"github.com/samber/lo"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	"github.com/karpenter-capi/karpenter-capi/test/model"
-	"github.com/karpenter-capi/karpenter-capi/test/rotation"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/model"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rotation"
 )
 
-// The simulation of plans and the crash search use test/model for Cluster API's decisions. These
+// The simulation of plans and the crash search use test/harness/model for Cluster API's decisions. These
 // specs compare it with the real reconcilers.
 var _ = Describe("The model of Cluster API", long, func() {
 	It("predicts the Machines of random scripts, seeds 0 to 5", func(ctx SpecContext) {

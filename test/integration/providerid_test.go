@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/test/history"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
 )
 
 // These specs cover what can go wrong when the provider ID of a launched claim changes

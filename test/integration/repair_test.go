@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	infrastructure "github.com/karpenter-capi/karpenter-capi/test/infrastructure/controller"
+	infrastructure "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/controller"
 )
 
 var _ = Describe("With the feature gate NodeRepair", func() {

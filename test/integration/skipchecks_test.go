@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	infrav1 "github.com/karpenter-capi/karpenter-capi/test/infrastructure/api/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
 )
 
 // skipChecks is the annotation with which users skip Cluster API's preflight checks.

@@ -2,7 +2,7 @@
 
 // Package integration tests the operator against a real API server, with Cluster
 // API's own reconcilers and all controllers of Karpenter core, in one process.
-// Machines are those of test/infrastructure.
+// Machines are those of test/harness/infrastructure.
 //
 // The operator runs once for all specs of a process. Each spec has its own template and NodePool
 // (see fixture), and its claims are deleted while the next spec runs; at the end nothing must be

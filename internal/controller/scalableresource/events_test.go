@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
 // Karpenter replaces only the claims of a NodePool.

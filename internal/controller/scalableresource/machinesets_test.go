@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
 // Raised replicas are passed on to the MachineSet only if the API server has them on the same

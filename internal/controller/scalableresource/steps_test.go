@@ -32,7 +32,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
 // Times that are invalid or in the future are set to now, in one pass, and nothing else is written.

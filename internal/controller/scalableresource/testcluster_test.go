@@ -29,7 +29,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/test/fixture"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
 const resourceName = "general-small"

@@ -17,8 +17,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
 // The operator of a Cluster in the management cluster, in the namespace of that Cluster. It creates Nodes in the workload

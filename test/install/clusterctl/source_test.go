@@ -13,8 +13,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
+	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
 // source is the source of a version of the operator.

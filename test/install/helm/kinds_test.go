@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
 // createPrometheusCRDs creates the CRDs for the objects that the charts have for the Prometheus operator.

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/test/charts"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
 // lifecycle follows the guide with both charts: it installs, upgrades, rolls back and uninstalls them, while there are

@@ -21,9 +21,9 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/internal/build"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
-	"github.com/karpenter-capi/karpenter-capi/test/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/install"
-	"github.com/karpenter-capi/karpenter-capi/test/stack/stack"
 )
 
 // The operator is in the management cluster, and reaches the workload cluster with the Secret that Cluster API creates and

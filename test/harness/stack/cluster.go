@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/controlplane/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+)
+
+const clusterTimeout = 60 * time.Second
+
+// clusterObjects are the Cluster and everything that it needs.
+func (b *builder) clusterObjects() ([]client.Object, error) {
+	kubeconfig, err := os.ReadFile(b.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	apiServer, err := b.Component(APIServer)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := clusterv1.APIEndpoint{Host: localhost, Port: int32(apiServer.Port)}
+	cluster := b.opts.clusterName()
+	objectMeta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Name: name, Namespace: ClusterNamespace, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+		}
+	}
+	secrets := []client.Object{
+		// Cluster API reaches the workload cluster with it.
+		&corev1.Secret{
+			ObjectMeta: objectMeta(cluster + "-kubeconfig"),
+			Type:       clusterv1.ClusterSecretType,
+			Data:       map[string][]byte{"value": kubeconfig},
+		},
+		// A bootstrap provider would have created it; a simulated machine does not use it.
+		&corev1.Secret{
+			ObjectMeta: objectMeta(b.opts.named(BootstrapSecretName)),
+			Type:       clusterv1.ClusterSecretType,
+			Data:       map[string][]byte{"value": []byte("#cloud-config\n"), "format": []byte("cloud-config")},
+		},
+	}
+	if b.opts.Topology {
+		return append(secrets, classObjects(objectMeta(cluster), endpoint)...), nil
+	}
+	return append(secrets,
+		&infrav1.SimulatedCluster{
+			ObjectMeta: objectMeta(cluster),
+			Spec:       infrav1.SimulatedClusterSpec{ControlPlaneEndpoint: endpoint},
+		},
+		&controlplanev1.SimulatedControlPlane{
+			ObjectMeta: objectMeta(cluster),
+			Spec:       controlplanev1.SimulatedControlPlaneSpec{ControlPlaneEndpoint: endpoint},
+		},
+		&clusterv1.Cluster{
+			ObjectMeta: objectMeta(cluster),
+			Spec: clusterv1.ClusterSpec{
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+					APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedCluster", Name: cluster,
+				},
+				ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
+					APIGroup: controlplanev1.GroupVersion.Group, Kind: "SimulatedControlPlane", Name: cluster,
+				},
+			},
+		},
+	), nil
+}
+
+// createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.
+func (b *builder) createCluster(ctx context.Context) error {
+	objects, err := b.clusterObjects()
+	if err != nil {
+		return err
+	}
+	for _, obj := range objects {
+		what := fmt.Sprintf("the API server to accept %T %s", obj, obj.GetName())
+		err := b.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
+			err := b.Management.Create(ctx, obj)
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				return true, "", nil
+			}
+			return false, err.Error(), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	what := fmt.Sprintf("the Cluster %s/%s to be ready", ClusterNamespace, b.opts.clusterName())
+	return b.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
+		cluster := &clusterv1.Cluster{}
+		err := b.Management.Get(ctx, client.ObjectKey{Namespace: ClusterNamespace, Name: b.opts.clusterName()}, cluster)
+		if err != nil {
+			return false, err.Error(), nil
+		}
+		infrastructure := ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false)
+		controlPlane := ptr.Deref(cluster.Status.Initialization.ControlPlaneInitialized, false)
+		connected := meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
+		found := fmt.Sprintf("infrastructure provisioned: %t, control plane initialized: %t, workload cluster connected: %t",
+			infrastructure, controlPlane, connected)
+		return infrastructure && controlPlane && connected, found, nil
+	})
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"os"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
+)
+
+// auditPolicy logs who requested what and when, without the objects, which is enough to count writes.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+# Leases are renewed and health is checked all the time. Those of operators show whether their rights suffice.
+- level: Metadata
+  resources: [{group: coordination.k8s.io, resources: [leases]}]
+  namespaces: [default]
+- level: None
+  resources: [{group: coordination.k8s.io, resources: [leases]}]
+- level: None
+  nonResourceURLs: ["/healthz*", "/readyz*", "/livez*", "/version", "/api*", "/openapi*"]
+- level: Metadata
+`
+
+// kwokctlConfig is the part of kwokctl's configuration that differs from its defaults.
+type kwokctlConfig struct {
+	APIVersion        string             `json:"apiVersion"`
+	Kind              string             `json:"kind"`
+	Options           map[string]any     `json:"options"`
+	ComponentsPatches []componentPatches `json:"componentsPatches"`
+}
+
+type componentPatches struct {
+	Name      string     `json:"name"`
+	ExtraArgs []extraArg `json:"extraArgs"`
+}
+
+type extraArg struct {
+	Key      string `json:"key"`
+	Value    string `json:"value"`
+	Override bool   `json:"override"`
+}
+
+// writeConfig writes kwokctl's configuration of the control plane, and the audit policy.
+func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, policyFile string) error {
+	components := []string{Etcd, APIServer, ControllerManager}
+	if cp.nodes {
+		components = append(components, Scheduler, kwokController)
+	}
+	config := kwokctlConfig{
+		APIVersion: "config.kwok.x-k8s.io/v1alpha1",
+		Kind:       "KwokctlConfiguration",
+		Options: map[string]any{
+			"runtime":                     "binary",
+			"components":                  components,
+			"bindAddress":                 localhost,
+			"kubeAuditPolicy":             policyFile,
+			"disableQPSLimits":            true,
+			"etcdPort":                    ports[0],
+			"etcdPeerPort":                ports[1],
+			"kubeApiserverPort":           ports[2],
+			"kubeControllerManagerPort":   ports[3],
+			"kubeSchedulerPort":           ports[4],
+			"kwokControllerPort":          ports[5],
+			"etcdBinary":                  opts.binary(binEtcd),
+			"kubeApiserverBinary":         opts.binary(binAPIServer),
+			"kubeControllerManagerBinary": opts.binary(binControllerManager),
+			"kubeSchedulerBinary":         opts.binary(binScheduler),
+			"kubectlBinary":               opts.binary(binKubectl),
+			"kwokControllerBinary":        opts.binary(binKwok),
+			// A Node whose heartbeat stops is found as fast as in a real cluster, not after five times as long.
+			"heartbeatFactor": 1,
+		},
+		ComponentsPatches: []componentPatches{
+			// The data does not have to survive a crash of the machine.
+			{Name: Etcd, ExtraArgs: []extraArg{{Key: "unsafe-no-fsync", Value: "true"}}},
+			{Name: APIServer, ExtraArgs: []extraArg{
+				{Key: "advertise-address", Value: localhost},
+				// A rotated audit log would lack requests.
+				{Key: "audit-log-maxsize", Value: "0"},
+				// With disableQPSLimits, kwokctl turns this off. Without a limit of the requests at once, the watches of an
+				// API server with two cores are up to ten seconds late during a burst. The default of 600 is for larger ones.
+				{Key: "enable-priority-and-fairness", Value: "true", Override: true},
+				{Key: "max-requests-inflight", Value: "40", Override: true},
+				{Key: "max-mutating-requests-inflight", Value: "20", Override: true},
+			}},
+			// There is one of each. With a lease, it would end if a killed API server takes long to restart.
+			{Name: ControllerManager, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+			{Name: Scheduler, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+			{Name: kwokController, ExtraArgs: []extraArg{
+				{Key: "manage-all-nodes", Value: "false", Override: true},
+				{Key: "manage-nodes-with-annotation-selector", Value: "kwok.x-k8s.io/node=fake"},
+			}},
+		},
+	}
+	if cp.etcd != nil {
+		config.ComponentsPatches = append(config.ComponentsPatches, componentPatches{Name: APIServer, ExtraArgs: []extraArg{
+			{Key: "etcd-servers", Value: "http://" + address(cp.etcd.Port), Override: true},
+			{Key: "etcd-prefix", Value: history.ManagementPrefix, Override: true},
+		}})
+	}
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(policyFile, []byte(auditPolicy), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(configFile, data, 0o600)
+}

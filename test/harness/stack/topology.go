@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/bootstrap/v1alpha1"
+	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/controlplane/v1alpha1"
+	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+)
+
+// workerClass is the class of the topology's MachineDeployment.
+const workerClass = "default-worker"
+
+// classObjects are a ClusterClass with its templates, and a Cluster of it.
+func classObjects(cluster metav1.ObjectMeta, endpoint clusterv1.APIEndpoint) []client.Object {
+	shared := metav1.ObjectMeta{Namespace: ClusterNamespace, Name: ClusterClassName}
+	refer := func(version schema.GroupVersion, kind string) clusterv1.ClusterClassTemplateReference {
+		return clusterv1.ClusterClassTemplateReference{APIVersion: version.String(), Kind: kind, Name: shared.Name}
+	}
+	infrastructure := &infrav1.SimulatedClusterTemplate{ObjectMeta: shared}
+	infrastructure.Spec.Template.Spec.ControlPlaneEndpoint = endpoint
+	controlPlane := &controlplanev1.SimulatedControlPlaneTemplate{ObjectMeta: shared}
+	controlPlane.Spec.Template.Spec.ControlPlaneEndpoint = endpoint
+	config := &bootstrapv1.SimulatedConfigTemplate{ObjectMeta: shared}
+	config.Spec.Template.Spec.DataSecretName = BootstrapSecretName
+	machine := &infrav1.SimulatedMachineTemplate{ObjectMeta: shared}
+	machine.Spec.Template.Spec = infrav1.SimulatedMachineSpec{
+		InstanceType: "m5.large",
+		Capacity: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("7680Mi"), corev1.ResourcePods: resource.MustParse("110"),
+		},
+	}
+	class := &clusterv1.ClusterClass{ObjectMeta: shared}
+	class.Spec.Infrastructure.TemplateRef = refer(infrav1.GroupVersion, "SimulatedClusterTemplate")
+	class.Spec.ControlPlane.TemplateRef = refer(controlplanev1.GroupVersion, "SimulatedControlPlaneTemplate")
+	class.Spec.Workers.MachineDeployments = []clusterv1.MachineDeploymentClass{{
+		Class:          workerClass,
+		Bootstrap:      clusterv1.MachineDeploymentClassBootstrapTemplate{TemplateRef: refer(bootstrapv1.GroupVersion, "SimulatedConfigTemplate")},
+		Infrastructure: clusterv1.MachineDeploymentClassInfrastructureTemplate{TemplateRef: refer(infrav1.GroupVersion, "SimulatedMachineTemplate")},
+	}}
+	return []client.Object{infrastructure, controlPlane, config, machine, class, &clusterv1.Cluster{
+		ObjectMeta: cluster,
+		Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{
+			ClassRef: clusterv1.ClusterClassRef{Name: ClusterClassName},
+			Version:  TopologyVersion,
+			Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{{
+				Class: workerClass, Name: TopologyMachineDeployment, Replicas: ptr.To(int32(0)),
+			}}},
+		}},
+	}}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+)
+
+// operatorAgent is the user agent of the operator.
+const operatorAgent = "karpenter-capi"
+
+// trial is one run of one variant, on its own stack.
+type trial struct {
+	*stack.Stack
+	variant
+	size
+	timeline *timeline
+	profiler *profiler
+	// audited is how far the audit log was read.
+	audited audit.Position
+}
+
+// within is how long a phase can take.
+func (s size) within() time.Duration { return 3*time.Minute + time.Duration(s.n)*500*time.Millisecond }
+
+// measure runs a variant once.
+func measure(ctx context.Context, dir string, of variant, size size, run int, profile bool) (measured *result, err error) {
+	options, err := stackOptions(dir, of, size, profile)
+	if err != nil {
+		return nil, err
+	}
+	on, err := stack.Up(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, on.Down(context.WithoutCancel(ctx))) }()
+	// The watches end before the stack does.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	t := &trial{Stack: on, variant: of, size: size}
+	if profile && of.component == stack.Operator {
+		t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", size.n, size.offerings, run))
+	}
+	if t.timeline, err = observe(ctx, on); err != nil {
+		return nil, err
+	}
+	measured = &result{Variant: of.name, N: size.n, Offerings: size.offerings, Run: run}
+	err = t.run(ctx, measured)
+	err = errors.Join(err, os.WriteFile(filepath.Join(on.LogDir(), "timeline.log"), []byte(t.timeline.lines()), 0o600))
+	if err != nil {
+		return nil, fmt.Errorf("%w\nThe logs are in %s", err, on.LogDir())
+	}
+	return measured, nil
+}
+
+// stackOptions returns the options of the stack of a variant.
+func stackOptions(dir string, of variant, size size, profile bool) (stack.Options, error) {
+	options := stack.Options{Dir: dir}
+	switch of.component {
+	case "":
+		options.WithoutOperator = true
+	case stack.KarpenterKwok:
+		types, err := render(kwokInstanceTypes, size.offerings, nodeClass{})
+		if err != nil {
+			return options, err
+		}
+		options.KwokInstanceTypes = filepath.Join(dir, "instance-types.json")
+		return options, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(options.KwokInstanceTypes, types, 0o600))
+	case stack.Operator:
+		if profile {
+			options.OperatorArgs = []string{"--enable-profiling=true"}
+		}
+	}
+	return options, nil
+}
+
+// run scales up and down, and fills in the result.
+func (t *trial) run(ctx context.Context, measured *result) error {
+	if err := t.prepare(ctx, t); err != nil {
+		return err
+	}
+	// An API server still works for some seconds after it is ready, and so do others after a phase is complete.
+	if err := t.calm(ctx); err != nil {
+		return err
+	}
+	var err error
+	if t.audited, err = t.auditLog().End(); err != nil {
+		return err
+	}
+	reconciled := 0.0
+	if t.component == stack.Operator {
+		if reconciled, err = reconcilesOf(ctx, t.Stack); err != nil {
+			return err
+		}
+	}
+	up, err := t.phase(ctx, "up", t.n, &measured.Up)
+	if err != nil {
+		return err
+	}
+	if measured.Memory, err = memoryOf(ctx, t.Stack, t.component); err != nil {
+		return err
+	}
+	if err := t.checkUp(ctx); err != nil {
+		return err
+	}
+	if err := t.calm(ctx); err != nil {
+		return err
+	}
+	late, err := t.requests()
+	if err != nil {
+		return err
+	}
+	up = append(up, late...)
+	down, err := t.phase(ctx, "down", 0, &measured.Down)
+	if err != nil {
+		return err
+	}
+	if err := t.checkDown(ctx); err != nil {
+		return err
+	}
+	measured.ClusterAPIConflicts = clusterAPIConflicts(up) + clusterAPIConflicts(down)
+	if t.component == stack.Operator {
+		measured.LinkRequest = distributionOf(linkRequests(up))
+		measured.Link = distributionOf(t.timeline.untilLink())
+		measured.ProviderID = distributionOf(t.timeline.untilProviderID())
+		measured.SinceMachine = distributionOf(t.timeline.sinceMachine())
+		measured.ClaimWrites = t.timeline.claimWrites()
+		measured.Requests = requestCounts(operatorAgent, up, down)
+		measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
+		now, err := reconcilesOf(ctx, t.Stack)
+		if err != nil {
+			return err
+		}
+		measured.Reconciles = now - reconciled
+	}
+	return nil
+}
+
+// phase scales to a number of Pods and waits until nothing is left to do. It returns the requests of all
+// clients.
+func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) ([]audit.Entry, error) {
+	before, err := usageOf(ctx, t.Stack)
+	if err != nil {
+		return nil, err
+	}
+	stopProfiling := t.profiler.start(ctx, name)
+	began := time.Now()
+	if err := t.scale(ctx, t, n); err != nil {
+		return nil, err
+	}
+	reached := t.up
+	if n == 0 {
+		reached = tallyNames
+	}
+	ended, err := t.await(ctx, fmt.Sprintf("the scale-%s to be complete", name), reached, n)
+	if err != nil {
+		return nil, err
+	}
+	measured.Seconds = ended.Sub(began).Seconds()
+	if n > 0 {
+		if _, err := t.await(ctx, "everything to settle", t.settled, n); err != nil {
+			return nil, err
+		}
+	}
+	if err := stopProfiling(); err != nil {
+		return nil, err
+	}
+	after, err := usageOf(ctx, t.Stack)
+	if err != nil {
+		return nil, err
+	}
+	measured.CPU = after.since(before)
+	return t.requests()
+}
+
+// requests returns the requests of all clients since the last call.
+func (t *trial) requests() (entries []audit.Entry, err error) {
+	entries, t.audited, err = t.auditLog().Since(t.audited)
+	return entries, err
+}
+
+// auditLog is the audit log of the only API server.
+func (t *trial) auditLog() audit.Log {
+	return audit.Log{Path: filepath.Join(t.LogDir(), "audit.log")}
+}
+
+// await waits until each of the sets has n objects, and returns when that became so.
+func (t *trial) await(ctx context.Context, what string, sets []tallyName, n int) (at time.Time, err error) {
+	want := map[tallyName]int{}
+	for _, set := range sets {
+		want[set] = n
+	}
+	var shown time.Time
+	began := time.Now()
+	err = t.Await(ctx, t.within(), what, func(context.Context) (done bool, found string, err error) {
+		at, done = t.timeline.reached(want)
+		found = describeCounts(t.timeline.counts())
+		if time.Since(shown) > progressEvery && time.Since(began) > progressEvery {
+			fmt.Printf("    %4.0fs  %s\n", time.Since(began).Seconds(), found)
+			shown = time.Now()
+		}
+		return done, found, nil
+	})
+	return at, err
+}
+
+// progressEvery is how often progress is printed.
+const progressEvery = 10 * time.Second
+
+func describeCounts(counts map[tallyName]int) string {
+	texts := make([]string, 0, len(tallyNames))
+	for _, name := range tallyNames {
+		texts = append(texts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(texts, "  ")
+}

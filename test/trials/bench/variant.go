@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"fmt"
+)
+
+// size is the size of a run.
+type size struct {
+	// n is the number of Pods, each of which needs its own Node.
+	n int
+	// offerings is the number of offerings that the Pods are spread over.
+	offerings int
+}
+
+// String implements fmt.Stringer.
+func (s size) String() string {
+	if s.offerings == 1 {
+		return fmt.Sprint(s.n)
+	}
+	return fmt.Sprintf("%d in %d offerings", s.n, s.offerings)
+}
+
+// variant is one of the systems that are measured.
+type variant struct {
+	// name is what users call it.
+	name string
+	// component is the process of the stack that contains Karpenter; empty if there is none.
+	component string
+	// prepare creates everything except the Pods, or whatever else is scaled.
+	prepare func(ctx context.Context, t *trial) error
+	// scale sets the number of Pods, or of replicas.
+	scale func(ctx context.Context, t *trial, n int) error
+	// up are the sets that have one object for each Pod when the scale-up is complete, and settled those that have one
+	// when nothing is left to do.
+	up, settled []tallyName
+}
+
+// variants are all variants in the order in which they run.
+var variants = []variant{kwok, clusterAPI, operator}
