@@ -110,6 +110,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonTooManyOfferings, "TooManyOfferings"},
 		{v1alpha1.ReasonZonesUnknown, "ZonesUnknown"},
 		{v1alpha1.ReasonDiscoveryIncomplete, "DiscoveryIncomplete"},
+		{v1alpha1.ReasonMachineDeploymentChanged, "MachineDeploymentChanged"},
 		{v1alpha1.ReasonTaintsNotInNodePool, "TaintsNotInNodePool"},
 		{v1alpha1.ReasonSourcesConflict, "SourcesConflict"},
 		{v1alpha1.ReasonPatchesFailed, "PatchesFailed"},

@@ -152,6 +152,14 @@ const (
 	//   - To do: give the operator the right to read the objects, or repair what the message names.
 	//   - See: docs/guides/discovery.md#objects-that-cannot-be-read
 	ReasonDiscoveryIncomplete = "DiscoveryIncomplete"
+	// ReasonMachineDeploymentChanged: a user has changed a generated MachineDeployment so that Cluster API gives it another
+	// MachineSet, and Machines are in a MachineSet that is not the current one. The operator does not scale it, and
+	// Karpenter does not choose its offering.
+	//   - In: OfferingsValid=False
+	//   - To do: undo the change that the message names. If Machines were created after the change, the message then
+	//     names their MachineSet: delete them.
+	//   - See: docs/troubleshooting.md#a-machinedeployment-that-was-changed
+	ReasonMachineDeploymentChanged = "MachineDeploymentChanged"
 	// ReasonTaintsNotInNodePool: the Nodes of an offering join with a taint that no NodePool of the template has, so
 	// Karpenter does not choose it.
 	//   - In: OfferingsValid=False

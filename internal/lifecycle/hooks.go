@@ -32,22 +32,6 @@ func WaitsForHook(machine *clusterv1.Machine) bool {
 	return drain && HasNode(machine) || HoldsInstance(machine)
 }
 
-// HoldInstance puts the pre-terminate hook on a Machine that is marked or being deleted, unless
-// it has the hook or its hooks were removed. With it the Machine exists until it is deletable. If
-// its hooks were removed, or it was marked or deleted since it was read, nothing is written and a
-// conflict is returned.
-func HoldInstance(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {
-	_, drain := machine.Annotations[v1alpha1.DrainHookAnnotation]
-	// RemoveHooks removes both hooks.
-	removed := !machine.DeletionTimestamp.IsZero() && !drain
-	if !IsLeaving(machine) || HoldsInstance(machine) || removed {
-		return nil
-	}
-	held := machine.DeepCopy()
-	hold(held)
-	return patch(ctx, management, machine, held, "adding a hook to", append(sameDeletion(machine), sameAnnotation(machine, v1alpha1.DrainHookAnnotation), sameMark(machine))...)
-}
-
 // RemoveHooks removes the hooks of this operator from a Machine, so that its deletion continues. It
 // returns a conflict if they were removed since the Machine was read.
 func RemoveHooks(ctx context.Context, management client.Client, machine *clusterv1.Machine) error {

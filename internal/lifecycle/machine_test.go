@@ -18,7 +18,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
-	"github.com/karpenter-capi/karpenter-capi/internal/timestamp"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
@@ -137,49 +136,6 @@ func TestHooks(t *testing.T) {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 			if written := after.ResourceVersion != before.ResourceVersion; written != (len(tc.hooks) > 0) {
-				t.Errorf("written: %t", written)
-			}
-		})
-	}
-}
-
-// A leaving Machine has the pre-terminate hook until its hooks are removed, and never again.
-func TestHoldInstance(t *testing.T) {
-	leaving := map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.DrainHookAnnotation: ""}
-	for name, tc := range map[string]struct {
-		annotations map[string]string
-		deleted     bool
-		held        bool
-	}{
-		"live":                   {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}},
-		"marked":                 {annotations: leaving, held: true},
-		"marked, without a link": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, held: true},
-		"marked and deleted":     {annotations: leaving, deleted: true, held: true},
-		"deleted by a user":      {annotations: map[string]string{v1alpha1.DrainHookAnnotation: ""}, deleted: true, held: true},
-		"marked, with the hook":  {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon), v1alpha1.TerminateHookAnnotation: ""}, held: true},
-		"its hooks were removed": {annotations: map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}, deleted: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			machine := fixture.OwnedBy("m", "a")
-			machine.ResourceVersion, machine.Annotations = "", tc.annotations
-			if tc.deleted {
-				machine.DeletionTimestamp, machine.Finalizers = new(metav1.NewTime(fixture.Noon)), []string{clusterv1.MachineFinalizer}
-			}
-			management := fixture.Clusters(machine).Management.GetClient()
-			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
-				t.Fatal(err)
-			}
-			before := machine.DeepCopy()
-			if err := lifecycle.HoldInstance(t.Context(), management, machine); err != nil {
-				t.Fatal(err)
-			}
-			if err := management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil {
-				t.Fatal(err)
-			}
-			if lifecycle.HoldsInstance(machine) != tc.held {
-				t.Errorf("has the hook: %t, want %t", lifecycle.HoldsInstance(machine), tc.held)
-			}
-			if written := machine.ResourceVersion != before.ResourceVersion; written != (tc.held && !lifecycle.HoldsInstance(before)) {
 				t.Errorf("written: %t", written)
 			}
 		})

@@ -42,9 +42,6 @@ var writes = map[string]struct {
 	"mark undrained": {linkTo("c"), func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
 		return lifecycle.Mark(ctx, c, m, fixture.Noon, false)
 	}},
-	"hold": {mark, func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
-		return lifecycle.HoldInstance(ctx, c, m)
-	}},
 	"skip the drain": {mark, lifecycle.SkipDrain},
 	"remove hooks": {linkTo("c"), func(ctx context.Context, c client.Client, m *clusterv1.Machine) error {
 		return lifecycle.RemoveHooks(ctx, c, m)
@@ -84,11 +81,11 @@ func TestConflicts(t *testing.T) {
 		"a condition":                           {change: func(m *clusterv1.Machine) { m.Status.Phase = "Provisioned" }},
 		"a link":                                {change: linkTo("other"), conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
 		"a link that was removed":               {change: unlink, conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
-		"a mark":                                {change: func(m *clusterv1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = "x" }, conflicts: []string{"hold", "link", "mark", "mark undrained", "skip the drain", "unlink"}},
+		"a mark":                                {change: func(m *clusterv1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionAtAnnotation] = "x" }, conflicts: []string{"link", "mark", "mark undrained", "skip the drain", "unlink"}},
 		"a Node":                                {change: func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }, conflicts: []string{"mark", "unlink"}},
-		"its deletion":                          {deleted: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "unlink"}},
-		"another Machine of its name":           {again: true, conflicts: []string{"hold", "link", "mark", "mark undrained", "remove hooks", "skip the drain", "unlink"}},
-		"the loss of the hook before a removal": {change: func(m *clusterv1.Machine) { delete(m.Annotations, v1alpha1.DrainHookAnnotation) }, conflicts: []string{"hold", "mark", "mark undrained", "remove hooks"}},
+		"its deletion":                          {deleted: true, conflicts: []string{"link", "mark", "mark undrained", "unlink"}},
+		"another Machine of its name":           {again: true, conflicts: []string{"link", "mark", "mark undrained", "remove hooks", "skip the drain", "unlink"}},
+		"the loss of the hook before a removal": {change: func(m *clusterv1.Machine) { delete(m.Annotations, v1alpha1.DrainHookAnnotation) }, conflicts: []string{"mark", "mark undrained", "remove hooks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -8,7 +8,7 @@
 // All values are of one scalable resource, whose Machines are all alike. State is what was read, and Plan is what is decided:
 //
 //	Links, Unlinks, Marks, Spares, Lost  which Machine serves which claim, and which are removed (planner.go)
-//	Replicas, Sets, Deletable            how replicas become Machines (scaling.go, machinesets.go)
+//	Replicas, Deletable                  how replicas become Machines (scaling.go)
 //	Outcomes                             failures and stalls of claims (outcome.go)
 //	Due                                  when to look again (due.go)
 //	Reasons, Because                     why something is put off, and why a Machine is removed (reason.go)

@@ -35,11 +35,6 @@ func TestEndingMachines(t *testing.T) {
 			state:    State{Replicas: 2, Claims: []Claim{claim("a", 0)}, Machines: []Machine{machine("m", 0).ending(), machine("n", 0).ending()}, Scaling: MachineSet{}},
 			replicas: 1,
 		},
-		"of several MachineSets": {
-			state: State{Replicas: 2, Machines: []Machine{machine("m", 0).marked().ending().of("old"), machine("n", 0).marked().of("new")},
-				Scaling: MachineSets{Sets: []Set{{Name: "old", Replicas: 1}, {Name: "new", Replicas: 1, Current: true}}}},
-			replicas: 2, deletable: []string{"m"},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := decide(tc.state)

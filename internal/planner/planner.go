@@ -36,8 +36,6 @@ type Plan struct {
 	// LoweredAt is the time to write at which replicas were lowered because the MachineSet is blocked. It is zero to remove the
 	// present one, and nil to keep it.
 	LoweredAt *time.Time
-	// Sets are the replicas that each of several MachineSets should have.
-	Sets map[string]int32
 	// Deletable are marked Machines that can be deleted now.
 	Deletable []string
 	// Reasons are why replicas, Machines and claims stay as they are for now, by name: "replicas",
@@ -162,9 +160,6 @@ func (p *planning) decideMachines() {
 	p.plan.Replicas, why = p.scaling.replicas(&p.State, waiting)
 	p.plan.because("replicas", why)
 	p.decideLoweredAt()
-	if sets, several := p.scaling.(MachineSets); several {
-		p.plan.Sets = sets.targets(&p.State, waiting)
-	}
 	keeps := p.scaling.keeps(&p.State, waiting)
 	for _, machine := range p.Machines {
 		if !machine.Marked {

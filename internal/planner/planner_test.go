@@ -60,7 +60,6 @@ func machine(name string, second int) Machine {
 
 func (m Machine) serves(claim string) Machine { m.Claim = types.UID(claim); return m }
 func (m Machine) unfit() bool                 { return m.Failure != failure.Failure{} }
-func (m Machine) of(set string) Machine       { m.Set = set; return m }
 func (m Machine) leaving() Machine            { m.Leaving = true; return m }
 func (m Machine) fails() Machine              { m.Failure = hasFailed; return m }
 func (m Machine) expired() Machine            { m.SpareSince, m.WasLinked = start, m.HasNode; return m }

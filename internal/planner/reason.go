@@ -21,10 +21,8 @@ const (
 	RequestedNotCreated Reason = "requested Machines have not appeared yet"
 	// OthersCouldBeDeleted prevents the replicas of a blocked MachineSet from being lowered.
 	OthersCouldBeDeleted Reason = "with lower replicas the MachineSet could delete a Machine without a Node that is not marked"
-	// MachineSetBehind keeps a marked Machine, or replicas of a MachineDeployment with several MachineSets.
+	// MachineSetBehind keeps a marked Machine.
 	MachineSetBehind Reason = "a MachineSet has not acted on its replicas"
-	// DeploymentBehind keeps a marked Machine.
-	DeploymentBehind Reason = "the MachineDeployment controller has not acted on its replicas"
 	// StillCounted keeps a marked Machine.
 	StillCounted Reason = "replicas still count it, so it would be replaced"
 	// InfrastructureNotReady prevents the replicas of a MachinePool from being raised.

@@ -10,7 +10,7 @@ import (
 )
 
 // Scaling is how the replicas of a scalable resource become Machines. Its implementations are
-// MachineSet, MachineSets and Pool. In a State, nil stands for the zero MachineSet.
+// MachineSet and Pool. In a State, nil stands for the zero MachineSet.
 type Scaling interface {
 	// appeared reports whether all requested Machines exist.
 	appeared(*State) bool

@@ -9,7 +9,15 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// in returns a Machine with a Node, which serves the claim of its name.
+func in(name string) Machine {
+	return Machine{Name: name, Claim: types.UID(name), ProviderID: name, HasNode: true}
+}
+
+func (m Machine) chosen() Machine { m.Leaving, m.Marked = true, true; return m }
 
 // If a claim comes while Machines of a pool are deletable, one new Machine is requested. The
 // deletable ones are not replaced.

@@ -47,32 +47,12 @@ func (w *simulation) liveClaims() {
 	}
 }
 
-// deploy is the MachineDeployment controller. It sets the replicas of MachineSets that may have
-// changed since its caches saw them.
+// deploy is the MachineDeployment controller. It sets the replicas of a MachineSet that may have changed since its
+// caches saw it.
 func (w *simulation) deploy() {
 	v := w.view(w.provider)
-	is := func(s simSet) bool { return s.template == v.md.template }
-	if !slices.ContainsFunc(v.sets, is) {
-		if !slices.ContainsFunc(w.now.sets, is) {
-			w.now.sets = append(w.now.sets, simSet{name: fmt.Sprint("s", v.md.template), template: v.md.template})
-		}
-		return // it waits for what it has created
-	}
-	var current model.Set
-	var older []model.Set
 	for _, s := range v.sets {
-		if set := (model.Set{Replicas: s.replicas, Machines: s.machines}); is(s) {
-			current = set
-		} else {
-			older = append(older, set)
-		}
-	}
-	newCurrent, newOlder := model.MachineDeploymentOnDelete(v.md.replicas, current, older)
-	for _, s := range v.sets {
-		set, want := w.set(s.name), newCurrent
-		if set.current = is(s); !set.current {
-			want, newOlder = newOlder[0], newOlder[1:]
-		}
+		set, want := w.set(s.name), model.MachineDeployment(v.md.replicas, s.replicas, s.machines)
 		if set.replicas != want || want == v.md.replicas {
 			set.decidedFrom, set.countedFrom = v.md.decidedFrom, v.md.countedFrom
 		}
@@ -80,7 +60,6 @@ func (w *simulation) deploy() {
 			set.replicas, set.generation = want, set.generation+1
 		}
 	}
-	w.now.md.observed = max(w.now.md.observed, v.md.generation)
 }
 
 // scaleSets is the MachineSet controller. It waits until its caches have its own writes.
@@ -88,9 +67,6 @@ func (w *simulation) scaleSets() {
 	for _, s := range w.view(w.provider).sets {
 		if !w.laggingMachineSet {
 			w.provider.machines = max(w.provider.machines, s.decidedFrom)
-		}
-		if w.templates {
-			w.provider.machines = w.latest()
 		}
 		if w.provider.machines < w.ownWrites {
 			continue
@@ -103,9 +79,7 @@ func (w *simulation) scaleSets() {
 		}
 		create, remove := model.MachineSet(s.replicas, w.blocked, machines)
 		for range create {
-			if s.current {
-				w.create(w.newName(), s.name, w.own == 0 && !w.templates)
-			}
+			w.create(w.newName(), s.name, w.own == 0)
 		}
 		for _, name := range remove {
 			w.remove(name, s.replicas, s.countedFrom)
@@ -113,7 +87,7 @@ func (w *simulation) scaleSets() {
 		set := w.set(s.name)
 		set.observed, set.machines = max(set.observed, s.generation), int32(len(machines))
 		set.blocked = w.blocked && len(machines) < int(s.replicas)
-		if w.wrote(); create > 0 && s.current || len(remove) > 0 {
+		if w.wrote(); create > 0 || len(remove) > 0 {
 			w.ownWrites = w.latest()
 		}
 	}
@@ -126,12 +100,11 @@ func (w *simulation) newName() string {
 }
 
 func (w *simulation) create(name, set string, drain bool) {
-	m := simMachine{Machine: Machine{Name: name, Created: w.time()}, set: set, drain: drain, spareSince: w.step, created: w.latest() + 1}
+	m := simMachine{Machine: Machine{Name: name, Created: w.time()}, set: set, drain: drain, spareSince: w.step}
 	w.now.machines = append(w.now.machines, m)
 }
 
-// remove deletes a Machine because more Machines than replicas exist. With several MachineSets, the
-// MachineDeployment controller can lower the one with a booting Machine.
+// remove deletes a Machine because more Machines than replicas exist.
 //
 // One loss is known: if a leaving Machine disappears while a lower number is on its way, the
 // MachineSet replaces it, and then deletes one too many.
@@ -145,7 +118,7 @@ func (w *simulation) remove(name string, replicas int32, countedFrom int) {
 		return w.lost[seen.Name] && !seen.InstanceGone && (now == nil || now.InstanceGone)
 	})
 	w.lost[name] = w.lost[name] || known // it can be a marked one that replicas count
-	if (w.serves(*m) || isOwn(*m)) && (!w.templates || m.HasNode) {
+	if w.serves(*m) || isOwn(*m) {
 		text := fmt.Sprintf("Machine %s, deleted because of replicas %d, serves a live claim or is unmanaged", name, replicas)
 		w.tracef("HARM: %s", text)
 		if w.victims++; !known && w.isKind() {
@@ -182,11 +155,10 @@ func (w *simulation) makeMachines() {
 	}
 }
 
-// boot brings a Machine one step closer to its Node, also one that is being deleted. With several
-// MachineSets, it waits until the caches of Cluster API are newer than the Machine.
+// boot brings a Machine one step closer to its Node, also one that is being deleted.
 func (w *simulation) boot(m *simMachine) {
 	switch {
-	case m.unfit() || w.templates && m.created > min(w.provider.md, w.provider.sets):
+	case m.unfit():
 	case m.ProviderID == "":
 		m.ProviderID = "real://" + m.Name
 	case !m.joined:

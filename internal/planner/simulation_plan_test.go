@@ -80,15 +80,9 @@ func (w *simulation) addScaling(plan Plan, c caches, v snapshot, add func(text, 
 	if plan.Replicas != v.md.replicas {
 		add("scale", "", func() bool { return w.scale(plan.Replicas, c, v) })
 	}
-	for _, s := range v.sets {
-		if target, several := plan.Sets[s.name]; several && target != s.replicas {
-			add("scale", s.name, func() bool { return w.scaleSet(s, target, plan.Replicas) })
-		}
-	}
 	for _, seen := range v.machines {
-		// Not in the plan: a Machine that a user deletes is also marked, and with several MachineSets
-		// leaving Machines get a hook.
-		if seen.leaving() && (!seen.Marked || w.templates && !seen.Hooked && (!seen.deleting || seen.drain)) {
+		// Not in the plan: a Machine that a user deletes is also marked.
+		if seen.leaving() && !seen.Marked {
 			add("hold", seen.Name, func() bool { return w.hold(seen) })
 		}
 	}
@@ -189,7 +183,6 @@ func (w *simulation) hold(seen simMachine) bool {
 	if m == nil || *m != seen {
 		return false
 	}
-	m.Hooked = m.Hooked || w.templates && (!m.deleting || m.drain)
 	m.Marked = m.Marked || m.Hooked || m.drain && m.HasNode
 	return true
 }
@@ -264,21 +257,6 @@ func (w *simulation) isPassedOn() bool {
 		sum += s.replicas
 	}
 	return w.pool != nil && w.history[w.provider.md].md == w.now.md || w.pool == nil && sum == w.now.md.replicas
-}
-
-// scaleSet sets the replicas of one of several MachineSets, while Cluster API does not set them
-// itself. They are raised only after those of the MachineDeployment, which their sum never exceeds
-// because of that.
-func (w *simulation) scaleSet(seen simSet, target, replicas int32) bool {
-	set, sum := w.set(seen.name), int32(0)
-	for _, s := range w.now.sets {
-		sum += s.replicas
-	}
-	tooMany := target > seen.replicas && (w.now.md.replicas != replicas || sum-seen.replicas+target > replicas)
-	if *set == seen && w.now.md.observed == w.now.md.generation && !tooMany {
-		set.replicas, set.generation = target, set.generation+1
-	}
-	return true
 }
 
 // identify gives a claim the provider ID of the Machine that serves it. If the link is new, it must be

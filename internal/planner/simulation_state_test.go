@@ -37,8 +37,6 @@ type simMachine struct {
 	joined bool
 	// spareSince is the step since which the Machine serves no claim.
 	spareSince int
-	// created is the version in which the Machine appeared.
-	created int
 }
 
 func (m simMachine) leaving() bool { return m.Marked || m.deleting }
@@ -62,9 +60,8 @@ func (m simMachine) String() string {
 
 // simDeployment is a MachineDeployment, or a MachinePool.
 type simDeployment struct {
-	replicas             int32
-	template             int // users raise it when they change the template
-	generation, observed int
+	replicas   int32
+	generation int
 	// lowered reports whether replicas were lowered because the MachineSet was blocked, in the
 	// step loweredAt. since is the step in which replicas were last set.
 	lowered          bool
@@ -77,9 +74,8 @@ type simDeployment struct {
 // simSet is a MachineSet. machines and blocked are in its status.
 type simSet struct {
 	name                 string
-	template             int
 	replicas, machines   int32
-	current, blocked     bool
+	blocked              bool
 	generation, observed int
 	// See simDeployment.
 	decidedFrom, countedFrom int
@@ -119,8 +115,6 @@ type options struct {
 	own int
 	// blocks lets the preflight checks of the MachineSet fail at times.
 	blocks bool
-	// templates lets users change the template, so that there are several MachineSets.
-	templates bool
 	// forgets lets the operator link a second Machine to a claim. A new process can do that if its
 	// caches lack the first link.
 	forgets bool
@@ -165,9 +159,8 @@ type simulation struct {
 
 func newWorld(seed int64, opts options) *simulation {
 	w := &simulation{options: opts, random: rand.New(rand.NewSource(seed)), lost: map[string]bool{}}
-	w.now.md.template = 1
 	if w.now.md.replicas = int32(opts.own); opts.pool == nil {
-		w.now.sets = []simSet{{name: "s1", template: 1, replicas: int32(opts.own), current: true}}
+		w.now.sets = []simSet{{name: "s1", replicas: int32(opts.own)}}
 	}
 	for i := range opts.own {
 		m := simMachine{Machine: Machine{Name: fmt.Sprintf("own%d", i), Created: adopted, HasNode: true}, set: "s1", joined: true}

@@ -119,9 +119,6 @@ func (w *simulation) randomStep(maxClaims, fresh int) {
 		w.pending = nil // the process crashes
 	case choice < 76:
 		some := []int{0, 2, 3} // the others have their own steps
-		if w.templates {
-			some = []int{0, 2, 3, 4}
-		}
 		actor := actors[some[w.random.Intn(len(some))]]
 		update(&w.provider)
 		w.actor = actor.name
@@ -145,8 +142,6 @@ func (w *simulation) disturb(choice, maxClaims int) {
 	case choice < 10 && w.blocks:
 		w.blocked = !w.blocked
 		w.tracef("preflight checks fail: %t", w.blocked)
-	case choice < 9 && w.templates && w.isComplete():
-		w.now.md.template, w.now.md.generation = w.now.md.template+1, w.now.md.generation+1
 	case len(w.now.machines) == 0:
 	default:
 		m := &w.now.machines[w.random.Intn(len(w.now.machines))]
@@ -168,37 +163,10 @@ func (w *simulation) disturb(choice, maxClaims int) {
 	}
 }
 
-// isComplete reports whether the caches of Cluster API have all requested Machines. Users change the
-// template only then: while a MachineSet lacks Machines, Cluster API lowers its replicas to the
-// number in its status, which may be old, and deletes what it has just created.
-func (w *simulation) isComplete() bool {
-	sets := w.view(w.provider).sets
-	for _, s := range sets {
-		count := int32(0)
-		for _, m := range w.now.machines {
-			if m.set == s.name {
-				count++
-			}
-		}
-		if s != *w.set(s.name) || s.replicas > s.machines || s.machines != count {
-			return false
-		}
-	}
-	return len(sets) == len(w.now.sets) && w.now.md.observed == w.now.md.generation
-}
-
 // simulate runs one interleaving, and then rounds until nothing is left to do.
 func simulate(seed int64, opts options, trace bool) *simulation {
 	w := newWorld(seed, opts)
 	w.trace = trace
-	if opts.templates { // it starts with Machines in two MachineSets
-		for range 2 {
-			w.now.md.template, w.now.md.generation = w.now.md.template+1, w.now.md.generation+1
-			w.createClaims(1 + w.random.Intn(3))
-			w.wrote()
-			w.settle()
-		}
-	}
 	if w.chaos(); w.failure == "" {
 		w.settle()
 	}
@@ -229,7 +197,6 @@ func TestSimulation(t *testing.T) {
 		"a pool":               {20000, []options{{pool: strict}, {pool: likeAzure}, {pool: strict, forgets: true}, {pool: likeAzure, forgets: true}}},
 		"an adopted resource":  {5000, []options{{own: 1}, {own: 2}, {own: 3}, {own: 2, forgets: true}}},
 		"a blocked MachineSet": {20000, []options{{blocks: true}, {blocks: true, forgets: true}}},
-		"several MachineSets":  {4000, []options{{templates: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs, steps, victims := 0, 0, 0

@@ -20,7 +20,7 @@ func (w *simulation) state(v snapshot) State {
 	}
 	for _, m := range v.machines {
 		m.Leaving, m.SpareSince = m.leaving(), lo.Ternary(w.step-m.spareSince >= spareSteps, start, now)
-		m.InstanceGone, m.Set = m.InstanceGone && m.Leaving, m.set
+		m.InstanceGone = m.InstanceGone && m.Leaving
 		m.LeavingSince = lo.Ternary(w.pool != nil && m.Marked && w.providerKnows(m.Name), start, now)
 		state.Machines = append(state.Machines, m.Machine)
 	}
@@ -37,30 +37,9 @@ func (w *simulation) scaling(v snapshot) Scaling {
 	if v.md.lowered {
 		one.LoweredAt = lo.Ternary(w.step-v.md.loweredAt >= probeSteps, start, now)
 	}
-	several := MachineSets{Observed: v.md.observed >= v.md.generation}
-	current := 0
 	for _, s := range v.sets {
-		one.Replicas, one.Behind = one.Replicas+s.replicas, one.Behind || s.observed < s.generation
-		one.Blocked = len(v.sets) == 1 && s.blocked && s.observed == s.generation && s.replicas == v.md.replicas && int(s.machines) <= len(v.machines)
-		several.Sets = append(several.Sets, Set{Name: s.name, Replicas: s.replicas, Current: s.current, Behind: s.observed < s.generation})
-		if s.current {
-			current++
-		}
-	}
-	for i := range several.Sets {
-		if current > 1 { // the MachineDeployment controller has not marked the older ones yet
-			several.Sets[i].Current, several.Sets[i].Behind = false, true
-		}
-	}
-	isCurrent := func(name string) bool {
-		return slices.ContainsFunc(several.Sets, func(s Set) bool { return s.Name == name && s.Current })
-	}
-	older := slices.ContainsFunc(v.sets, func(s simSet) bool { return !isCurrent(s.name) && (s.replicas > 0 || s.machines > 0) })
-	for _, m := range v.machines {
-		older = older || !isCurrent(m.set)
-	}
-	if w.templates && older {
-		return several
+		one.Replicas, one.Behind = s.replicas, s.observed < s.generation
+		one.Blocked = s.blocked && s.observed == s.generation && s.replicas == v.md.replicas && int(s.machines) <= len(v.machines)
 	}
 	return one
 }

@@ -138,8 +138,6 @@ type Machine struct {
 	// Node is the name of its Node; empty if it has none. HasNode reports whether Pods may run on it.
 	Node    string
 	HasNode bool
-	// Set is the name of its MachineSet, or of another controller; empty without one.
-	Set string
 	// Ending reports whether the Machine is deleted with its MachineSet or MachineDeployment, so that nothing
 	// replaces it.
 	Ending bool

@@ -77,11 +77,13 @@ func (machineDeployments) unusable(context.Context, *clients.Clusters, *Resource
 	return "", nil
 }
 
-// controlledByOthers reports whether a MachineDeployment is adopted, and is rolling out or
-// another field manager sets its replicas.
+// controlledByOthers reports whether Cluster API decides which Machines of a MachineDeployment are deleted when replicas
+// are lowered: it has Machines in several MachineSets, because a user has changed it. Of an adopted one, another field
+// manager can also set the replicas.
 func (machineDeployments) controlledByOthers(ctx context.Context, clusters *clients.Clusters, resource *Resource) (bool, error) {
 	if !Adopted(resource) {
-		return false, nil
+		why, err := Changed(ctx, clusters, resource)
+		return why != "", err
 	}
 	deployment := resource.API().(*clusterv1.MachineDeployment)
 	if contested, err := replicasContested(ctx, clusters, deployment); err != nil || contested {
@@ -101,14 +103,9 @@ func replicasContested(ctx context.Context, clusters *clients.Clusters, deployme
 	return clients.ReplicasSetBy(deployment, cluster) != nil, nil
 }
 
-// rollingOut reports whether Cluster API is replacing the Machines of an adopted resource
-// after a change by its owner. It then has Machines in several MachineSets, and Cluster API
-// decides which of them are deleted when replicas are lowered. For a generated resource,
-// each MachineSet gets its own replicas: see planner.MachineSets.
+// rollingOut reports whether Cluster API is replacing the Machines of an adopted resource after a change by its owner.
 func rollingOut(sets []clusterv1.MachineSet) bool {
-	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool {
-		return lo.FromPtr(set.Spec.Replicas) > 0 || lo.FromPtr(set.Status.Replicas) > 0
-	}) > 1
+	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool { return HasMachines(&set) }) > 1
 }
 
 // MachineSets returns the MachineSets of a MachineDeployment from the cache.

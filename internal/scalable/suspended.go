@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
-// Suspended reports whether the operator does not set the replicas of a scalable resource: it is
-// paused, an adopted one is rolling out, or another controller sets its replicas.
+// Suspended reports whether the operator does not set the replicas of a scalable resource: it is paused, it is rolling
+// out because a user has changed it, or another controller sets its replicas.
 func (r *Resource) Suspended(ctx context.Context, clusters *clients.Clusters) (bool, error) {
 	if r.Paused() {
 		return true, nil

@@ -20,8 +20,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
-// Nothing is changed on a Machine that is paused, or whose resource or Cluster is. A rollout of an adopted
-// resource suspends its Machines too, except for those that it waits for.
+// Nothing is changed on a Machine that is paused, or whose resource or Cluster is. A rollout suspends the Machines of
+// its resource too, except for those that it waits for.
 func TestMachineSuspended(t *testing.T) {
 	paused := map[string]string{clusterv1.PausedAnnotation: ""}
 	adopted := map[string]string{v1alpha1.AdoptedAnnotation: timestamp.Format(fixture.Noon)}
@@ -50,7 +50,9 @@ func TestMachineSuspended(t *testing.T) {
 		"an adopted resource, rollout, Machines left": {resource: adopted, sets: []int32{2, 0}, left: 1, want: true},
 		"an adopted resource of a topology":           {resource: adopted, sets: []int32{2}, topology: true, want: true},
 		"one that is deleted in a rollout":            {resource: adopted, sets: []int32{2, 1}, deleting: true},
-		"a generated resource with two MachineSets":   {sets: []int32{2, 1}},
+		"a generated resource":                        {sets: []int32{2}},
+		"a generated resource with two MachineSets":   {sets: []int32{2, 1}, want: true},
+		"one that is deleted with two MachineSets":    {sets: []int32{2, 1}, deleting: true},
 		"an adopted resource that is paused, rollout": {resource: lo.Assign(adopted, paused), sets: []int32{2, 1}, deleting: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,9 +141,6 @@ func MachineOf(machine *clusterv1.Machine) planner.Machine {
 		Node:           machine.Status.NodeRef.Name,
 		Deleting:       !machine.DeletionTimestamp.IsZero(),
 	}
-	if owner := metav1.GetControllerOfNoCopy(machine); owner != nil {
-		read.Set = owner.Name
-	}
 	if failed := failure.Of(machine); failed != nil {
 		read.Failure = *failed
 	}

@@ -5,9 +5,9 @@ package snapshot
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/samber/lo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -45,9 +45,6 @@ func (s *Snapshot) readMachineSets(ctx context.Context, clusters *clients.Cluste
 	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, SetOf(&sets[0]))
 	scaling.LoweredAt, _ = scalable.ReplicasLoweredAt(s.Resource)
 	state.Scaling = scaling
-	if several, ok := severalSets(sets, s); ok {
-		state.Scaling, s.MachineSets = several, sets
-	}
 	return nil
 }
 
@@ -58,8 +55,8 @@ type Set struct {
 	Replicas             int32
 	// Machines is the number of Machines that the MachineSet counts.
 	Machines int32
-	// Deleting reports whether the MachineSet is being deleted, and Creating whether it is the one that creates Machines.
-	Deleting, Creating bool
+	// Deleting reports whether the MachineSet is being deleted.
+	Deleting bool
 	// ScalingUp is what Cluster API reports about Machines that are to be created, and Created the error with which it has
 	// failed to create them.
 	ScalingUp planner.Condition
@@ -71,7 +68,7 @@ func SetOf(set *clusterv1.MachineSet) Set {
 	return Set{
 		Generation: set.Generation, Observed: set.Status.ObservedGeneration,
 		Replicas: lo.FromPtr(set.Spec.Replicas), Machines: lo.FromPtr(set.Status.Replicas),
-		Deleting: !set.DeletionTimestamp.IsZero(), Creating: scalable.IsCreating(set),
+		Deleting:  !set.DeletionTimestamp.IsZero(),
 		ScalingUp: conditionOf(conditions.Get(set, clusterv1.MachineSetScalingUpCondition)), Created: creationProblem(set),
 	}
 }
@@ -85,51 +82,6 @@ func (s Set) behind() bool { return s.Observed < s.Generation }
 func certainlyBlocked(snap *Snapshot, set Set) bool {
 	return !set.Deleting && set.blockedBy() != "" && !set.behind() &&
 		set.Replicas == snap.Resource.Replicas() && int(set.Machines) <= len(snap.Machines)
-}
-
-// severalSets returns the Scaling of a MachineDeployment that has Machines in an older MachineSet, see
-// planner.MachineSets; false if it has one MachineSet, or the others are empty.
-func severalSets(sets []clusterv1.MachineSet, snap *Snapshot) (planner.MachineSets, bool) {
-	deployment := snap.Resource.API().(*clusterv1.MachineDeployment)
-	// With another strategy, older MachineSets are not marked, and lose their Machines.
-	if deployment.Spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {
-		return planner.MachineSets{}, false
-	}
-	scaling := planner.MachineSets{Observed: scalable.IsObserved(deployment)}
-	current := 0
-	for i := range sets {
-		set := SetOf(&sets[i])
-		current += lo.Ternary(set.Creating, 1, 0)
-		scaling.Sets = append(scaling.Sets, planner.Set{Name: sets[i].Name, Replicas: set.Replicas, Current: set.Creating, Behind: !set.Deleting && set.behind()})
-	}
-	if current > 1 {
-		// The MachineDeployment controller has not marked the older ones yet.
-		for i := range scaling.Sets {
-			scaling.Sets[i].Current, scaling.Sets[i].Behind = false, true
-		}
-	}
-	return scaling, snap.hasOlder(scaling, sets)
-}
-
-// hasOlder reports whether Machines exist in a MachineSet that is not the current one, or that is not
-// known yet.
-func (s *Snapshot) hasOlder(scaling planner.MachineSets, sets []clusterv1.MachineSet) bool {
-	if len(sets) == 0 {
-		return false // it is about to get its first MachineSet
-	}
-	for i := range s.State.Machines {
-		name := s.State.Machines[i].Set
-		if name != "" && !slices.ContainsFunc(scaling.Sets, func(set planner.Set) bool { return set.Name == name && set.Current }) {
-			return true
-		}
-	}
-	// The planner has the MachineSets in the same order.
-	for i, set := range scaling.Sets {
-		if !set.Current && (set.Replicas > 0 || SetOf(&sets[i]).Machines > 0) {
-			return true
-		}
-	}
-	return false
 }
 
 // setEnding sets which Machines of a MachineDeployment are deleted with their MachineSet. While a
@@ -146,6 +98,14 @@ func (s *Snapshot) setEnding(deployment *clusterv1.MachineDeployment, machineSet
 	}
 	for i := range s.State.Machines {
 		read := &s.State.Machines[i]
-		read.Ending = !deployment.DeletionTimestamp.IsZero() || deleted.Has(read.Set)
+		read.Ending = !deployment.DeletionTimestamp.IsZero() || deleted.Has(OwnerOf(s.Machines[read.Name]))
 	}
+}
+
+// OwnerOf returns the name of the MachineSet of a Machine, or of another controller; empty without one.
+func OwnerOf(machine *clusterv1.Machine) string {
+	if owner := metav1.GetControllerOfNoCopy(machine); owner != nil {
+		return owner.Name
+	}
+	return ""
 }

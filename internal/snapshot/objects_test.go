@@ -63,3 +63,9 @@ func isUnfit(plan planner.Plan, machine string) bool {
 	why := plan.Because[machine]
 	return why == planner.HasFailed || why == planner.TookTooLong
 }
+
+// counts returns a MachineSet that reports a number of Machines.
+func counts(set *clusterv1.MachineSet, machines int32) *clusterv1.MachineSet {
+	set.Status.Replicas = &machines
+	return set
+}

@@ -40,8 +40,6 @@ type Snapshot struct {
 	Claims []karpv1.NodeClaim
 	// Machines of the resource by name.
 	Machines map[string]*clusterv1.Machine
-	// MachineSets are those of the resource, if several have Machines.
-	MachineSets []clusterv1.MachineSet
 	// Ending reports whether the resource or its MachineSet is being deleted. Then it creates no Machines until the
 	// present ones no longer exist.
 	Ending bool

@@ -11,83 +11,75 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/history"
 )
 
 // Only MachineDeployments have MachineSets. Cluster API's MachineDeployment controller
 // scales down the oldest MachineSet first, whichever Machine is marked for deletion.
-var _ = Describe("A generated MachineDeployment with two MachineSets", long, func() {
-	DescribeTable("loses only the Machines of deleted claims", func(ctx SpecContext, name string, edit func(*clusterv1.MachineDeployment)) {
-		f := machineDeployments.newFixture(name).createReady(ctx)
+var _ = Describe("A generated MachineDeployment that a user changes", long, func() {
+	DescribeTable("is suspended until the change is undone", func(ctx SpecContext, name, says string, edit, undo func(*clusterv1.MachineDeployment)) {
+		f := machineDeployments.newFixture(name).breaks(history.WrongDelete).delays(0, 0, 0).createReady(ctx)
 		machines := f.watchMachines(ctx)
-		old := f.launch(ctx, 4)
-		names := map[*karpv1.NodeClaim]string{}
-		for _, claim := range old {
+		claims := f.launch(ctx, 3)
+		for _, claim := range claims {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
-			names[claim] = env.waitMachine(ctx, claim).Name
 		}
+		kept, ended, lost := env.waitMachine(ctx, claims[0]), env.waitMachine(ctx, claims[1]), env.waitMachine(ctx, claims[2])
 		deployment := f.resource(ctx).API().(*clusterv1.MachineDeployment)
+		current := func() string {
+			sets := lo.Filter(f.machineSets(ctx), func(set clusterv1.MachineSet, _ int) bool { return lo.FromPtr(set.Spec.Replicas) > 0 })
+			Expect(sets).NotTo(BeEmpty())
+			return sets[0].Name
+		}
+		older := current()
+
+		By("changing it")
 		env.change(ctx, deployment, func() { edit(deployment) })
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonMachineDeploymentChanged, deployment.Name, says, "Undo the change")
 		Eventually(ctx, func() []clusterv1.MachineSet { return f.machineSets(ctx) }).Should(HaveLen(2))
-		young := f.launch(ctx, 2)
-		for _, claim := range young {
-			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
-			names[claim] = env.waitMachine(ctx, claim).Name
-		}
-		Expect(setReplicas(f.machineSets(ctx))).To(ConsistOf(BeEquivalentTo(4), BeEquivalentTo(2)))
+		By("launching another claim, deleting one, and deleting the Machine of one")
+		refused := f.newClaim()
+		Expect(env.client.Create(ctx, refused)).To(Succeed())
+		env.waitGone(ctx, refused)
+		env.delete(ctx, claims[1])
+		env.delete(ctx, lost)
+		env.waitGone(ctx, claims[2])
+		Eventually(ctx, func() []clusterv1.Machine { return f.machines(ctx) }).Should(And(HaveLen(3), Not(ContainElement(HaveField("Name", lost.Name)))))
+		replacement, found := lo.Find(f.machines(ctx), func(machine clusterv1.Machine) bool { return machine.Name != kept.Name && machine.Name != ended.Name })
+		Expect(found).To(BeTrue())
+		Expect(replacement.Labels[clusterv1.MachineSetNameLabel]).NotTo(Equal(older), "Cluster API replaces it in the newer MachineSet")
+		Consistently(ctx, func(g Gomega) {
+			g.Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(3))
+			g.Expect(machines.everDeleted()).To(ConsistOf(lost.Name))
+			g.Expect(env.get(ctx, claims[1])).To(Succeed(), "it waits")
+		}, 2*still).Should(Succeed())
 
-		// remains expects that the claims keep their Machines, and that no others exist.
-		remains := func(claims ...*karpv1.NodeClaim) {
-			GinkgoHelper()
-			env.waitReplicas(ctx, f, len(claims))
-			expected := lo.Map(claims, func(claim *karpv1.NodeClaim, _ int) string { return names[claim] })
-			exactly := func() []string {
-				return lo.Map(f.machines(ctx), func(machine clusterv1.Machine, _ int) string { return machine.Name })
-			}
-			Eventually(ctx, exactly).Should(ConsistOf(expected))
-			Consistently(ctx, exactly, 3*still).Should(ConsistOf(expected))
-			for _, claim := range claims {
-				Expect(env.get(ctx, claim)).To(Succeed())
-				Expect(claim.DeletionTimestamp).To(BeNil(), "NodeClaim %s", claim.Name)
-			}
-		}
-		remove := func(claims ...*karpv1.NodeClaim) {
-			GinkgoHelper()
-			for _, claim := range claims {
-				env.delete(ctx, claim)
-			}
-			for _, claim := range claims {
-				env.waitGone(ctx, claim)
-			}
-		}
-
-		By("deleting a claim whose Machine is in the newer MachineSet")
-		remove(young[0])
-		remains(append(old[:4:4], young[1])...)
-		By("deleting one whose Machine is in the older MachineSet")
-		remove(old[0])
-		remains(old[1], old[2], old[3], young[1])
-		By("deleting one of each while a new one is launched")
-		next := f.newClaim()
-		Expect(env.client.Create(ctx, next)).To(Succeed())
-		remove(old[1], young[1])
+		By("undoing the change, and deleting what was created meanwhile")
+		env.change(ctx, deployment, func() { undo(deployment) })
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, v1alpha1.ReasonMachineDeploymentChanged, replacement.Labels[clusterv1.MachineSetNameLabel], "Delete these Machines")
+		env.delete(ctx, &replacement)
+		f.waitCondition(ctx, v1alpha1.ConditionOfferingsValid, "")
+		env.waitGone(ctx, claims[1])
+		next := f.launchOne(ctx)
 		env.waitFor(ctx, next, karpv1.ConditionTypeInitialized)
-		names[next] = env.waitMachine(ctx, next).Name
-		remains(old[2], old[3], next)
-		Expect(machines.everDeleted()).To(ConsistOf(names[young[0]], names[old[0]], names[old[1]], names[young[1]]))
-		By("deleting all that the older one has")
-		remove(old[2], old[3])
-		remains(next)
+		env.waitReplicas(ctx, f, 2)
+		Eventually(ctx, func() []clusterv1.Machine { return f.machines(ctx) }).Should(HaveLen(2))
+		created := env.waitMachine(ctx, next)
+		Expect(created.Labels).To(HaveKeyWithValue(clusterv1.MachineSetNameLabel, older))
+		Expect(env.waitMachine(ctx, claims[0]).UID).To(Equal(kept.UID))
+		// The Machine that replaced the replacement is spare. If its Node joins before the claim comes, it is removed, too.
+		Expect(machines.everDeleted()).To(And(ContainElements(lost.Name, replacement.Name, ended.Name),
+			Not(ContainElement(kept.Name)), Not(ContainElement(created.Name))))
 	},
-		Entry("after its version was edited", "editedversion", func(deployment *clusterv1.MachineDeployment) {
-			deployment.Spec.Template.Spec.Version = "v1.36.4"
-		}),
-		Entry("after a rollout was requested", "rolloutafter", func(deployment *clusterv1.MachineDeployment) {
-			deployment.Spec.Rollout.After = metav1.NewTime(time.Now().Add(-time.Second).Truncate(time.Second))
-		}),
+		Entry("after its version was edited", "editedversion", `spec.template.spec.version is "v1.36.4" instead of`,
+			func(deployment *clusterv1.MachineDeployment) { deployment.Spec.Template.Spec.Version = "v1.36.4" },
+			func(deployment *clusterv1.MachineDeployment) { deployment.Spec.Template.Spec.Version = "" }),
+		Entry("after a rollout was requested", "rolloutafter", "spec.rollout.after is set",
+			func(deployment *clusterv1.MachineDeployment) {
+				deployment.Spec.Rollout.After = metav1.NewTime(time.Now().Add(-time.Second).Truncate(time.Second))
+			},
+			func(deployment *clusterv1.MachineDeployment) { deployment.Spec.Rollout.After = metav1.Time{} }),
 	)
 })
-
-// setReplicas returns the replicas of MachineSets.
-func setReplicas(sets []clusterv1.MachineSet) []int32 {
-	return lo.Map(sets, func(set clusterv1.MachineSet, _ int) int32 { return lo.FromPtr(set.Spec.Replicas) })
-}

@@ -12,6 +12,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
 )
 
@@ -35,6 +36,16 @@ func changed() predicate.Predicate {
 	}}
 }
 
+// MachinesMoved passes updates of a MachineSet that gets its first or loses its last Machine, or becomes or is no longer
+// the one that creates Machines.
+func MachinesMoved() predicate.Predicate {
+	state := func(object client.Object) any {
+		set, is := object.(*clusterv1.MachineSet)
+		return [...]bool{is && scalable.HasMachines(set), is && scalable.IsCreating(set)}
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return state(e.ObjectOld) != state(e.ObjectNew) }}
+}
+
 // readOf returns what package snapshot reads of an object, as a comparable value. For kinds that it does not know, that is
 // everything. It leaves out what is only repeated in messages, and can change often.
 func readOf(object client.Object) any {
@@ -47,7 +58,8 @@ func readOf(object client.Object) any {
 		return struct {
 			planner.Machine
 			snapshot.Node
-		}{machine, snapshot.NodeOf(object)}
+			owner string
+		}{machine, snapshot.NodeOf(object), snapshot.OwnerOf(object)}
 	case *clusterv1.MachineSet:
 		return snapshot.SetOf(object)
 	}

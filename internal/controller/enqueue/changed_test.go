@@ -36,6 +36,32 @@ func reportV1Beta1(machine *clusterv1.Machine, message string) {
 	}}
 }
 
+func TestMachinesMoved(t *testing.T) {
+	has := func(replicas, machines int32) *clusterv1.MachineSet {
+		set := &clusterv1.MachineSet{}
+		set.Spec.Replicas, set.Status.Replicas = &replicas, &machines
+		return set
+	}
+	for name, tc := range map[string]struct {
+		before *clusterv1.MachineSet
+		change func(*clusterv1.MachineSet)
+		want   bool
+	}{
+		"one more Machine":             {before: has(1, 1), change: func(s *clusterv1.MachineSet) { s.Status.Replicas = new(int32(2)) }},
+		"its Machine is being deleted": {before: has(1, 1), change: func(s *clusterv1.MachineSet) { s.Spec.Replicas = new(int32(0)) }},
+		"another label":                {before: has(1, 1), change: func(s *clusterv1.MachineSet) { s.Labels = map[string]string{"a": "b"} }},
+		"the first Machine":            {before: has(0, 0), change: func(s *clusterv1.MachineSet) { s.Spec.Replicas = new(int32(1)) }, want: true},
+		"the last Machine":             {before: has(0, 1), change: func(s *clusterv1.MachineSet) { s.Status.Replicas = new(int32(0)) }, want: true},
+		"it is no longer the current one": {before: has(1, 1), want: true, change: func(s *clusterv1.MachineSet) {
+			s.Annotations = map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"}
+		}},
+	} {
+		if got := passes(MachinesMoved(), tc.before, tc.change); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 func TestMachineChanged(t *testing.T) {
 	machine := &clusterv1.Machine{}
 	set(machine, clusterv1.MachineReadyCondition, metav1.ConditionFalse, "No")

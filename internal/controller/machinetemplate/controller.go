@@ -84,6 +84,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	for _, kind := range scalable.Kinds() {
 		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.OfResource)))
 	}
+	// Which MachineSets have Machines decides whether a MachineDeployment is suspended.
+	b = b.WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, enqueue.Later(r.templates.OfGenerated), enqueue.MachinesMoved()))
 	// What the Cluster's own MachineDeployments and MachinePools refer to decides which Secrets and base
 	// templates all templates may refer to, see package tenancy.
 	for _, kind := range scalable.Kinds() {
@@ -113,7 +115,7 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates,verbs=list;watch;patch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=karpentermachinetemplates/status,verbs=patch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.cluster.x-k8s.io,resources=instancetypecatalogs,verbs=list;watch
-// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=management-role,groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinepools;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=management-role,groups=infrastructure.cluster.x-k8s.io;bootstrap.cluster.x-k8s.io,resources=*,verbs=get;list;watch;create
 // +kubebuilder:rbac:roleName=management-role,groups=controlplane.cluster.x-k8s.io,resources=*,verbs=list;watch
 // +kubebuilder:rbac:roleName=workload-role,groups=karpenter.sh,resources=nodeclaims,verbs=get;list;watch

@@ -19,6 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
+	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
 // maxNamed is the number of offerings that the condition's message names.
@@ -120,7 +121,7 @@ func textOf(problems []catalog.Problem) string {
 }
 
 // setOfferingsValid reports all invalid instance types and offerings of the template and its
-// discovery. It comes after setInstanceTypesReady, because it reads status.invalidOfferings.
+// discovery. It comes after setInstanceTypesReady and setScalableResources, because it reads their parts of the status.
 func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 	types, problems, err := r.catalog.Types(ctx, template)
 	if err != nil {
@@ -130,7 +131,11 @@ func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.K
 	if err != nil {
 		return err
 	}
-	problems = append(slices.Clone(problems), append(invalidOfferings(template), catalog.Untolerated(types, pools)...)...)
+	changed, err := r.changedByHand(ctx, template)
+	if err != nil {
+		return err
+	}
+	problems = slices.Concat(problems, changed, invalidOfferings(template), catalog.Untolerated(types, pools))
 	conditions := template.StatusConditions()
 	if len(problems) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionOfferingsValid)
@@ -138,6 +143,31 @@ func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.K
 	}
 	conditions.SetFalse(v1alpha1.ConditionOfferingsValid, problems[0].Reason, textOf(problems))
 	return nil
+}
+
+// changedByHand returns the problems of generated MachineDeployments that are suspended because a user has changed them.
+func (r *Reconciler) changedByHand(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) ([]catalog.Problem, error) {
+	var problems []catalog.Problem
+	for _, listed := range template.Status.ScalableResources {
+		if !listed.Paused {
+			continue
+		}
+		resource, err := scalable.Get(ctx, r.clusters, listed.Name)
+		if err != nil {
+			return nil, err
+		}
+		if resource == nil {
+			continue
+		}
+		why, err := scalable.Changed(ctx, r.clusters, resource)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			problems = append(problems, catalog.Problem{Reason: v1alpha1.ReasonMachineDeploymentChanged, Message: why})
+		}
+	}
+	return problems, nil
 }
 
 // poolsOf returns the NodePools that use a template, by name. They are shared with the cache.

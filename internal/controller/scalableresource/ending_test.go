@@ -57,7 +57,7 @@ func TestEnding(t *testing.T) {
 				Namespace: served.Namespace, Name: resource + "-1", UID: "s", Labels: labels, Finalizers: []string{clusterv1.MachineSetFinalizer},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineDeployment", Name: resource, UID: "d", Controller: new(true)}},
 			}}
-			set.Spec.Replicas, set.Status.Replicas = new(int32(10)), new(int32(10))
+			set.Spec.Replicas, set.Status.Replicas, set.Spec.Template = new(int32(10)), new(int32(10)), deployment.Spec.Template
 			if tc.deployment {
 				deployment.DeletionTimestamp = new(metav1.NewTime(now))
 			}

@@ -35,9 +35,6 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *decided, replic
 	if snap.State.ClusterDeleting || !snap.Resource.Kind().HasMachineSets() {
 		return nil
 	}
-	if snap.Plan.Sets != nil {
-		return r.scaleEachSet(ctx, snap)
-	}
 	if len(snap.Machines) < int(replicas) && !lo.SomeBy(lo.Values(snap.Machines), lifecycle.IsLeaving) {
 		return nil
 	}
@@ -50,52 +47,11 @@ func (r *Reconciler) scaleMachineSets(ctx context.Context, snap *decided, replic
 		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
 	}
 	if deployment.UID != snap.Resource.GetUID() || lo.FromPtr(deployment.Spec.Replicas) != replicas ||
-		deployment.Status.ObservedGeneration < deployment.Generation ||
+		!scalable.IsObserved(deployment) ||
 		annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
 		return nil // its event triggers the next reconcile
 	}
 	return r.setMachineSetReplicas(ctx, &sets[0], replicas)
-}
-
-// scaleEachSet takes those steps of planner.MachineSets that update does not take: it adds hooks to
-// leaving Machines, and then sets the replicas of the MachineSets.
-func (r *Reconciler) scaleEachSet(ctx context.Context, snap *decided) error {
-	for _, machine := range snap.Machines {
-		// Without its hook, the Machine could disappear before the MachineDeployment's replicas are
-		// lowered.
-		if err := lifecycle.HoldInstance(ctx, r.clusters.Management.GetClient(), machine); err != nil {
-			return err
-		}
-	}
-	// Until the MachineDeployment controller has acted on its replicas, it could overwrite those of
-	// the MachineSets.
-	deployment := &clusterv1.MachineDeployment{}
-	if err := r.clusters.Management.GetAPIReader().Get(ctx, snap.Resource.Key(), deployment); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("getting %s: %w", snap.Resource, err))
-	}
-	if deployment.UID != snap.Resource.GetUID() || !scalable.IsObserved(deployment) || annotations.HasPaused(deployment) || lo.FromPtr(deployment.Spec.Paused) {
-		return nil // its event triggers the next reconcile
-	}
-	return r.setTargets(ctx, snap, lo.FromPtr(deployment.Spec.Replicas))
-}
-
-// setTargets sets the planned replicas of the MachineSets. It raises none if their sum would exceed
-// atMost.
-func (r *Reconciler) setTargets(ctx context.Context, snap *decided, atMost int32) error {
-	sets := snap.MachineSets
-	sum := lo.SumBy(sets, func(set clusterv1.MachineSet) int32 { return lo.FromPtr(set.Spec.Replicas) })
-	for i := range sets {
-		has := lo.FromPtr(sets[i].Spec.Replicas)
-		target, known := snap.Plan.Sets[sets[i].Name]
-		if !known || target == has || target > has && sum-has+target > atMost {
-			continue
-		}
-		if err := r.setMachineSetReplicas(ctx, &sets[i], target); err != nil {
-			return err
-		}
-		sum += target - has
-	}
-	return nil
 }
 
 // setMachineSetReplicas sets the replicas of a MachineSet. It returns a conflict if the MachineSet has

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -82,65 +81,3 @@ func pausedByAnnotation(d *clusterv1.MachineDeployment) {
 }
 
 func pausedInSpec(d *clusterv1.MachineDeployment) { d.Spec.Paused = new(true) }
-
-// The replicas of a MachineSet are not lowered before a leaving Machine has its hook: without it, the
-// Machine could disappear too early. They are not lowered either if Cluster API could overwrite them.
-func TestLoweringWaitsForHooks(t *testing.T) {
-	for name, tc := range map[string]struct {
-		changed bool                               // the Machine has changed since it was read
-		live    func(*clusterv1.MachineDeployment) // what the API server has instead of the cache
-		want    int32
-	}{
-		"the hook is written":                 {want: 0},
-		"another one has its name":            {live: func(d *clusterv1.MachineDeployment) { d.UID = "2" }, want: 1},
-		"Cluster API has not seen it yet":     {live: func(d *clusterv1.MachineDeployment) { d.Generation = 7 }, want: 1},
-		"it is paused by its annotation":      {live: pausedByAnnotation, want: 1},
-		"it is paused in its spec":            {live: pausedInSpec, want: 1},
-		"the Machine is being deleted by now": {changed: true, want: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "general", UID: "1"}}
-			set := fixture.MachineSet("a", "general", 1)
-			machine := fixture.OwnedBy("m", "a")
-			machine.ResourceVersion, machine.Finalizers = "", []string{clusterv1.MachineFinalizer}
-			machine.Annotations = map[string]string{v1alpha1.MarkedForDeletionAtAnnotation: timestamp.Format(fixture.Noon)}
-			stored := machine.DeepCopy()
-			if tc.changed {
-				stored.DeletionTimestamp = new(metav1.NewTime(fixture.Noon))
-			}
-			live := deployment.DeepCopy()
-			if tc.live != nil {
-				tc.live(live)
-			}
-			clusters := fixture.Clusters(set, stored, live)
-			snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", Resource: scalable.New(deployment), Machines: map[string]*clusterv1.Machine{"m": machine}, State: planner.State{Now: fixture.Noon}}}
-			snap.MachineSets, snap.Plan.Sets = []clusterv1.MachineSet{*set}, map[string]int32{"a": 0}
-			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), &snap.MachineSets[0]); err != nil {
-				t.Fatal(err)
-			}
-			if err := (&Reconciler{clusters: clusters}).scaleMachineSets(t.Context(), snap, 0); apierrors.IsConflict(err) != tc.changed {
-				t.Fatal(err)
-			}
-			if err := clusters.Management.GetClient().Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
-				t.Fatal(err)
-			}
-			if got := *set.Spec.Replicas; got != tc.want {
-				t.Errorf("got %d replicas, want %d", got, tc.want)
-			}
-		})
-	}
-}
-
-// A MachineSet that has its planned replicas is not written.
-func TestMachineSetsAsPlannedAreNotWritten(t *testing.T) {
-	var writes []string
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
-	set := fixture.MachineSet("set", "general", 2)
-	set.Namespace = fixture.Served.Namespace
-	clusters := clustersWith(fixture.Served, cluster, &writes, cluster, set)
-	snap := &decided{Snapshot: &snapshot.Snapshot{Name: "general", MachineSets: []clusterv1.MachineSet{*set}, State: planner.State{Now: fixture.Noon}}}
-	snap.Plan.Sets = map[string]int32{"set": 2}
-	if err := (&Reconciler{clusters: clusters}).setTargets(t.Context(), snap, 9); err != nil || len(writes) > 0 {
-		t.Errorf("got %v and the writes %v, want none", err, writes)
-	}
-}

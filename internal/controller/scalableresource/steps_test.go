@@ -103,47 +103,6 @@ func TestFixTimes(t *testing.T) {
 	}
 }
 
-// The sum of what MachineSets are raised to never exceeds the replicas of their MachineDeployment, which would lower
-// one of them.
-func TestSetTargets(t *testing.T) {
-	type replicas = map[string]int32
-	for name, tc := range map[string]struct {
-		targets replicas
-		atMost  int32
-		want    replicas
-	}{
-		"one is lowered":                      {targets: replicas{"a": 1, "b": 1}, atMost: 3, want: replicas{"a": 1, "b": 1}},
-		"one is lowered, above the sum":       {targets: replicas{"a": 1, "b": 1}, atMost: 0, want: replicas{"a": 1, "b": 1}},
-		"one is raised":                       {targets: replicas{"a": 2, "b": 3}, atMost: 5, want: replicas{"a": 2, "b": 3}},
-		"one would be raised too far":         {targets: replicas{"a": 2, "b": 3}, atMost: 4, want: replicas{"a": 2, "b": 1}},
-		"one is lowered and another raised":   {targets: replicas{"a": 1, "b": 2}, atMost: 3, want: replicas{"a": 1, "b": 2}},
-		"what was raised counts for the next": {targets: replicas{"a": 3, "b": 2}, atMost: 4, want: replicas{"a": 3, "b": 1}},
-		"one has no target":                   {targets: replicas{"b": 2}, atMost: 4, want: replicas{"a": 2, "b": 2}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clusters := fixture.Clusters(fixture.MachineSet("a", "general", 2), fixture.MachineSet("b", "general", 1))
-			snap := &decided{Snapshot: &snapshot.Snapshot{}}
-			snap.Plan.Sets = tc.targets
-			read := func() replicas {
-				t.Helper()
-				sets, err := scalable.MachineSets(t.Context(), clusters, "general")
-				if err != nil {
-					t.Fatal(err)
-				}
-				snap.MachineSets = sets
-				return lo.SliceToMap(sets, func(set clusterv1.MachineSet) (string, int32) { return set.Name, *set.Spec.Replicas })
-			}
-			read()
-			if err := (&Reconciler{clusters: clusters}).setTargets(t.Context(), snap, tc.atMost); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, read()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // A MachineSet that has changed since it was read keeps its replicas.
 func TestMachineSetThatHasChanged(t *testing.T) {
 	clusters := fixture.Clusters(fixture.MachineSet("a", "general", 2))

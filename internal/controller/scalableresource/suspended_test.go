@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -42,7 +43,7 @@ func TestSuspendedResource(t *testing.T) {
 		"deleted, and its claim no longer exists":     {before: state{Deleting: true, Held: true}, want: []state{{Deleting: true, Marked: true, Held: true}, {Deleting: true, Marked: true}}},
 		"deleted with its Cluster":                    {before: state{Deleting: true, Held: true}, ending: true, want: []state{{Deleting: true, Held: true}}},
 	} {
-		for kind, resource := range map[string]func() []client.Object{"MachineDeployment": rollingOut, "MachinePool": managedByAnother} {
+		for kind, resource := range map[string]func() []client.Object{"MachineDeployment": rollingOut, "generated MachineDeployment": changedByHand, "MachinePool": managedByAnother} {
 			t.Run(kind+": "+name, func(t *testing.T) {
 				now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 				served := types.NamespacedName{Namespace: "fleet", Name: "served"}
@@ -51,7 +52,7 @@ func TestSuspendedResource(t *testing.T) {
 					cluster.DeletionTimestamp, cluster.Finalizers = new(metav1.NewTime(now)), []string{clusterv1.ClusterFinalizer}
 				}
 				objects := append(resource(), cluster)
-				label := map[string]string{"MachineDeployment": clusterv1.MachineDeploymentNameLabel, "MachinePool": clusterv1.MachinePoolNameLabel}[kind]
+				label := lo.Ternary(kind == "MachinePool", clusterv1.MachinePoolNameLabel, clusterv1.MachineDeploymentNameLabel)
 				machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 					Namespace: served.Namespace, Name: "m", UID: "m", Finalizers: []string{clusterv1.MachineFinalizer},
 					Labels:      map[string]string{label: "general", v1alpha1.TemplateLabel: "general", v1alpha1.NodeClaimUIDLabel: "c"},
@@ -113,6 +114,14 @@ func rollingOut() []client.Object {
 		set.Spec.Replicas = new(int32(2))
 		objects = append(objects, set)
 	}
+	return objects
+}
+
+// changedByHand returns a generated MachineDeployment with Machines in an older MachineSet.
+func changedByHand() []client.Object {
+	objects := rollingOut()
+	objects[0].SetAnnotations(nil)
+	objects[1].SetAnnotations(map[string]string{clusterv1.DisableMachineCreateAnnotation: "true"})
 	return objects
 }
 

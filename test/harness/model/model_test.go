@@ -45,34 +45,6 @@ func TestMachineDeployment(t *testing.T) {
 	}
 }
 
-func TestMachineDeploymentOnDelete(t *testing.T) {
-	type sets = []Set
-	for name, test := range map[string]struct {
-		replicas int32
-		current  Set
-		older    sets
-		want     []int32 // of the current one, then of the older ones
-	}{
-		"nothing to do": {4, Set{1, 1}, sets{{3, 3}}, []int32{1, 3}},
-		"one more":      {5, Set{1, 1}, sets{{3, 3}}, []int32{2, 3}},
-		"one more, while one of the older is deleted": {4, Set{1, 1}, sets{{2, 3}}, []int32{1, 2}},
-		"one less, whichever Machine is marked":       {3, Set{1, 1}, sets{{3, 3}}, []int32{1, 2}},
-		"two less, from the oldest":                   {2, Set{1, 1}, sets{{1, 1}, {2, 2}}, []int32{1, 0, 1}},
-		"an older one has lost a Machine":             {4, Set{1, 1}, sets{{3, 2}}, []int32{1, 2}},
-		"then the current one creates one":            {4, Set{1, 1}, sets{{2, 2}}, []int32{2, 2}},
-		"one lost, and two less":                      {2, Set{1, 1}, sets{{3, 2}}, []int32{1, 2}},
-		"fewer than the current one has":              {1, Set{2, 2}, sets{{3, 3}}, []int32{1, 0}},
-		"no older ones":                               {2, Set{3, 3}, nil, []int32{2}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			current, older := MachineDeploymentOnDelete(test.replicas, test.current, test.older)
-			if diff := cmp.Diff(test.want, append([]int32{current}, older...)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestMachineSet(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	machine := func(name string, second int, change ...func(*Machine)) Machine {
