@@ -506,8 +506,8 @@ type ScalableResourceStatus struct {
 
 	// paused reports whether the operator neither sets the replicas of the object nor
 	// links or deletes its Machines. The reason is that the object is paused in Cluster
-	// API, that its owner rolls it out, or that another controller sets its replicas. Its
-	// offering is unavailable.
+	// API, that a user has changed it or rolls it out, or that another controller sets its
+	// replicas. Its offering is unavailable.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
