@@ -13,7 +13,7 @@ charts: bin/kubectl ## Write the CRDs and rules of the Helm charts.
 	@go run ./hack/charts bin/kubectl
 
 # The tests of the charts also run with all other tests.
-test test-race: bin/helm
+test test-unit test-race coverage: bin/helm
 
 .PHONY: test-charts
 test-charts: bin/helm ## Test the Helm charts.

@@ -118,7 +118,7 @@ func (c *Catalog) Remember(template *v1alpha1.KarpenterMachineTemplate, failed v
 	e := c.lock(template)
 	defer e.mu.Unlock()
 	known, key := e.memoryOf(template), Key{failed.InstanceType, failed.Zone, failed.CapacityType}
-	if _, again := until(known.marks, key, now); again {
+	if isMarked(known.marks, key, now) {
 		known.unwritable = known.unwritable.Union(sets.New(key))
 		return
 	}
@@ -129,17 +129,13 @@ func (c *Catalog) Remember(template *v1alpha1.KarpenterMachineTemplate, failed v
 	e.resourceVersion = ""
 }
 
-// MarkedUntil returns until when an offering is unavailable because it has failed, and
-// whether that is recorded: in the template's status or, after two failed writes of the
-// status, in memory.
-func (c *Catalog) MarkedUntil(template *v1alpha1.KarpenterMachineTemplate, key Key, now time.Time) (time.Time, bool) {
+// IsMarked reports whether it is recorded that an offering is unavailable because it has failed: in the template's
+// status or, after two failed writes of the status, in memory.
+func (c *Catalog) IsMarked(template *v1alpha1.KarpenterMachineTemplate, key Key, now time.Time) bool {
 	e := c.lock(template)
 	defer e.mu.Unlock()
-	if at, marked := until(template.Status.UnavailableOfferings, key, now); marked {
-		return at, true
-	}
-	at, marked := until(e.memoryOf(template).marks, key, now)
-	return at, marked && e.memory.unwritable.Has(key)
+	return isMarked(template.Status.UnavailableOfferings, key, now) ||
+		isMarked(e.memoryOf(template).marks, key, now) && e.memory.unwritable.Has(key)
 }
 
 // Unavailable returns the offerings of a template that failed: those in its status, and

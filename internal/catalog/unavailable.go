@@ -109,11 +109,10 @@ func Unavailable(offerings []v1alpha1.UnavailableOffering, now time.Time) []v1al
 	return lo.Filter(offerings, func(o v1alpha1.UnavailableOffering, _ int) bool { return o.Until.After(now) })
 }
 
-// until returns until when an offering is unavailable; false if it is available.
-func until(offerings []v1alpha1.UnavailableOffering, key Key, now time.Time) (time.Time, bool) {
+// isMarked reports whether an offering is unavailable.
+func isMarked(offerings []v1alpha1.UnavailableOffering, key Key, now time.Time) bool {
 	wanted := key.Unavailable("", "")
-	found, ok := lo.Find(Unavailable(offerings, now), func(o v1alpha1.UnavailableOffering) bool { return sameOffering(o, wanted) })
-	return found.Until.Time, ok
+	return lo.SomeBy(Unavailable(offerings, now), func(o v1alpha1.UnavailableOffering) bool { return sameOffering(o, wanted) })
 }
 
 // ChangesIn returns the time until the next offering becomes available or its failure

@@ -158,10 +158,10 @@ func TestUnavailable(t *testing.T) {
 			t.Errorf("after %s: changes in %s, want %s", tc.after, got, tc.changesIn)
 		}
 	}
-	if at, ok := until(list, Key{"m5", "b", "spot"}, began); !ok || !at.Equal(began.Add(4*time.Minute)) {
-		t.Errorf("m5/b/spot: got %s, %t", at, ok)
+	if key := (Key{"m5", "b", "spot"}); !isMarked(list, key, began.Add(4*time.Minute-1)) || isMarked(list, key, began.Add(4*time.Minute)) {
+		t.Error("m5/b/spot is not unavailable for the minutes of its mark")
 	}
-	if _, ok := until(list, Key{"m5", "b", "on-demand"}, began); ok {
+	if isMarked(list, Key{"m5", "b", "on-demand"}, began) {
 		t.Error("m5/b/on-demand is unavailable, but never failed")
 	}
 }

@@ -46,7 +46,7 @@ func (r *Reconciler) newMarks(template *v1alpha1.KarpenterMachineTemplate, ofTem
 	var marks []v1alpha1.UnavailableOffering
 	for _, ends := range lo.UniqBy(ofTemplate, func(n interruptedNode) catalog.Key { return catalog.KeyOf(n.claim) }) {
 		offering := catalog.KeyOf(ends.claim)
-		if _, marked := r.catalog.MarkedUntil(template, offering, now); marked || !isTakenAway(offering) {
+		if r.catalog.IsMarked(template, offering, now) || !isTakenAway(offering) {
 			continue
 		}
 		marks = append(marks, offering.Unavailable(v1alpha1.ReasonInterrupted, ends.reason()))

@@ -98,7 +98,7 @@ func TestNoWriteToWhatHasChanged(t *testing.T) {
 	if len(*told) > 0 {
 		t.Errorf("got events %v", *told)
 	}
-	if _, marked := r.catalog.MarkedUntil(template, catalog.KeyOf(claim), now); marked {
+	if r.catalog.IsMarked(template, catalog.KeyOf(claim), now) {
 		t.Error("the offering is marked in this process only")
 	}
 }

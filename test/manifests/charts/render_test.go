@@ -33,11 +33,11 @@ const (
 	node      = "control-plane-0"
 )
 
-// newHelm returns a helm that accesses no cluster. Without the binary the test is skipped.
+// newHelm returns a helm that accesses no cluster. Without the binary the test fails.
 func newHelm(t *testing.T) *Helm {
 	t.Helper()
 	if _, err := Binary(); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	return &Helm{Dir: t.TempDir()}
 }

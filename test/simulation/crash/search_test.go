@@ -23,7 +23,7 @@ const (
 	// one write, are in different parts: so in each part, every scenario (that has as many writes
 	// as there are parts) has some of each fault, and some of each mode. No write is
 	// left out by all parts.
-	parts = 12
+	parts = 30
 	// traced is how many lines of a trace a failure prints.
 	traced = 200
 )

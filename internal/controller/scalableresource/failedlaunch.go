@@ -63,11 +63,7 @@ func (r *Reconciler) replace(ctx context.Context, claim *karpv1.NodeClaim, faile
 // isMarked reports whether a claim's offering is marked as unavailable. A template that no longer exists needs no mark,
 // because nothing can be launched with it.
 func (r *Reconciler) isMarked(claim *karpv1.NodeClaim, snap *decided) bool {
-	if snap.Template == nil {
-		return true
-	}
-	_, marked := r.catalog.MarkedUntil(snap.Template, catalog.KeyOf(claim), snap.State.Now)
-	return marked
+	return snap.Template == nil || r.catalog.IsMarked(snap.Template, catalog.KeyOf(claim), snap.State.Now)
 }
 
 // markFailed marks a claim's offering as unavailable, unless the API server shows that it has not failed.
