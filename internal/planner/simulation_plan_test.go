@@ -37,6 +37,9 @@ func (w *simulation) decide(of part) {
 		version = w.latest()
 	}
 	state := w.state(v)
+	if w.bug != nil {
+		w.bug(&state)
+	}
 	plan := decide(state)
 	w.checkOrder(state, plan)
 	before := len(w.pending)

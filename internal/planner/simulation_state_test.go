@@ -121,6 +121,8 @@ type options struct {
 	// laggingMachineSet lets the MachineSet see older Machines than those from which its replicas
 	// were computed. Then a Machine of a live claim can be deleted. A test counts these losses.
 	laggingMachineSet bool
+	// bug is a planted bug: it changes what the planner reads. Nil for none.
+	bug func(*State)
 }
 
 func (o options) isKind() bool { return !o.laggingMachineSet }
