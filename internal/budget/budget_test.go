@@ -5,8 +5,11 @@ package budget
 import (
 	"strings"
 	"testing"
-	"testing/quick"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 func TestText(t *testing.T) {
@@ -32,29 +35,30 @@ func TestText(t *testing.T) {
 
 // A text never exceeds the size, is never cut within a character, and is not shorter than necessary.
 func TestTextUsesItsSize(t *testing.T) {
-	check := func(text string, size uint8) bool {
-		text = strings.ToValidUTF8(text, "")
-		got := Text(text, int(size))
-		if !strings.HasPrefix(text, got) || !utf8.ValidString(got) || Size(got)-2 > int(size) {
-			return false
+	property.Check(t, 2000, func(t *rapid.T) {
+		// rapid's texts are short.
+		text := strings.Join(rapid.SliceOf(rapid.String()).Draw(t, "text"), "")
+		size := rapid.IntRange(0, 255).Draw(t, "size")
+		got := Text(text, size)
+		if !strings.HasPrefix(text, got) || !utf8.ValidString(got) || Size(got)-2 > size {
+			t.Fatalf("%q has %d bytes", got, Size(got)-2)
 		}
 		_, next := utf8.DecodeRuneInString(text[len(got):])
-		return got == text || Size(text[:len(got)+next])-2 > int(size)
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+		if got != text && Size(text[:len(got)+next])-2 <= size {
+			t.Fatalf("%q is shorter than necessary", got)
+		}
+	})
 }
 
 // Fit returns the largest number of items whose JSON has at most the size.
 func TestFit(t *testing.T) {
-	check := func(items []string, size uint8) bool {
-		count := Fit(items, int(size))
-		return (count == 0 || Size(items[:count]) <= int(size)) && (count == len(items) || Size(items[:count+1]) > int(size))
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+	property.Check(t, 2000, func(t *rapid.T) {
+		items, size := rapid.SliceOf(rapid.String()).Draw(t, "items"), rapid.IntRange(0, 255).Draw(t, "size")
+		count := Fit(items, size)
+		if count > 0 && Size(items[:count]) > size || count < len(items) && Size(items[:count+1]) <= size {
+			t.Fatalf("%d items fit", count)
+		}
+	})
 }
 
 // The largest status fits into an object whose spec and managed fields have 1.3 MB.

@@ -5,22 +5,22 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"math/rand"
 	"strings"
 	"testing"
-	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 type quantities = map[corev1.ResourceName]resource.Quantity
@@ -307,31 +307,28 @@ func TestRequirements(t *testing.T) {
 }
 
 func TestAllocatableIsNeverMoreThanCapacityNorNegative(t *testing.T) {
-	check := func(seed int64) bool {
-		random := rand.New(rand.NewSource(seed))
+	property.Check(t, 2000, func(t *rapid.T) {
+		upTo := func(most int, format string) string {
+			return fmt.Sprintf(format, rapid.IntRange(0, most).Draw(t, format))
+		}
 		instanceType := m5large()
-		instanceType.Capacity = list("cpu", fmt.Sprint(random.Intn(64)+1), "memory", fmt.Sprintf("%dMi", random.Intn(1<<20)), "ephemeral-storage", fmt.Sprintf("%dGi", random.Intn(1000)))
+		instanceType.Capacity = list("cpu", upTo(64, "%d"), "memory", upTo(1<<20, "%dMi"), "ephemeral-storage", upTo(1000, "%dGi"))
 		input := template()
 		input.Spec.Kubelet = &v1alpha1.KubeletConfiguration{
-			SystemReserved: list("memory", fmt.Sprintf("%dMi", random.Intn(2048)), "cpu", fmt.Sprintf("%dm", random.Intn(2000))),
+			SystemReserved: list("memory", upTo(2048, "%dMi"), "cpu", upTo(2000, "%dm")),
 			EvictionHard: map[string]v1alpha1.EvictionThreshold{
-				"memory.available": v1alpha1.EvictionThreshold(fmt.Sprintf("%d%%", random.Intn(101))),
-				"nodefs.available": v1alpha1.EvictionThreshold(fmt.Sprintf("%dMi", random.Intn(4096))),
+				"memory.available": v1alpha1.EvictionThreshold(upTo(100, "%d%%")),
+				"nodefs.available": v1alpha1.EvictionThreshold(upTo(4096, "%dMi")),
 			},
 		}
 		built, err := build(input, instanceType)
 		if err != nil {
-			return len(built) == 0 // rejected with an error
+			return // rejected
 		}
 		for name, quantity := range built[0].Allocatable() {
 			if capacity := built[0].Capacity[name]; quantity.Sign() < 0 || quantity.Cmp(capacity) > 0 {
-				t.Logf("%s: allocatable %s of %s", name, quantity.String(), capacity.String())
-				return false
+				t.Fatalf("%s: allocatable %s of %s", name, quantity.String(), capacity.String())
 			}
 		}
-		return true
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+	})
 }

@@ -4,10 +4,8 @@ package catalog
 
 import (
 	"fmt"
-	"math/rand"
 	"slices"
 	"testing"
-	"testing/quick"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"pgregory.net/rapid"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 // limitedTypes returns one offering with a limit, one without, and two of one reservation.
@@ -222,47 +222,40 @@ func TestExceeding(t *testing.T) {
 }
 
 func TestWhatDoesNotExceedIsWithinAllLimits(t *testing.T) {
-	check := func(seed int64) bool {
-		random := rand.New(rand.NewSource(seed))
-		keys := []Key{limited, unlimited, reservedA, reservedB}
-		var given []karpv1.NodeClaim
-		for range random.Intn(20) {
-			given = append(given, claims(keys[random.Intn(len(keys))])...)
-			last := &given[len(given)-1]
-			last.Name = fmt.Sprintf("c%02d", len(given))
-			last.UID = types.UID(last.Name)
-			last.CreationTimestamp = metav1.NewTime(time.Unix(int64(random.Intn(3)), 0))
+	property.Check(t, 3000, func(t *rapid.T) {
+		keys := rapid.SliceOfN(rapid.SampledFrom([]Key{limited, unlimited, reservedA, reservedB}), 0, 19).Draw(t, "claims")
+		given := claims(keys...)
+		for i := range given {
+			given[i].Name = fmt.Sprintf("c%02d", i)
+			given[i].UID = types.UID(given[i].Name)
+			given[i].CreationTimestamp = metav1.NewTime(time.Unix(rapid.Int64Range(0, 2).Draw(t, given[i].Name+" created"), 0))
 		}
 		input := template()
-		if random.Intn(2) == 0 {
-			input.Spec.MaxMachines = new(int32(random.Intn(10)))
+		if rapid.Bool().Draw(t, "limited") {
+			input.Spec.MaxMachines = new(rapid.Int32Range(0, 9).Draw(t, "maxMachines"))
 		}
 		limits := LimitsOf(input, limitedTypes())
 		exceeding := Exceeding(given, limits)
-		shuffled := slices.Clone(given)
-		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		order := rapid.Permutation(lo.Range(len(given))).Draw(t, "another order")
+		shuffled := lo.Map(order, func(i, _ int) karpv1.NodeClaim { return given[i] })
 		if !Exceeding(shuffled, limits).Equal(exceeding) {
-			t.Log("the answer depends on the order")
-			return false
+			t.Fatal("the answer depends on the order")
 		}
 		kept := slices.DeleteFunc(slices.Clone(given), func(c karpv1.NodeClaim) bool { return exceeding.Has(c.UID) })
 		if len(Exceeding(kept, limits)) > 0 {
-			t.Log("what is kept exceeds")
-			return false
+			t.Fatal("what is kept exceeds")
 		}
 		usage := limits.Use(kept)
 		for i := range given {
 			// A claim that exceeds a limit would not fit in addition to those that are kept.
 			if exceeding.Has(given[i].UID) && !usage.Full(KeyOf(&given[i])) {
-				t.Logf("%s exceeds, and there is room", given[i].Name)
-				return false
+				t.Fatalf("%s exceeds, and there is room", given[i].Name)
 			}
 		}
-		return usage.offerings[limited] <= 2 && usage.reservations["cr-1"] <= 2
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 3000}); err != nil {
-		t.Error(err)
-	}
+		if usage.offerings[limited] > 2 || usage.reservations["cr-1"] > 2 {
+			t.Fatalf("a limit is exceeded: %+v", usage)
+		}
+	})
 }
 
 // Which claims of other templates count toward the limit of an offering that the template takes from an object.

@@ -4,16 +4,17 @@ package catalog
 
 import (
 	"fmt"
-	"math/rand"
 	"slices"
 	"strings"
 	"testing"
-	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 // discovered returns a source with one offering of 2 CPUs and 8Gi.
@@ -135,45 +136,50 @@ func TestMerge(t *testing.T) {
 }
 
 func TestMergeDoesNotDependOnTheOrder(t *testing.T) {
-	check := func(seed int64) bool {
-		random := rand.New(rand.NewSource(seed))
+	type kind struct {
+		instanceType, zone, disk string
+		capacity                 bool
+	}
+	kinds := rapid.Custom(func(t *rapid.T) kind {
+		return kind{
+			instanceType: rapid.SampledFrom([]string{"m5.large", "n1", "n2"}).Draw(t, "instance type"),
+			zone:         rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "zone"),
+			disk:         rapid.SampledFrom([]string{"", "", "", "", "", "", "ssd", "hdd"}).Draw(t, "disk"),
+			capacity:     property.OneIn(4).Draw(t, "capacity"),
+		}
+	})
+	property.Check(t, 2000, func(t *rapid.T) {
 		var found []Source
-		for i := range random.Intn(8) {
-			s := discovered(fmt.Sprintf("md-%d", i), []string{"m5.large", "n1", "n2"}[random.Intn(3)], []string{"a", "b", "c", "d", "e"}[random.Intn(5)])
-			if random.Intn(4) == 0 {
+		for i, kind := range rapid.SliceOfN(kinds, 0, 7).Draw(t, "found") {
+			s := discovered(fmt.Sprintf("md-%d", i), kind.instanceType, kind.zone)
+			if kind.capacity {
 				s.Capacity = corev1.ResourceList(list("cpu", "4", "memory", "8Gi"))
 			}
-			if random.Intn(4) == 0 {
-				s.Labels["disk"] = []string{"ssd", "hdd"}[random.Intn(2)]
+			if kind.disk != "" {
+				s.Labels["disk"] = kind.disk
 			}
 			found = append(found, s)
 		}
 		types, problems := TypesOf(template(), found, listed(m5large()))
-		random.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+		order := rapid.Permutation(lo.Range(len(found))).Draw(t, "another order")
+		found = lo.Map(order, func(i, _ int) Source { return found[i] })
 		before := slices.Clone(found)
 		again, problemsAgain := TypesOf(template(), found, listed(m5large()))
 		if diff := cmp.Diff(before, found); diff != "" {
-			t.Logf("it has changed what it was given: %s", diff)
-			return false
+			t.Fatalf("it has changed what it was given: %s", diff)
 		}
 		if diff := cmp.Diff(types, again) + cmp.Diff(problems, problemsAgain); diff != "" {
-			t.Log(diff)
-			return false
+			t.Fatal(diff)
 		}
 		seen := map[Key]bool{}
 		for i := range types {
 			for j := range types[i].Offerings {
 				key := types[i].KeyOf(&types[i].Offerings[j])
 				if seen[key] {
-					t.Logf("%s is offered twice", key)
-					return false
+					t.Fatalf("%s is offered twice", key)
 				}
 				seen[key] = true
 			}
 		}
-		return true
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+	})
 }

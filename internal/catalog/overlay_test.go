@@ -3,16 +3,16 @@
 package catalog
 
 import (
-	"math/rand"
 	"slices"
 	"testing"
-	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 func TestOverlay(t *testing.T) {
@@ -212,15 +212,15 @@ func TestRevision(t *testing.T) {
 
 // The status closes exactly the offerings that are at their limit.
 func TestTheStatusClosesWhatIsFull(t *testing.T) {
-	check := func(seed int64) bool {
-		random := rand.New(rand.NewSource(seed))
+	property.Check(t, 500, func(r *rapid.T) {
+		few := rapid.Int32Range(0, 3)
 		limit := func() *int32 {
-			if random.Intn(2) == 0 {
+			if !rapid.Bool().Draw(r, "limited") {
 				return nil
 			}
-			return new(int32(random.Intn(4)))
+			return new(few.Draw(r, "limit"))
 		}
-		input, count := template("types"), int32(random.Intn(4))
+		input, count := template("types"), few.Draw(r, "reserved")
 		input.Spec.MaxMachines = limit()
 		instanceType := m5large()
 		offerings := &instanceType.Offerings
@@ -235,10 +235,7 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 			}
 			keys = append(keys, Key{"m5.large", string(o.Zones[0]), string(o.CapacityType)})
 		}
-		var taken []Key
-		for range random.Intn(6) {
-			taken = append(taken, keys[random.Intn(len(keys))])
-		}
+		taken := rapid.SliceOfN(rapid.SampledFrom(keys), 0, 5).Draw(r, "taken")
 		catalog := listed(instanceType)
 		types, _ := TypesOf(input, nil, catalog)
 		usage := LimitsOf(input, types).Use(claims(taken...))
@@ -246,18 +243,13 @@ func TestTheStatusClosesWhatIsFull(t *testing.T) {
 		c, _ := newWorld(t, catalog)
 		instanceTypes, err := c.InstanceTypes(t.Context(), input, began)
 		if err != nil {
-			t.Fatal(err)
+			r.Fatal(err)
 		}
 		for _, offering := range instanceTypes[0].Offerings {
 			key := Key{"m5.large", offering.Zone(), offering.CapacityType()}
 			if offering.Launchable() == usage.Full(key) {
-				t.Logf("%s: launchable %t, full %t, with %v taken and %+v", key, offering.Launchable(), usage.Full(key), taken, input.Status.LimitedOfferings)
-				return false
+				r.Fatalf("%s: launchable %t, full %t, with %v taken and %+v", key, offering.Launchable(), usage.Full(key), taken, input.Status.LimitedOfferings)
 			}
 		}
-		return true
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 500}); err != nil {
-		t.Error(err)
-	}
+	})
 }

@@ -3,89 +3,99 @@
 package generate
 
 import (
-	"flag"
 	"fmt"
-	"math/rand/v2"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
-var editSeed = flag.Uint64("edit-seed", 1, "the first seed of random edits of a template")
-
-// edits are edits of a template and of its bases. Those that come later undo nothing of those that come
-// before, except for fields that both set.
-var edits = []func(*rand.Rand, *v1alpha1.KarpenterMachineTemplate, *Bases){
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Metadata.Labels = lo.MapValues(randomMap(r), func(value, _ string) v1alpha1.LabelValue { return v1alpha1.LabelValue(value) })
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Metadata.Annotations = randomMap(r)
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.ScalableResource.Annotations = randomMap(r)
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Spec.MinReadySeconds = new(r.Int32N(3))
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(r.Int32N(3))}
-	},
-	func(_ *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Spec.Deletion = nil
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: fmt.Sprintf("Gate%d", r.IntN(3))}}
-	},
-	func(_ *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Spec.ReadinessGates = nil
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Template.Spec.Version = fmt.Sprintf("v1.36.%d", r.IntN(3))
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(10 + r.Int32N(3))}
-	},
-	func(r *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
-		t.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/patched", fmt.Sprint(r.IntN(3)))}
-	},
-	func(_ *rand.Rand, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) { t.Spec.Patches = nil },
-	func(r *rand.Rand, _ *v1alpha1.KarpenterMachineTemplate, b *Bases) {
-		_ = unstructured.SetNestedField(b.Infrastructure.Object, fmt.Sprint(r.IntN(3)), "spec", "template", "spec", "ami")
-	},
-	func(r *rand.Rand, _ *v1alpha1.KarpenterMachineTemplate, b *Bases) {
-		_ = unstructured.SetNestedField(b.Bootstrap.Object, fmt.Sprint(r.IntN(3)), "spec", "template", "spec", "file")
-	},
+// edit is an edit of a template and of its bases. The field decides which of the others it uses.
+type edit struct {
+	field   string
+	value   int
+	entries map[string]string
 }
 
-func randomMap(r *rand.Rand) map[string]string {
-	values := map[string]string{}
-	for range r.IntN(3) {
-		values[fmt.Sprintf("example.com/%d", r.IntN(3))] = fmt.Sprint(r.IntN(3))
+var randomEdit = rapid.Custom(func(t *rapid.T) edit {
+	keys := rapid.SampledFrom([]string{"example.com/0", "example.com/1", "example.com/2"})
+	return edit{
+		field:   rapid.SampledFrom(slices.Sorted(maps.Keys(edits))).Draw(t, "field"),
+		value:   rapid.IntRange(0, 2).Draw(t, "value"),
+		entries: rapid.MapOfN(keys, rapid.SampledFrom([]string{"0", "1", "2"}), 0, 2).Draw(t, "entries"),
 	}
-	return values
+})
+
+// edits apply an edit of a field. Those that come later undo nothing of those that come before, except for fields that
+// both set.
+var edits = map[string]func(edit, *v1alpha1.KarpenterMachineTemplate, *Bases){
+	"labels": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Metadata.Labels = lo.MapValues(e.entries, func(value, _ string) v1alpha1.LabelValue { return v1alpha1.LabelValue(value) })
+	},
+	"annotations": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Metadata.Annotations = e.entries
+	},
+	"annotations of the resource": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.ScalableResource.Annotations = e.entries
+	},
+	"minReadySeconds": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Spec.MinReadySeconds = new(int32(e.value))
+	},
+	"deletion": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Spec.Deletion = &clusterv1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(e.value))}
+	},
+	"no deletion": func(_ edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Spec.Deletion = nil
+	},
+	"readiness gates": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Spec.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: fmt.Sprintf("Gate%d", e.value)}}
+	},
+	"no readiness gates": func(_ edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Spec.ReadinessGates = nil
+	},
+	"version": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Template.Spec.Version = fmt.Sprintf("v1.36.%d", e.value)
+	},
+	"kubelet": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(10 + int32(e.value))}
+	},
+	"patches": func(e edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) {
+		t.Spec.Patches = []v1alpha1.Patch{fixture.Patch("/spec/template/spec/patched", fmt.Sprint(e.value))}
+	},
+	"no patches": func(_ edit, t *v1alpha1.KarpenterMachineTemplate, _ *Bases) { t.Spec.Patches = nil },
+	"infrastructure": func(e edit, _ *v1alpha1.KarpenterMachineTemplate, b *Bases) {
+		_ = unstructured.SetNestedField(b.Infrastructure.Object, fmt.Sprint(e.value), "spec", "template", "spec", "ami")
+	},
+	"bootstrap": func(e edit, _ *v1alpha1.KarpenterMachineTemplate, b *Bases) {
+		_ = unstructured.SetNestedField(b.Bootstrap.Object, fmt.Sprint(e.value), "spec", "template", "spec", "file")
+	},
 }
 
 // What exists after any edits of a template depends only on the last state of the template: each
 // edit can generate another resource, and changes all resources in place. Those of earlier states have
 // what is changed in place, too.
 func TestOnlyTheLastStateCounts(t *testing.T) {
-	for seed := *editSeed; seed < *editSeed+200; seed++ {
-		r := rand.New(rand.NewPCG(seed, 0))
+	property.Check(t, 200, func(t *rapid.T) {
 		template, bases := fixture.Template(), Bases{Infrastructure: fixture.Infrastructure(), Bootstrap: fixture.Bootstrap()}
 		existing := map[string]*scalable.Resource{}
 		var last *Generated
-		for range 1 + r.IntN(12) {
-			edits[r.IntN(len(edits))](r, template, &bases)
-			last = generateFrom(t, template, bases, fixture.Spot)
+		for _, edit := range rapid.SliceOfN(randomEdit, 1, 12).Draw(t, "edits") {
+			edits[edit.field](edit, template, &bases)
+			var err error
+			if last, err = tryToGenerate(template, bases, fixture.Spot); err != nil {
+				t.Fatal(err)
+			}
 			if name := last.Resource.GetName(); existing[name] == nil {
 				existing[name] = last.Resource.DeepCopy()
 			}
@@ -94,27 +104,28 @@ func TestOnlyTheLastStateCounts(t *testing.T) {
 			}
 		}
 		if diff := difference(last.Resource, existing[last.Resource.GetName()]); diff != "" {
-			t.Fatalf("seed %d (-edit-seed): after all edits %s differs from what is generated now (-generated +edited):\n%s", seed, last.Resource, diff)
+			t.Fatalf("after all edits %s differs from what is generated now (-generated +edited):\n%s", last.Resource, diff)
 		}
-		for name, resource := range existing {
+		for _, name := range slices.Sorted(maps.Keys(existing)) {
+			resource := existing[name]
 			again := resource.DeepCopy()
 			InPlace(again, template)
 			if diff := difference(resource, again); diff != "" {
-				t.Fatalf("seed %d (-edit-seed): a second time changes %s (-before +after):\n%s", seed, name, diff)
+				t.Fatalf("a second time changes %s (-before +after):\n%s", name, diff)
 			}
 			inPlace := func(r *scalable.Resource) any {
 				machines := r.MachineTemplate()
 				return []any{machines.Spec.MinReadySeconds, machines.Spec.ReadinessGates, machines.Spec.Deletion, machines.Annotations}
 			}
 			if !equality.Semantic.DeepEqual(inPlace(resource), inPlace(last.Resource)) {
-				t.Fatalf("seed %d (-edit-seed): %s has other settings than the last state:\n%s", seed, name, cmp.Diff(inPlace(last.Resource), inPlace(resource)))
+				t.Fatalf("%s has other settings than the last state:\n%s", name, cmp.Diff(inPlace(last.Resource), inPlace(resource)))
 			}
 			// Nothing that Cluster API would roll out is ever changed.
 			if resource.MachineTemplate().Labels[v1alpha1.TemplateHashLabel] != resource.GetLabels()[v1alpha1.TemplateHashLabel] {
-				t.Fatalf("seed %d (-edit-seed): the Machines of %s have the hash of another resource", seed, name)
+				t.Fatalf("the Machines of %s have the hash of another resource", name)
 			}
 		}
-	}
+	})
 }
 
 func difference(want, got *scalable.Resource) string {

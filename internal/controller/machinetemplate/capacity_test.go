@@ -5,23 +5,23 @@ package machinetemplate
 import (
 	"errors"
 	"fmt"
-	"math/rand"
 	"slices"
 	"strings"
 	"testing"
-	"testing/quick"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 func quantities(pairs ...string) corev1.ResourceList {
@@ -122,39 +122,36 @@ func TestLearn(t *testing.T) {
 // four of five Nodes have the learned capacity within tolerance and steady, and at most the
 // share of rare Nodes have less.
 func TestLearnedIsWhatMostNodesHave(t *testing.T) {
-	check := func(seed int64) bool {
-		random := rand.New(rand.NewSource(seed))
-		var reports []report
-		for range random.Intn(30) {
-			memory := 4000 + 500*random.Intn(7) + random.Intn(20)
-			reports = append(reports, m5(fmt.Sprintf("%dMi", memory), fmt.Sprintf("%dMi", memory-1000)))
-		}
+	mebibytes := rapid.Custom(func(t *rapid.T) int {
+		return 4000 + 500*rapid.IntRange(0, 6).Draw(t, "size") + rapid.IntRange(0, 19).Draw(t, "more")
+	})
+	several := rapid.Map(rapid.SliceOf(rapid.SliceOf(mebibytes)), func(lists [][]int) []int { return slices.Concat(lists...) })
+	reportsOf := func(memory []int) []report {
+		return lo.Map(memory, func(m, _ int) report { return m5(fmt.Sprintf("%dMi", m), fmt.Sprintf("%dMi", m-1000)) })
+	}
+	property.Check(t, 1000, func(t *rapid.T) {
+		memory := several.Draw(t, "memory of the Nodes")
+		reports := reportsOf(memory)
 		var stored []v1alpha1.ObservedCapacity
-		if random.Intn(2) == 0 {
-			stored = []v1alpha1.ObservedCapacity{observed(random.Int31n(3), "r", fmt.Sprintf("%dMi", 4000+500*random.Intn(7)), "3000Mi")}
+		if rapid.Bool().Draw(t, "has learned") {
+			nodes, size := rapid.Int32Range(0, 2).Draw(t, "learned from"), rapid.IntRange(0, 6).Draw(t, "learned size")
+			stored = []v1alpha1.ObservedCapacity{observed(nodes, "r", fmt.Sprintf("%dMi", 4000+500*size), "3000Mi")}
 		}
 		got := learn(stored, reports, declaredM5, "r")
 		again := learn(got, reports, declaredM5, "r")
-		shuffled := slices.Clone(reports)
-		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		shuffled := reportsOf(rapid.Permutation(memory).Draw(t, "another order"))
 		if !cmp.Equal(got, learn(stored, shuffled, declaredM5, "r")) || !cmp.Equal(got, again) {
-			t.Logf("got %v, and then %v", got, again)
-			return false
+			t.Fatalf("got %v, and then %v", got, again)
 		}
 		if len(reports) == 0 || len(got) == 0 {
-			return true
+			return
 		}
-		memory := got[0].Capacity[corev1.ResourceMemory]
-		less := lo.CountBy(reports, func(r report) bool { q := r.capacity[corev1.ResourceMemory]; return q.Cmp(memory) < 0 })
+		learned := got[0].Capacity[corev1.ResourceMemory]
+		less := lo.CountBy(reports, func(r report) bool { q := r.capacity[corev1.ResourceMemory]; return q.Cmp(learned) < 0 })
 		if less > len(reports)/5 {
-			t.Logf("%d of %d Nodes have less than %s", less, len(reports), memory.String())
-			return false
+			t.Fatalf("%d of %d Nodes have less than %s", less, len(reports), learned.String())
 		}
-		return true
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 1000}); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 // If the status has no room for the learned capacity of all types, types whose capacity

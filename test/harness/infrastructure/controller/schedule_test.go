@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"testing/quick"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/property"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
@@ -145,60 +146,64 @@ func TestScheduleAt(t *testing.T) {
 // TestScheduleIsFollowed runs random lives and waits as long as the schedule returns: each reaches its end, step by
 // step and never early.
 func TestScheduleIsFollowed(t *testing.T) {
-	property := func(uid string, provisioning, providerID, nodeJoin, jitter uint16, percent uint8) bool {
-		of := func(d uint16) infrav1.Delay {
-			return jittered(time.Duration(d)*time.Millisecond, time.Duration(jitter)*time.Millisecond)
+	property.Check(t, 2000, func(t *rapid.T) {
+		ms := rapid.IntRange(0, math.MaxUint16)
+		uid, jitter := rapid.String().Draw(t, "uid"), ms.Draw(t, "jitter")
+		of := func(step string) infrav1.Delay {
+			return jittered(time.Duration(ms.Draw(t, step))*time.Millisecond, time.Duration(jitter)*time.Millisecond)
 		}
 		spec := &infrav1.SimulatedMachineSpec{
-			Delays:  infrav1.Delays{Provisioning: of(provisioning), ProviderID: of(providerID), NodeJoin: of(nodeJoin)},
-			Failure: &infrav1.Failure{Percent: int32(percent % 101)},
+			Delays:  infrav1.Delays{Provisioning: of("provisioning"), ProviderID: of("providerID"), NodeJoin: of("nodeJoin")},
+			Failure: &infrav1.Failure{Percent: rapid.Int32Range(0, 100).Draw(t, "percent")},
 		}
 		plan, now, done := scheduleOf(spec, types.UID(uid), epoch), epoch, progress{}
 		for range 10 {
 			due := plan.at(now, done)
-			switch {
-			case due.fail:
-				return plan.fails && !now.Before(plan.providerID) && due == steps{fail: true} && done == progress{}
-			case due.setProviderID:
+			if due.fail {
+				if !plan.fails || now.Before(plan.providerID) || due != (steps{fail: true}) || done != (progress{}) {
+					t.Fatalf("it fails after %s with %+v, after %+v", now.Sub(epoch), due, done)
+				}
+				return
+			}
+			if due.setProviderID {
 				if plan.fails || now.Before(plan.providerID) || due.joinNode || due.reportProvisioned {
-					return false
+					t.Fatalf("it gets its provider ID after %s with %+v", now.Sub(epoch), due)
 				}
 				done.hasProviderID = true
 				continue
 			}
 			if due.reportProvisioned && now.Before(plan.provisioned) || due.joinNode && now.Before(plan.nodeJoin) {
-				return false
+				t.Fatalf("after %s it is too early for %+v", now.Sub(epoch), due)
 			}
 			done.provisioned = done.provisioned || due.reportProvisioned
 			done.joined = done.joined || due.joinNode
 			if due.next == 0 {
-				return done == progress{hasProviderID: true, provisioned: true, joined: true}
+				if done != (progress{hasProviderID: true, provisioned: true, joined: true}) {
+					t.Fatalf("it ends with %+v", done)
+				}
+				return
 			}
 			now = now.Add(due.next)
 		}
-		return false
-	}
-	if err := quick.Check(property, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+		t.Fatal("it does not end")
+	})
 }
 
 func TestDelayIsWithinItsJitterAndNeverChanges(t *testing.T) {
-	property := func(uid, step string, duration, jitter int64) bool {
+	property.Check(t, 2000, func(t *rapid.T) {
+		uid, step := rapid.String().Draw(t, "uid"), rapid.String().Draw(t, "step")
+		duration, jitter := rapid.Int64().Draw(t, "duration"), rapid.Int64().Draw(t, "jitter")
 		d := jittered(time.Duration(duration), time.Duration(jitter))
 		got := delayOf(d, types.UID(uid), step)
-		if got != delayOf(d, types.UID(uid), step) || got < 0 {
-			return false
+		if again := delayOf(d, types.UID(uid), step); got != again {
+			t.Fatalf("got %d, and then %d", got, again)
 		}
 		least, most := max(0, duration), max(0, jitter)
-		if most == 0 {
-			return int64(got) == least
+		switch {
+		case int64(got) < least, most == 0 && int64(got) != least, most > 0 && most <= math.MaxInt64-least && int64(got) >= least+most:
+			t.Fatalf("got %d", got)
 		}
-		return int64(got) >= least && (most > math.MaxInt64-least || int64(got) < least+most)
-	}
-	if err := quick.Check(property, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func TestShareIsUniform(t *testing.T) {
