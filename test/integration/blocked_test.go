@@ -55,10 +55,9 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 		// Nothing should happen when launchTimeoutSeconds is over, so there is no event to wait for.
 		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 20*time.Second))
 		env.nudge(ctx, waiting)
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.exists(ctx, waiting)).To(BeTrue())
-			g.Expect(f.failures(ctx, instanceType)).To(BeEmpty())
-		}).Should(Succeed())
+		f.caughtUp(ctx)
+		Expect(env.exists(ctx, waiting)).To(BeTrue())
+		Expect(f.failures(ctx, instanceType)).To(BeEmpty())
 
 		finish(ctx)
 		env.waitFor(ctx, waiting, karpv1.ConditionTypeInitialized)

@@ -34,7 +34,8 @@ var _ = forEachKind("Many claims at once", func(k kind) {
 			claims = f.all(ctx)
 			return lo.Filter(claims, func(c karpv1.NodeClaim, _ int) bool { return strings.HasPrefix(c.Status.ProviderID, "sim://") })
 		}).WithPolling(time.Second).Should(HaveLen(count))
-		Consistently(ctx, machines.everCreated).Should(HaveLen(count), "Machines ever created")
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(HaveLen(count), "Machines ever created")
 		Expect(machines.everDeleted()).To(BeEmpty())
 
 		resource := f.resource(ctx)

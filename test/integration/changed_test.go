@@ -76,11 +76,10 @@ var _ = forEachKind("A claim whose template changes before its scalable resource
 		f.waitNotReady(ctx, v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonReferenceNotFound, "InstanceTypeCatalog "+f.name+" does not exist")
 		release(ctx)
 		Eventually(ctx, f.resources).Should(BeEmpty())
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.get(ctx, claim)).To(Succeed())
-			g.Expect(claim.DeletionTimestamp).To(BeNil())
-			g.Expect(f.resources(ctx)).To(BeEmpty())
-		}).Should(Succeed())
+		f.caughtUp(ctx)
+		Expect(env.get(ctx, claim)).To(Succeed())
+		Expect(claim.DeletionTimestamp).To(BeNil())
+		Expect(f.resources(ctx)).To(BeEmpty())
 
 		By("creating it again")
 		env.createAgain(ctx, f.catalog)

@@ -80,12 +80,11 @@ var _ = Describe("The Nodes of Machines whose provider ID the provider changes",
 		Eventually(ctx, func() []string {
 			return env.events(ctx, "NodeClaim", first.claim.Name, v1alpha1.ReasonProviderIDChanged)
 		}).ShouldNot(BeEmpty())
-		Consistently(ctx, func(g Gomega) {
-			for _, p := range all {
-				staysAll(ctx, g, p.claim, p.machine, p.node, p.pod)
-				g.Expect(p.claim.Status.ProviderID).To(Equal(p.node.Spec.ProviderID))
-			}
-		}).Should(Succeed())
+		f.caughtUp(ctx)
+		for _, p := range all {
+			staysAll(ctx, Default, p.claim, p.machine, p.node, p.pod)
+			Expect(p.claim.Status.ProviderID).To(Equal(p.node.Spec.ProviderID))
+		}
 
 		By("correcting the ID of one Machine")
 		env.instanceID(ctx, second.machine, second.claim.Status.ProviderID)
@@ -94,7 +93,8 @@ var _ = Describe("The Nodes of Machines whose provider ID the provider changes",
 		By("deleting the claim of the other")
 		env.delete(ctx, first.claim)
 		Eventually(ctx, func() bool { return env.exists(ctx, first.node) && !first.node.DeletionTimestamp.IsZero() }).Should(BeTrue(), "Karpenter drains the Node")
-		Consistently(ctx, func(g Gomega) { staysAll(ctx, g, first.machine, first.pod) }).Should(Succeed())
+		f.caughtUp(ctx)
+		staysAll(ctx, Default, first.machine, first.pod)
 		first.release(ctx)
 		for _, object := range []client.Object{first.pod, first.claim, first.node, first.machine} {
 			env.waitGone(ctx, object)
@@ -108,7 +108,8 @@ var _ = Describe("The Nodes of Machines whose provider ID the provider changes",
 		p := f.launchProtected(ctx, 1)[0]
 		env.instanceID(ctx, p.machine, p.claim.Status.ProviderID+"-new")
 		Eventually(ctx, func() bool { return env.exists(ctx, p.node) && !p.node.DeletionTimestamp.IsZero() }).Should(BeTrue())
-		Consistently(ctx, func(g Gomega) { staysAll(ctx, g, p.machine, p.pod) }).Should(Succeed())
+		f.caughtUp(ctx)
+		staysAll(ctx, Default, p.machine, p.pod)
 		p.release(ctx)
 		// Karpenter may have launched another Node for the Pod meanwhile.
 		for _, object := range []client.Object{p.pod, p.claim, p.node, p.machine} {
@@ -126,12 +127,11 @@ var _ = forEachKind("A Node whose Pods must not be evicted", func(k kind) {
 
 		env.delete(ctx, claim)
 		Eventually(ctx, func() bool { return env.exists(ctx, machine) && !machine.DeletionTimestamp.IsZero() }).Should(BeTrue())
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.exists(ctx, machine)).To(BeTrue())
-			g.Expect(env.simulated(ctx, machine).DeletionTimestamp).To(BeNil(), "the instance")
-			g.Expect(env.exists(ctx, pod)).To(BeTrue())
-			g.Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that must not be evicted")
-		}).Should(Succeed())
+		f.caughtUp(ctx)
+		Expect(env.exists(ctx, machine)).To(BeTrue())
+		Expect(env.simulated(ctx, machine).DeletionTimestamp).To(BeNil(), "the instance")
+		Expect(env.exists(ctx, pod)).To(BeTrue())
+		Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that must not be evicted")
 		p.release(ctx)
 		for _, object := range []client.Object{pod, machine, p.node, claim} {
 			env.waitGone(ctx, object)

@@ -62,7 +62,7 @@ func (e *environment) startClusterAPI(ctx context.Context) {
 		Client:  setup.ManagerClientOptions(),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	setupClusterAPI(ctx, core)
+	e.clusterCache = setupClusterAPI(ctx, e.queues.manager(core))
 
 	config = rest.CopyConfig(e.config)
 	config.UserAgent = "simulated-infrastructure"
@@ -72,13 +72,14 @@ func (e *environment) startClusterAPI(ctx context.Context) {
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(infrastructure.SetupWithManager(provider, e.client, infrastructure.Options{NodeReady: true, Concurrency: 20})).To(Succeed())
+	Expect(infrastructure.SetupWithManager(e.queues.manager(provider), e.client, infrastructure.Options{NodeReady: true, Concurrency: 20})).To(Succeed())
 
+	e.clusterAPI, e.provider = core.GetClient(), provider.GetClient()
 	e.start(ctx, core)
 	e.start(ctx, provider)
 }
 
-func setupClusterAPI(ctx context.Context, mgr ctrl.Manager) {
+func setupClusterAPI(ctx context.Context, mgr ctrl.Manager) clustercache.ClusterCache {
 	GinkgoHelper()
 	concurrency := controller.Options{MaxConcurrentReconciles: 20}
 	Expect(index.AddDefaultIndexes(ctx, mgr)).To(Succeed())
@@ -110,6 +111,7 @@ func setupClusterAPI(ctx context.Context, mgr ctrl.Manager) {
 	Expect((&machinehealthcheck.Reconciler{
 		Client: mgr.GetClient(), ClusterCache: cache,
 	}).SetupWithManager(ctx, mgr, concurrency)).To(Succeed())
+	return cache
 }
 
 // createCluster creates the Cluster whose workload cluster is this control plane, and

@@ -51,6 +51,7 @@ var _ = Describe("The operators of two Clusters in one namespace", Ordered, long
 				for _, object := range left {
 					env.waitGone(ctx, object)
 				}
+				// Such objects are deleted by a timer, of which the clocks are ahead.
 				Consistently(ctx, func(g Gomega) {
 					for _, object := range inUse {
 						g.Expect(env.exists(ctx, object)).To(BeTrue(), "%s, of a template that its own operator knows", object.GetName())

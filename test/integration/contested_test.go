@@ -65,7 +65,8 @@ var _ = Describe("A MachineDeployment whose replicas another field manager appli
 			g.Expect(f.template.Status.ScalableResources).To(ConsistOf(HaveField("Paused", true)))
 		}).Should(Succeed())
 		Expect(f.offerings(ctx)).To(Equal(map[string]bool{offering: false}))
-		Consistently(ctx, replicas).Should(BeEquivalentTo(3), "only one controller sets them")
+		f.caughtUp(ctx)
+		Expect(replicas()).To(BeEquivalentTo(3), "only one controller sets them")
 		Expect(env.exists(ctx, machine)).To(BeTrue())
 
 		By("removing them permanently: the surplus Machine is removed")

@@ -23,11 +23,13 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		f.createResource(ctx)
 		claim := f.newClaim()
 		f.launchPaused(ctx, claim)
-		Consistently(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeZero(), "replicas of a paused scalable resource")
+		f.caughtUp(ctx)
+		Expect(f.resource(ctx).Replicas()).To(BeZero(), "replicas of a paused scalable resource")
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
 		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
-		Consistently(ctx, machines.everCreated).Should(BeEmpty())
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(BeEmpty())
 		Expect(f.resource(ctx).Replicas()).To(BeZero())
 	})
 
@@ -44,7 +46,8 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 		By("deleting one claim")
 		env.delete(ctx, claims[0])
 		env.waitGone(ctx, claims[0])
-		Consistently(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2), "replicas, whose Machines can exist by now")
+		f.caughtUp(ctx)
+		Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(2), "replicas, whose Machines can exist by now")
 
 		By("letting them be created")
 		env.annotate(ctx, maker, clusterv1.PausedAnnotation, nil)
@@ -95,6 +98,7 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 				return env.exists(ctx, machine) && !machine.DeletionTimestamp.IsZero()
 			}).Should(BeTrue(), "Machine %s is being deleted", machine.Name)
 		}
+		// Core looks again after deleteInterval.
 		Consistently(ctx, func(g Gomega) {
 			for _, claim := range claims {
 				g.Expect(env.exists(ctx, claim)).To(BeTrue(), "NodeClaim %s, while its Machine exists", claim.Name)
@@ -109,8 +113,9 @@ var _ = forEachKind("Deleting a claim", func(k kind) {
 			Expect(env.exists(ctx, machines[i])).To(BeFalse())
 			env.waitReplicas(ctx, fixtures[i], 0)
 		}
-		Consistently(ctx, func() int {
-			return len(fixtures[0].machines(ctx)) + len(fixtures[1].machines(ctx)) + len(fixtures[2].machines(ctx))
-		}).Should(BeZero())
+		for _, f := range fixtures {
+			f.caughtUp(ctx)
+			Expect(f.machines(ctx)).To(BeEmpty())
+		}
 	})
 })

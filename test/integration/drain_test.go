@@ -82,19 +82,19 @@ var _ = forEachKind("A Node whose Machine a user or a health check deletes", fun
 			Eventually(ctx, func() bool {
 				return env.exists(ctx, claims[0]) && !claims[0].DeletionTimestamp.IsZero()
 			}).Should(BeTrue(), "the claim is deleted, so that Karpenter drains")
-			Consistently(ctx, func(g Gomega) {
-				g.Expect(env.exists(ctx, machine)).To(BeTrue())
-				g.Expect(env.exists(ctx, pod)).To(BeTrue())
-				g.Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that must not be evicted")
-				g.Expect(env.simulated(ctx, machine).DeletionTimestamp).To(BeNil(), "the instance")
-			}).Should(Succeed())
+			f.caughtUp(ctx)
+			Expect(env.exists(ctx, machine)).To(BeTrue())
+			Expect(env.exists(ctx, pod)).To(BeTrue())
+			Expect(pod.DeletionTimestamp).To(BeNil(), "a Pod that must not be evicted")
+			Expect(env.simulated(ctx, machine).DeletionTimestamp).To(BeNil(), "the instance")
 
 			release(ctx)
 			env.waitGone(ctx, pod)
 			env.waitGone(ctx, claims[0])
 			Expect(env.exists(ctx, machine)).To(BeFalse())
 			env.waitReplicas(ctx, f, 1)
-			Consistently(ctx, machines.everDeleted).Should(ConsistOf(machine.Name))
+			f.caughtUp(ctx)
+			Expect(machines.everDeleted()).To(ConsistOf(machine.Name))
 			Expect(machines.everCreated()).To(ConsistOf(machine.Name, neighbour.Name))
 		})
 	}

@@ -81,7 +81,8 @@ var _ = Describe("A generated MachineDeployment", long, func() {
 			}
 			return replicas
 		}).Should(BeZero(), "replicas of the first MachineDeployment")
-		Consistently(ctx, machines.everCreated, 3*still).Should(HaveLen(2 * count))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(HaveLen(2 * count))
 		Expect(machines.everDeleted()).To(ConsistOf(lo.Map(old, func(machine clusterv1.Machine, _ int) string { return machine.Name })))
 	},
 		Entry("with the MachineDeployment", "endingdeployment", func(ctx context.Context, f *fixture) client.Object { return f.resource(ctx).API() }),

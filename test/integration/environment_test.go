@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,12 @@ type environment struct {
 	crds client.Client
 	// watches is a cache for tests that must not miss an event.
 	watches cache.Cache
+	// queues has the work of all controllers of the control plane.
+	queues *queues
+	// clusterAPI and provider read from the caches of Cluster API and of the infrastructure provider.
+	clusterAPI, provider client.Reader
+	// clusterCache has Cluster API's caches of workload clusters.
+	clusterCache clustercache.ClusterCache
 
 	// history is the history of the control plane's etcd.
 	history *history.Recorder
@@ -67,7 +74,10 @@ type environment struct {
 // newEnvironment returns an environment for a Cluster in the environment management; in the new
 // environment if that is nil.
 func newEnvironment(cluster types.NamespacedName, management *environment) *environment {
-	e := &environment{cluster: cluster, management: management, running: &sync.WaitGroup{}, toWorkload: newNetwork(), toManagement: newNetwork()}
+	e := &environment{
+		cluster: cluster, management: management, running: &sync.WaitGroup{}, toWorkload: newNetwork(), toManagement: newNetwork(),
+		queues: &queues{works: map[work]*progress{}},
+	}
 	if management == nil {
 		e.management = e
 	}

@@ -47,10 +47,12 @@ var _ = forEachKind("A scalable resource that this operator did not generate", f
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
 		env.annotate(ctx, claim, v1alpha1.ScalableResourceAnnotation, new(resource.GetName()))
-		Consistently(ctx, machines).Should(HaveExactElements(HaveField("Labels", Not(HaveKey(v1alpha1.NodeClaimUIDLabel)))))
+		f.caughtUp(ctx)
+		Expect(machines()).To(HaveExactElements(HaveField("Labels", Not(HaveKey(v1alpha1.NodeClaimUIDLabel)))))
 		env.delete(ctx, claim)
 		env.waitGone(ctx, claim)
-		Consistently(ctx, machines).Should(HaveExactElements(And(
+		f.caughtUp(ctx)
+		Expect(machines()).To(HaveExactElements(And(
 			HaveField("UID", machine.UID), HaveField("DeletionTimestamp", BeNil()))))
 		Expect(env.get(ctx, resource.API())).To(Succeed())
 		Expect(resource.Replicas()).To(BeEquivalentTo(1))

@@ -47,11 +47,10 @@ var _ = Describe("A pre-drain hook of a MachineDeployment's Machines", func() {
 			g.Expect(conditions.GetReason(used, clusterv1.MachineDeletingCondition)).To(Equal(clusterv1.MachineDeletingWaitingForPreDrainHookReason))
 		}).Should(Succeed())
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: used.Status.NodeRef.Name}}
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.simulated(ctx, used).DeletionTimestamp).To(BeNil())
-			g.Expect(env.get(ctx, node)).To(Succeed())
-			g.Expect(node.Spec.Unschedulable).To(BeFalse())
-		}).Should(Succeed())
+		env.caughtUp(ctx, m.Name)
+		Expect(env.simulated(ctx, used).DeletionTimestamp).To(BeNil())
+		Expect(env.get(ctx, node)).To(Succeed())
+		Expect(node.Spec.Unschedulable).To(BeFalse())
 
 		By("removing it")
 		env.annotate(ctx, used, hook, nil)
@@ -59,10 +58,9 @@ var _ = Describe("A pre-drain hook of a MachineDeployment's Machines", func() {
 		By("making the MachineSet reconcile its Machines again")
 		m.setReplicas(ctx, 2) // one more than exist
 		Eventually(ctx, func() int { return len(m.machines(ctx)) }).Should(Equal(2))
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.get(ctx, used)).To(Succeed())
-			g.Expect(used.Annotations).NotTo(HaveKey(hook))
-		}).Should(Succeed())
+		env.caughtUp(ctx, m.Name)
+		Expect(env.get(ctx, used)).To(Succeed())
+		Expect(used.Annotations).NotTo(HaveKey(hook))
 		release(ctx)
 		env.waitGone(ctx, used)
 	})

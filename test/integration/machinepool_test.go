@@ -46,12 +46,14 @@ var _ = Describe("machine pools of the simulated infrastructure", func() {
 			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(chosen), chosen)).To(Succeed())
 			g.Expect(chosen.DeletionTimestamp).NotTo(BeNil())
 		}).Should(Succeed())
-		Consistently(func() []clusterv1.Machine { return env.machinesOfPool(ctx, pool) }).Should(HaveLen(3))
+		env.caughtUp(ctx, pool.Name)
+		Expect(env.machinesOfPool(ctx, pool)).To(HaveLen(3))
 
 		By("removing the hook")
 		env.change(ctx, chosen, func() { delete(chosen.Annotations, hold) })
 		Eventually(func() any { return uids(env.machinesOfPool(ctx, pool)) }).Should(ConsistOf(others))
-		Consistently(func() any { return uids(env.machinesOfPool(ctx, pool)) }).Should(ConsistOf(others))
+		env.caughtUp(ctx, pool.Name)
+		Expect(uids(env.machinesOfPool(ctx, pool))).To(ConsistOf(others))
 
 		env.deletePool(ctx, pool)
 	})

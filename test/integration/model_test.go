@@ -41,7 +41,8 @@ var _ = Describe("The model of Cluster API", long, func() {
 					operation := m.operation(ctx, random)
 					m.step(ctx, operation.name, operation.do)
 				}
-				Consistently(ctx, func() []model.Machine { return m.machines(ctx) }).Should(ConsistOf(m.before))
+				env.caughtUp(ctx, m.Name)
+				Expect(m.machines(ctx)).To(ConsistOf(m.before))
 			})
 		}
 		running.Wait()

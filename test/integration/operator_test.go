@@ -34,6 +34,7 @@ func (e *environment) startOperator(ctx context.Context) {
 	if e != env {
 		op.Manager = second{op.Manager}
 	}
+	op.Manager = e.queues.manager(op.Manager)
 	state, err := controller.Setup(ctx, op)
 	Expect(err).NotTo(HaveOccurred())
 	e.start(ctx, op)

@@ -91,6 +91,7 @@ var _ = forEachKind("A pause", func(k kind) {
 		machine := env.waitMachine(ctx, claims[0])
 		env.delete(ctx, claims[0])
 		refused := f.launchOne(ctx)
+		// Core calls CloudProvider.Delete again after deleteInterval.
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(env.get(ctx, machine)).To(Succeed())
 			g.Expect(machine.DeletionTimestamp).To(BeNil())
@@ -119,7 +120,8 @@ var _ = forEachKind("A pause", func(k kind) {
 		Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeFalse())
 		Expect(f.available(ctx, cheap)).To(BeTrue())
 		env.delete(ctx, claim)
-		Consistently(ctx, func() bool { return env.exists(ctx, claim) }).Should(BeTrue())
+		f.caughtUp(ctx)
+		Expect(env.exists(ctx, claim)).To(BeTrue())
 		env.annotate(ctx, f.resource(ctx).API(), clusterv1.PausedAnnotation, nil)
 		Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeTrue())
 		env.waitGone(ctx, claim)

@@ -28,7 +28,8 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		Expect(f.available(ctx, instanceType)).To(BeFalse())
 		By("launching another claim nevertheless")
 		env.waitGone(ctx, f.launchOne(ctx))
-		Consistently(ctx, instances.everCreated).Should(BeEmpty())
+		f.caughtUp(ctx)
+		Expect(instances.everCreated()).To(BeEmpty())
 		Expect(f.resource(ctx).Replicas()).To(BeZero())
 	})
 
@@ -49,6 +50,7 @@ var _ = Describe("A MachinePool that cannot serve claims", func() {
 		env.delete(ctx, claims[0])
 		env.change(ctx, pool.API(), func() { pool.SetReplicas(3, metav1.Now().Time) })
 		Eventually(ctx, func() int { return len(f.machines(ctx)) }).Should(Equal(3))
+		// Core calls CloudProvider.Delete again after deleteInterval.
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(3))
 			g.Expect(env.exists(ctx, claims[0])).To(BeTrue(), "its claim waits")

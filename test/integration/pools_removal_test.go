@@ -40,7 +40,8 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 			env.delete(ctx, claims[2])
 			env.waitGone(ctx, claims[2])
 			env.waitReplicas(ctx, f, 5)
-			Consistently(ctx, instances.everCreated).Should(ConsistOf(names))
+			f.caughtUp(ctx)
+			Expect(instances.everCreated()).To(ConsistOf(names))
 			Expect(instances.everDeleted()).To(ConsistOf(names[2]))
 
 			By("deleting three while others are created")
@@ -52,7 +53,8 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 				env.waitGone(ctx, claims[i])
 			}
 			env.waitReplicas(ctx, f, 4)
-			Consistently(ctx, instances.everCreated).Should(ConsistOf(append(added, names...)))
+			f.caughtUp(ctx)
+			Expect(instances.everCreated()).To(ConsistOf(append(added, names...)))
 			Expect(instances.everDeleted()).To(ConsistOf(names[0], names[1], names[2], names[4]))
 			for _, claim := range append(next, claims[3], claims[5]) {
 				Expect(env.get(ctx, claim)).To(Succeed())
@@ -98,7 +100,8 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		other := env.simulated(ctx, env.waitMachine(ctx, next))
 		Expect(names).NotTo(ContainElement(other.Name))
 		Expect(env.simulated(ctx, env.waitMachine(ctx, claims[1])).Name).To(Equal(names[1]))
-		Consistently(ctx, func() []infrav1.SimulatedMachine { return f.instances(ctx) }).Should(ConsistOf(
+		f.caughtUp(ctx)
+		Expect(f.instances(ctx)).To(ConsistOf(
 			HaveField("Name", other.Name), HaveField("Name", names[1])))
 	})
 
@@ -118,7 +121,8 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		env.waitGone(ctx, machine)
 		next := env.simulated(ctx, env.waitMachine(ctx, claim))
 		env.waitReplicas(ctx, f, 1)
-		Consistently(ctx, instances.everCreated).Should(ConsistOf(instance.Name, next.Name))
+		f.caughtUp(ctx)
+		Expect(instances.everCreated()).To(ConsistOf(instance.Name, next.Name))
 		Expect(f.instances(ctx)).To(HaveLen(1))
 	})
 
@@ -133,7 +137,8 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		env.waitGone(ctx, claims[0])
 		Expect(env.exists(ctx, used)).To(BeFalse())
 		env.waitReplicas(ctx, f, 1)
-		Consistently(ctx, instances.everCreated).Should(ConsistOf(names))
+		f.caughtUp(ctx)
+		Expect(instances.everCreated()).To(ConsistOf(names))
 		Expect(instances.everDeleted()).To(ConsistOf(names[0]))
 
 		By("deleting one that boots")
@@ -147,7 +152,8 @@ var _ = Describe("The instance of a claim of a MachinePool", long, func() {
 		second := env.waitMachine(ctx, claim)
 		Expect(second.UID).NotTo(Equal(booting.UID))
 		env.waitReplicas(ctx, slow, 1)
-		Consistently(ctx, instances.everCreated).Should(ConsistOf(first, env.simulated(ctx, second).Name))
+		slow.caughtUp(ctx)
+		Expect(instances.everCreated()).To(ConsistOf(first, env.simulated(ctx, second).Name))
 		Expect(env.machinesOf(ctx, claim)).To(HaveLen(1))
 	})
 })

@@ -36,11 +36,10 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 		}).ShouldNot(BeNil(), "the Node")
 		env.waitFor(ctx, claim, karpv1.ConditionTypeLaunched)
 		Eventually(ctx, func() bool { return env.state.Synced(ctx) }).Should(BeTrue())
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.providerID(ctx, claim)).To(Equal(provisionalID(claim)))
-			g.Expect(claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue()).To(BeFalse())
-			g.Expect(env.stateNodesOf(claim)).To(HaveLen(1))
-		}).Should(Succeed())
+		f.caughtUp(ctx)
+		Expect(env.providerID(ctx, claim)).To(Equal(provisionalID(claim)))
+		Expect(claim.StatusConditions().Get(karpv1.ConditionTypeRegistered).IsTrue()).To(BeFalse())
+		Expect(env.stateNodesOf(claim)).To(HaveLen(1))
 
 		By("letting the Machine get its provider ID")
 		env.provision(ctx, machine)
@@ -94,7 +93,8 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 
 		env.setProviderID(ctx, claim, provisionalID(claim))
 		env.waitProviderID(ctx, claim, id)
-		Consistently(ctx, func() string { return env.providerID(ctx, claim) }).Should(Equal(id))
+		f.caughtUp(ctx)
+		Expect(env.providerID(ctx, claim)).To(Equal(id))
 
 		Expect(claim.Status.Conditions).To(ContainElements(conditions), "conditions of the claim")
 		Expect(createCalls()).To(Equal(calls), "calls of CloudProvider.Create")
@@ -127,7 +127,8 @@ var _ = forEachKind("A claim's provider ID", func(k kind) {
 			Expect(env.get(ctx, machine)).To(Succeed())
 			return machine.Spec.ProviderID
 		}).Should(Equal(id))
-		Consistently(ctx, func() string { return env.providerID(ctx, wants) }).Should(Equal(provisionalID(wants)))
+		late.caughtUp(ctx)
+		Expect(env.providerID(ctx, wants)).To(Equal(provisionalID(wants)))
 
 		By("launching another one of the same MachineDeployment")
 		other := late.launchOne(ctx)
@@ -157,7 +158,8 @@ var _ = forEachKind("A link", func(k kind) {
 		})
 		Eventually(ctx, func() []types.UID { return uids(env.machinesOf(ctx, claims[1])) }).Should(ConsistOf(second.UID))
 		Expect(uids(env.machinesOf(ctx, claims[0]))).To(ConsistOf(first.UID))
-		Consistently(ctx, machines.everCreated).Should(HaveLen(2))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(HaveLen(2))
 		Expect(machines.everDeleted()).To(BeEmpty())
 		Expect(f.resource(ctx).Replicas()).To(BeEquivalentTo(2))
 	})

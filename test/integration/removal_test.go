@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -29,7 +28,8 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 		env.delete(ctx, claims[2])
 		env.waitGone(ctx, claims[2])
 		env.waitReplicas(ctx, f, 4)
-		Consistently(ctx, machines.everCreated).Should(ConsistOf(names))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(ConsistOf(names))
 		Expect(machines.everDeleted()).To(ConsistOf(names[2]))
 
 		By("deleting one whose Machine is deleted slowly, and launching another")
@@ -41,13 +41,15 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 		env.waitFor(ctx, next, karpv1.ConditionTypeInitialized)
 		Expect(env.exists(ctx, stuck)).To(BeTrue())
 		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(4))
-		Consistently(ctx, machines.everCreated).Should(HaveLen(6))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(HaveLen(6))
 
 		By("letting its deletion continue")
 		release(ctx)
 		env.waitGone(ctx, claims[4])
 		env.waitReplicas(ctx, f, 4)
-		Consistently(ctx, machines.everCreated).Should(HaveLen(6))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(HaveLen(6))
 		Expect(machines.everDeleted()).To(ConsistOf(names[2], names[4]))
 		for _, claim := range []*karpv1.NodeClaim{claims[0], claims[1], claims[3], next} {
 			Expect(env.get(ctx, claim)).To(Succeed())
@@ -95,7 +97,8 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 			env.waitGone(ctx, claim)
 		}
 		env.waitReplicas(ctx, f, 1)
-		Consistently(ctx, machines.everCreated).Should(HaveLen(11))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(HaveLen(11))
 	})
 
 	It("is replaced if it was deleted by hand before its Node joined", func(ctx SpecContext) {
@@ -117,7 +120,8 @@ var _ = forEachKind("The Machine of a deleted claim", func(k kind) {
 		// MachineSet reconciles, there is temporarily one Machine too many.
 		env.waitReplicas(ctx, f, 1)
 		Expect(len(machines.everCreated())).To(BeNumerically("<=", 3))
-		Consistently(ctx, func() []types.UID { return uids(f.machines(ctx)) }).Should(ConsistOf(second.UID))
+		f.caughtUp(ctx)
+		Expect(uids(f.machines(ctx))).To(ConsistOf(second.UID))
 		Expect(env.stateNodesOf(claim)).To(HaveLen(1))
 	})
 })

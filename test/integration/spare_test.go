@@ -66,7 +66,8 @@ var _ = forEachKind("A spare Machine", func(k kind) {
 			g.Expect(env.exists(ctx, goes)).To(BeFalse(), "the spare Machine after spareTTLSeconds")
 		})
 		env.waitReplicas(ctx, f, 1)
-		Consistently(ctx, machines.everCreated).Should(ConsistOf(stays.Name, goes.Name))
+		f.caughtUp(ctx)
+		Expect(machines.everCreated()).To(ConsistOf(stays.Name, goes.Name))
 		Expect(machines.everDeleted()).To(ConsistOf(goes.Name))
 	})
 

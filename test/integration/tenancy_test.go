@@ -67,14 +67,13 @@ var _ = Describe("A template", func() {
 		})
 		f.waitNotReady(ctx, v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonSecretNotAllowed, "spec.template.spec.bootstrap.dataSecretName names Secret prod-kubeconfig")
 		env.waitGone(ctx, f.launchOne(ctx))
-		Consistently(ctx, func(g Gomega) {
-			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
-			g.Expect(claim.DeletionTimestamp).To(BeNil())
-			g.Expect(claim.StatusConditions().Get("Drifted").IsTrue()).To(BeFalse())
-			g.Expect(env.client.Get(ctx, client.ObjectKeyFromObject(machine), machine)).To(Succeed())
-			g.Expect(machine.DeletionTimestamp).To(BeNil())
-			g.Expect(f.resources(ctx)).To(HaveLen(1))
-		}).WithTimeout(3 * time.Second).Should(Succeed())
+		f.caughtUp(ctx)
+		Expect(env.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		Expect(claim.DeletionTimestamp).To(BeNil())
+		Expect(claim.StatusConditions().Get("Drifted").IsTrue()).To(BeFalse())
+		Expect(env.client.Get(ctx, client.ObjectKeyFromObject(machine), machine)).To(Succeed())
+		Expect(machine.DeletionTimestamp).To(BeNil())
+		Expect(f.resources(ctx)).To(HaveLen(1))
 	})
 
 	It("can name the Secrets with the label that the operator allows", func(ctx SpecContext) {
