@@ -39,6 +39,10 @@ func (f *fixture) launchPaused(ctx context.Context, claim *karpv1.NodeClaim) {
 	// The operator's caches have it now.
 	Eventually(ctx, func() bool { return f.available(ctx, instanceType) }).Should(BeFalse())
 	env.delete(ctx, raise)
+	// It must be the pause that prevents a raise, and not the webhook or the delay of a retry.
+	higher := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1000}}`))
+	Eventually(ctx, func() error { return env.client.Patch(ctx, f.resource(ctx).API(), higher, client.DryRunAll) }).Should(Succeed())
+	Expect(env.touch(ctx, resource)).To(Succeed())
 }
 
 // refuseRaises rejects higher replicas of the fixture's scalable resources, with a webhook that
