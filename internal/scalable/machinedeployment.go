@@ -108,10 +108,10 @@ func rollingOut(sets []clusterv1.MachineSet) bool {
 	return lo.CountBy(sets, func(set clusterv1.MachineSet) bool { return HasMachines(&set) }) > 1
 }
 
-// MachineSets returns the MachineSets of a MachineDeployment from the cache.
+// MachineSets returns the MachineSets of a MachineDeployment. They are shared with the cache: nobody may change them.
 func MachineSets(ctx context.Context, clusters *clients.Clusters, name string) ([]clusterv1.MachineSet, error) {
 	sets := &clusterv1.MachineSetList{}
-	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{clients.ResourceField: name}); err != nil {
+	if err := clusters.Management.GetClient().List(ctx, sets, client.MatchingFields{clients.ResourceField: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the MachineSets of MachineDeployment %s: %w", name, err)
 	}
 	return sets.Items, nil

@@ -15,12 +15,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
-// defaultDir is the state folder, relative to the root of the repository.
-const defaultDir = ".stack"
-
 // parse adds the flag that all commands have, and parses the arguments.
 func parse(flags *flag.FlagSet, args []string) (dir string, err error) {
-	flags.StringVar(&dir, "state-dir", defaultDir, "folder of the stack's state and logs")
+	flags.StringVar(&dir, "state-dir", stack.DefaultDir, "folder of the stack's state and logs")
 	if err := flags.Parse(args); err != nil {
 		return "", err
 	}
@@ -45,7 +42,7 @@ func up(ctx context.Context, args []string) error {
 	fmt.Println("Starting a stack in", dir)
 	s, err := stack.Up(ctx, opts)
 	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
-		return fmt.Errorf("%w\ninspect it: %s\nstop it:    %s", err, command("status", dir), command("down", dir))
+		return fmt.Errorf("%w\ninspect it: %s\nstop it:    %s", err, stack.Command("status", dir), stack.Command("down", dir))
 	}
 	if err != nil {
 		return err
@@ -77,14 +74,6 @@ func down(ctx context.Context, args []string) error {
 	return nil
 }
 
-// command is how a user runs this program again.
-func command(name, dir string) string {
-	if byDefault, err := filepath.Abs(defaultDir); err == nil && dir == byDefault {
-		return "make stack-" + name
-	}
-	return fmt.Sprintf("go run ./test/trials stack-%s --state-dir %s", name, dir)
-}
-
 func status(ctx context.Context, args []string) error {
 	dir, err := parse(flag.NewFlagSet("stack-status", flag.ContinueOnError), args)
 	if err != nil {
@@ -92,7 +81,7 @@ func status(ctx context.Context, args []string) error {
 	}
 	s, err := stack.Open(dir)
 	if err != nil {
-		return fmt.Errorf("%w\nstart one: %s", err, command("up", dir))
+		return fmt.Errorf("%w\nstart one: %s", err, stack.Command("up", dir))
 	}
 	statuses := s.Status(ctx)
 	ready := 0
@@ -124,7 +113,7 @@ func printHowTo(s *stack.Stack, opts stack.Options) {
 		fmt.Printf("and for Cluster API's objects, on a separate control plane:\n  export KUBECONFIG=%s\n", s.ManagementKubeconfig())
 	}
 	fmt.Printf("Its logs are in %s\n", s.LogDir())
-	fmt.Printf("Inspect it with: %s\nStop it with:    %s\n", command("status", s.Dir()), command("down", s.Dir()))
+	fmt.Printf("Inspect it with: %s\nStop it with:    %s\n", stack.Command("status", s.Dir()), stack.Command("down", s.Dir()))
 	if opts.WithoutOperator {
 		env, operator := s.OperatorCommand()
 		fmt.Printf("\nThe operator is not running. To run it:\n  %s \\\n    %s\n",

@@ -45,7 +45,7 @@ func show(ctx context.Context, kind kinds.Kind, placement stack.Placement) error
 	fmt.Printf("==> a local stack, placement %s: Kubernetes, Cluster API, simulated machines and the operator\n", placement)
 	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Placement: placement, Progress: os.Stdout})
 	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
-		return fmt.Errorf("%w\nstop it: %s", err, downCommand(running.Dir))
+		return fmt.Errorf("%w\nstop it: %s", err, stack.Command("down", running.Dir))
 	}
 	if err != nil {
 		return err
@@ -89,9 +89,5 @@ The stack is still running. To inspect it, run in the root of the repository:
 The logs are in %s. To stop the stack:
   %s
 
-`, on.Kubeconfig(), kind, looksOf[kind], on.LogDir(), downCommand(on.Dir()))
-}
-
-func downCommand(dir string) string {
-	return "go run ./test/trials stack-down --state-dir " + dir
+`, on.Kubeconfig(), kind, looksOf[kind], on.LogDir(), stack.Command("down", on.Dir()))
 }

@@ -21,7 +21,7 @@ func Run(ctx context.Context, name string, options stack.Options, keep bool, tri
 	options.Dir, options.Progress = filepath.Join(".stack", name), os.Stdout
 	on, err := stack.Up(ctx, options)
 	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
-		return fmt.Errorf("%w\nstop it: go run ./test/trials stack-down --state-dir %s", err, running.Dir)
+		return fmt.Errorf("%w\nstop it: %s", err, stack.Command("down", running.Dir))
 	}
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func Run(ctx context.Context, name string, options stack.Options, keep bool, tri
 	}
 	if keep && ctx.Err() == nil {
 		on.Detach()
-		fmt.Printf("\nThe stack is still running: export KUBECONFIG=%s\nStop it with: go run ./test/trials stack-down --state-dir %s\n", on.Kubeconfig(), on.Dir())
+		fmt.Printf("\nThe stack is still running: export KUBECONFIG=%s\nStop it with: %s\n", on.Kubeconfig(), stack.Command("down", on.Dir()))
 	} else {
 		fmt.Println("\n==> stop the stack")
 		err = errors.Join(err, on.Down(context.WithoutCancel(ctx)))
