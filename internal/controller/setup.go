@@ -71,7 +71,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 				c = corestate.NewProvisioner(cores, cluster)
 			}
 		case *informer.NodeClaimController:
-			c = corestate.NewNodeClaims(cores, cloudProvider, cluster)
+			c = corestate.NewNodeClaims(cores, op.GetClient(), cloudProvider, cluster)
 		}
 		if err := c.Register(ctx, op.Manager); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)

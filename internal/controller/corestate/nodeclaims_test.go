@@ -3,8 +3,11 @@
 package corestate
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/controllers/state/informer"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/state/cost"
 	"sigs.k8s.io/karpenter/pkg/utils/resources"
 
@@ -58,14 +62,15 @@ func TestOneNodeForANodeClaim(t *testing.T) {
 		"created after the link":              {ids: []string{provisionalID, realID, late, realID}, want: realID},
 	} {
 		t.Run(name, func(t *testing.T) {
+			ctx := withOptions(t.Context())
 			workload, cluster, controller := newController(t)
 			claim := newClaim("")
 			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(claim)}
-			if err := workload.Create(t.Context(), claim); err != nil {
+			if err := workload.Create(ctx, claim); err != nil {
 				t.Fatal(err)
 			}
 			if tc.node {
-				if err := cluster.UpdateNode(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: realID}}); err != nil {
+				if err := cluster.UpdateNode(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: realID}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -75,10 +80,10 @@ func TestOneNodeForANodeClaim(t *testing.T) {
 					continue
 				}
 				claim.Status.ProviderID = id
-				if err := workload.Update(t.Context(), claim); err != nil {
+				if err := workload.Update(ctx, claim); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := controller.Reconcile(t.Context(), request); err != nil {
+				if _, err := controller.Reconcile(ctx, request); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -90,10 +95,10 @@ func TestOneNodeForANodeClaim(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 
-			if err := workload.Delete(t.Context(), claim); err != nil {
+			if err := workload.Delete(ctx, claim); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := controller.Reconcile(t.Context(), request); err != nil {
+			if _, err := controller.Reconcile(ctx, request); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(view{}, viewOf(cluster)); diff != "" {
@@ -121,11 +126,79 @@ func TestStaticDriftMiscountsWithAnyProvider(t *testing.T) {
 	}
 }
 
-func newController(t *testing.T) (client.Client, *state.Cluster, *NodeClaims) {
+// Core has no node for a NodeClaim that is deleted, if its deletion is the only event of it that is seen, or if another
+// NodeClaim has its name since.
+func TestNoNodeForADeletedNodeClaim(t *testing.T) {
+	ctx := withOptions(t.Context())
+	for name, again := range map[string]bool{"deleted": false, "created again": true} {
+		t.Run(name, func(t *testing.T) {
+			workload, cluster, controller := newController(t)
+			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(newClaim(""))}
+			if again {
+				if err := workload.Create(ctx, newClaim("")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := controller.Reconcile(ctx, request); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cluster.UpdateNodeClaim(newClaim(provisionalID))
+			cluster.UpdateNodeClaim(newClaim("")) // the provisioner's, late
+			want := view{}
+			if again {
+				if err := workload.Delete(ctx, newClaim("")); err != nil {
+					t.Fatal(err)
+				}
+				other := newClaim("sim://2")
+				other.UID = "5678"
+				if err := workload.Create(ctx, other); err != nil {
+					t.Fatal(err)
+				}
+				want = view{Nodes: []string{"sim://2"}, CPU: "4", Limited: "1", Active: 1}
+			}
+			if _, err := controller.Reconcile(ctx, request); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, viewOf(cluster)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The cost of an event does not depend on how many nodes core has.
+func BenchmarkNodeClaims(b *testing.B) {
+	for _, nodes := range []int{10, 1000, 5000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			ctx := withOptions(b.Context())
+			workload, cluster, controller := newController(b)
+			for i := range nodes {
+				claim := newClaim(fmt.Sprintf("sim://other-%d", i))
+				claim.Name = fmt.Sprintf("other-%d", i)
+				cluster.UpdateNodeClaim(claim)
+			}
+			claim := newClaim(realID)
+			if err := workload.Create(ctx, claim); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := controller.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(claim)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func newController(t testing.TB) (client.Client, *state.Cluster, *NodeClaims) {
 	workload, cluster := newCluster()
 	provider := &cloudprovider.CloudProvider{}
 	core := informer.NewNodeClaimController(workload, provider, cluster, cost.NewClusterCost(t.Context(), provider, workload))
-	return workload, cluster, NewNodeClaims(core, provider, cluster)
+	return workload, cluster, NewNodeClaims(core, workload, provider, cluster)
+}
+
+func withOptions(ctx context.Context) context.Context {
+	return options.ToContext(ctx, &options.Options{BatchMaxDuration: 10 * time.Second})
 }
 
 func newClaim(providerID string) *karpv1.NodeClaim {
