@@ -24,6 +24,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/clusterdeletion"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
@@ -50,22 +51,22 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	if options.FromContext(ctx).FeatureGates.NodeOverlay {
 		provider.WithOverlays(op.InstanceTypeStore)
 	}
-	undecorated := metrics.Decorate(provider)
-	cloudProvider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
+	undecorated, workload := metrics.Decorate(provider), clients.Effective(op.GetClient())
+	cloudProvider := overlay.Decorate(undecorated, workload, op.InstanceTypeStore)
 	repairPolicies, err := health.NewRepairPolicyMatcher(ctx, cloudProvider)
 	if err != nil {
 		return nil, fmt.Errorf("checking the repair policies: %w", err)
 	}
-	cluster := state.NewCluster(op.Clock, op.GetClient(), cloudProvider, state.WithRepairPolicyMatcher(repairPolicies))
+	cluster := state.NewCluster(op.Clock, workload, cloudProvider, state.WithRepairPolicyMatcher(repairPolicies))
 	all := append(
-		controllers.NewControllers(ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, cloudProvider,
+		controllers.NewControllers(ctx, op.Manager, op.Clock, workload, op.EventRecorder, cloudProvider,
 			undecorated, cluster, op.InstanceTypeStore, op.PredictionStore,
 			controllers.WithRegistrationHook(registration.NewHook(op.Clusters, catalog))),
 		newControllers(op, catalog, cluster)...)
 	for _, c := range all {
 		switch cores := c.(type) {
 		case *corepodevents.Controller:
-			c = podevents.NewController(op.Clock, op.GetClient(), cloudProvider)
+			c = podevents.NewController(op.Clock, workload, cloudProvider)
 		case *provisioning.Provisioner:
 			if options.FromContext(ctx).FeatureGates.CapacityBuffer {
 				c = corestate.NewProvisioner(cores, cluster)

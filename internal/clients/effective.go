@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// Effective returns a client for Karpenter core, which does not send patches of NodeClaims that cannot change
+// anything.
+//
+// Core's lifecycle controller sends each change of a NodeClaim twice: as a patch of the object, and as one of its
+// status (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go, Reconcile). The status is a subresource, so the
+// API server ignores it in the first patch, and everything else in the second. If only one part has changed, one of
+// both patches is a request for nothing. Only NodeClaims have such patches: core patches other kinds only if the part
+// that it patches has changed.
+//
+// Such a patch succeeds without a request. Its answer is missed, which decision 48 discusses for each caller:
+//
+//   - The object stays as the caller has changed it, and does not become the stored one.
+//   - There is no error if the NodeClaim has changed or no longer exists. A patch with the resourceVersion as
+//     precondition would fail then, with nothing to write. The event of the newer version reconciles the NodeClaim.
+func Effective(c client.Client) client.Client { return &effective{Client: c} }
+
+type effective struct{ client.Client }
+
+// Patch implements client.Writer.
+func (c *effective) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if !examined(object, patch) || len(options) > 0 {
+		return c.Client.Patch(ctx, object, patch, options...)
+	}
+	known, changes, err := decode(object, patch)
+	if err != nil || !changesObject(changes) {
+		return err
+	}
+	return c.Client.Patch(ctx, object, known)
+}
+
+// Status implements client.StatusClient.
+func (c *effective) Status() client.SubResourceWriter { return &effectiveStatus{c.Client.Status()} }
+
+type effectiveStatus struct{ client.SubResourceWriter }
+
+// Patch implements client.SubResourceWriter.
+func (c *effectiveStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if !examined(object, patch) || len(options) > 0 {
+		return c.SubResourceWriter.Patch(ctx, object, patch, options...)
+	}
+	known, changes, err := decode(object, patch)
+	if err != nil || !changesStatus(changes) {
+		return err
+	}
+	return c.SubResourceWriter.Patch(ctx, object, known)
+}
+
+// examined reports whether a patch can be one without effect.
+func examined(object client.Object, patch client.Patch) bool {
+	_, isClaim := object.(*karpv1.NodeClaim)
+	return isClaim && patch.Type() == types.MergePatchType
+}
+
+// decode returns the patch with its data, which is not computed again when it is sent, and what it changes.
+func decode(object client.Object, patch client.Patch) (client.Patch, map[string]any, error) {
+	data, err := patch.Data(object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("computing a patch of NodeClaim %s: %w", object.GetName(), err)
+	}
+	var changes map[string]any
+	if err := json.Unmarshal(data, &changes); err != nil {
+		return nil, nil, fmt.Errorf("reading a patch of NodeClaim %s: %w", object.GetName(), err)
+	}
+	return client.RawPatch(patch.Type(), data), changes, nil
+}
+
+// changesObject reports whether a merge patch changes anything but the status. The resourceVersion is a precondition,
+// and no change.
+func changesObject(changes map[string]any) bool {
+	for field, value := range changes {
+		metadata, _ := value.(map[string]any)
+		_, locked := metadata["resourceVersion"]
+		switch {
+		case field == "status":
+		case field == "metadata" && locked && len(metadata) == 1:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// changesStatus reports whether a merge patch changes the status.
+func changesStatus(changes map[string]any) bool {
+	_, found := changes["status"]
+	return found
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+)
+
+// withoutEffect reports whether a request is a merge patch of a NodeClaim that cannot change it: it has only a status,
+// and is not one of the status, or the other way round. The resourceVersion is a precondition.
+func withoutEffect(r request) bool {
+	if r.method != http.MethodPatch || !strings.Contains(r.path, "/apis/karpenter.sh/v1/nodeclaims/") || !strings.HasPrefix(r.body, "{") {
+		return false
+	}
+	var patch struct {
+		Metadata map[string]any
+		Spec     map[string]any
+		Status   map[string]any
+	}
+	if json.Unmarshal([]byte(r.body), &patch) != nil {
+		return false
+	}
+	if strings.HasSuffix(r.path, "/status") {
+		return len(patch.Status) == 0
+	}
+	delete(patch.Metadata, "resourceVersion")
+	return len(patch.Metadata)+len(patch.Spec) == 0
+}
+
+// AfterSuite expects that no controller has sent such a patch.
+var _ = Describe("A patch of a NodeClaim that the operator does not send", func() {
+	It("does not change the object in the API server", func(ctx SpecContext) {
+		// No controller works on a claim whose NodeClass is another provider's.
+		claim := machineDeployments.newFixture("unchanged").newClaim()
+		claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "another.provider", Kind: "NodeClass", Name: "unchanged"}
+		Expect(env.client.Create(ctx, claim)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { env.delete(ctx, claim) })
+
+		status, object := claim.DeepCopy(), claim.DeepCopy()
+		status.Status.NodeName = "n"
+		object.Labels = map[string]string{"changed": "true"}
+		version := claim.ResourceVersion
+		for _, patch := range []client.Patch{
+			client.MergeFrom(claim), client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}),
+		} {
+			effective := clients.Effective(env.client)
+			changed := status.DeepCopy()
+			Expect(effective.Patch(ctx, changed, patch)).To(Succeed())
+			Expect(changed).To(Equal(status), "not sent")
+			Expect(env.client.Patch(ctx, changed, patch)).To(Succeed())
+			Expect(changed.ResourceVersion).To(Equal(version), "sent, without an effect")
+
+			changed = object.DeepCopy()
+			Expect(effective.Status().Patch(ctx, changed, patch)).To(Succeed())
+			Expect(changed).To(Equal(object), "not sent")
+			Expect(env.client.Status().Patch(ctx, changed, patch)).To(Succeed())
+			Expect(changed.ResourceVersion).To(Equal(version), "sent, without an effect")
+		}
+	})
+})
