@@ -13,7 +13,7 @@
 //	Due                                  when to look again (due.go)
 //	Reasons, Because                     why something is put off, and why a Machine is removed (reason.go)
 //
-// No claim fails while its launch is stalled. While the Cluster is being deleted, no claim needs a Machine or fails, and
+// No claim fails while its launch is stalled, also if that is not reported yet. While the Cluster is being deleted, no claim needs a Machine or fails, and
 // replicas are never raised. Of a suspended resource, replicas stay as they are, and nothing else is planned.
 //
 //	live     Machines that are neither being deleted nor marked for deletion

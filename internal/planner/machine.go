@@ -8,6 +8,10 @@ import (
 	"github.com/samber/lo"
 )
 
+// busyFactor is how many times longer than otherwise a silent stall may last before it is reported, if Machines of
+// other resources progress.
+const busyFactor = 10
+
 // isLost reports whether a Machine that is not leaving has lost its instance. It never becomes a Node, so it counts as
 // leaving, and is marked.
 func (m Machine) isLost() bool { return m.InstanceGone && !m.Leaving }
@@ -26,6 +30,12 @@ func (s *State) MayStall(m Machine) bool {
 // progressTimeout returns for how long nothing may act on an object before its launch is stalled.
 func (s *State) progressTimeout() time.Duration {
 	return min(s.Durations.NoProgress, s.Durations.LaunchTimeout)
+}
+
+// silenceTimeout returns for how long a claim may wait at most before a silent stall is reported, however busy the
+// controllers are. It leaves half of launchTimeoutSeconds, because an unreported stall does not extend that.
+func (s *State) silenceTimeout() time.Duration {
+	return max(s.progressTimeout(), min(busyFactor*s.Durations.NoProgress, s.Durations.LaunchTimeout/2))
 }
 
 // unfit returns why a Machine without a claim cannot serve a claim later; empty if it can. launchTimeoutSeconds does

@@ -29,7 +29,7 @@ const (
 
 // Outcome is what a plan decides about a claim that gets no Machine now.
 type Outcome struct {
-	// Stall is why the launch of the claim is stalled, and Failure why its machine could not be launched; zero if it is not.
+	// Stall is why the launch of the claim is stalled, if that is reported, and Failure why its machine could not be launched; zero if it is not.
 	// One of them at most is not zero.
 	Stall   Stall
 	Failure failure.Failure
@@ -52,9 +52,13 @@ func (p *planning) decideOutcomes() {
 		if p.plan.Linking.Has(claim.UID) {
 			continue
 		}
-		outcome := Outcome{Stall: p.stall(claim), Ends: p.ClusterDeleting && claim.NeedsMachine && p.plan.Served[claim.UID] == ""}
-		if outcome.Stall == (Stall{}) {
+		stall, since := p.stall(claim)
+		outcome := Outcome{Ends: p.ClusterDeleting && claim.NeedsMachine && p.plan.Served[claim.UID] == ""}
+		switch {
+		case stall == Stall{}:
 			outcome.Failure, outcome.Resumes = p.failure(claim), claim.Stalled && p.launches(claim)
+		case p.isReportable(claim, stall, since):
+			outcome.Stall = stall
 		}
 		if outcome != (Outcome{}) {
 			p.plan.Outcomes[claim.UID] = outcome
@@ -62,30 +66,49 @@ func (p *planning) decideOutcomes() {
 	}
 }
 
-// stall returns why the launch of a claim is stalled; zero if it is not, or the claim does not wait.
-func (p *planning) stall(claim Claim) Stall {
+// isReportable reports whether the claim gets the condition that its launch is stalled. If only the missing action shows
+// the stall, and Machines progress elsewhere, the controllers are busy, and the claim just waits for its turn. It waits at
+// most until silenceTimeout, because one object can be stalled alone. A claim that has the condition keeps it until the
+// stall ends.
+func (p *planning) isReportable(claim Claim, stall Stall, since time.Time) bool {
+	if !stall.Silent || claim.Stalled {
+		return true
+	}
+	at := lo.Earliest(p.ProgressedAt.Add(p.progressTimeout()), since.Add(p.silenceTimeout()))
+	p.dueAt(at, MayStall)
+	return !p.Now.Before(at)
+}
+
+// stall returns why the launch of a claim is stalled, and since when it may be; zero if it is not, or the claim does not
+// wait.
+func (p *planning) stall(claim Claim) (Stall, time.Time) {
 	if !p.launches(claim) || p.overLimit(claim) {
-		return Stall{}
+		return Stall{}, time.Time{}
 	}
 	if machine, served := p.servedBy(claim); served {
-		return machine.Stall
+		return machine.Stall, p.startedAt(*machine)
 	}
 	if p.nameTaken(claim) || p.links[claim.UID].any || p.Unusable != "" || p.unasked() && claim.Rejected != "" {
-		return Stall{}
+		return Stall{}, time.Time{}
 	}
-	stall := p.Stall
+	stall, since := p.Stall, p.waitsSince(claim)
 	if stall == (Stall{}) && p.unasked() {
-		stall = NoProgress(fmt.Sprintf("the replicas of %s %s could not be set to %d: see the log of the operator", p.Kind, p.Key, p.plan.Replicas))
+		stall = Silence(fmt.Sprintf("the replicas of %s %s could not be set to %d: see the log of the operator", p.Kind, p.Key, p.plan.Replicas))
 	}
-	if stall.Reason == v1alpha1.ReasonNoProgress && p.Now.Before(p.waitsSince(claim).Add(p.progressTimeout())) {
-		return Stall{}
+	if stall.Reason == v1alpha1.ReasonNoProgress && p.Now.Before(since.Add(p.progressTimeout())) {
+		return Stall{}, time.Time{}
 	}
-	return stall
+	return stall, since
 }
 
 // NoProgress returns the stall of a claim for which nothing acts on an object.
 func NoProgress(message string) Stall {
 	return Stall{Reason: v1alpha1.ReasonNoProgress, Message: message}
+}
+
+// Silence returns the same stall if only the missing action shows it.
+func Silence(message string) Stall {
+	return Stall{Reason: v1alpha1.ReasonNoProgress, Message: message, Silent: true}
 }
 
 // failure returns why the machine of a claim whose launch is not stalled could not be launched; zero if it may still be. A claim

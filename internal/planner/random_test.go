@@ -79,6 +79,7 @@ var randomLaunches = rapid.Custom(func(t *rapid.T) *State {
 	state.ClusterDeleting, state.Suspended = rarely.Draw(t, "Cluster deleting"), rarely.Draw(t, "suspended")
 	state.Unusable = lo.Ternary(rarely.Draw(t, "unusable"), "its provider makes no Machines", "")
 	state.Scaling = randomScaling(t, state.Replicas)
+	state.ProgressedAt = past.Draw(t, "progressed at")
 	for i := range state.Machines {
 		machine := &state.Machines[i]
 		machine.InstanceGone = sometimes.Draw(t, "instance gone")
@@ -99,7 +100,10 @@ var randomStall = rapid.Custom(func(t *rapid.T) Stall {
 	if !sometimes.Draw(t, "stalled") {
 		return Stall{}
 	}
-	return Stall{Reason: lo.Ternary(sometimes.Draw(t, "blocked"), v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress), Message: "waits"}
+	if sometimes.Draw(t, "blocked") {
+		return Stall{Reason: v1alpha1.ReasonBlocked, Message: "waits"}
+	}
+	return lo.Ternary(rapid.Bool().Draw(t, "silent"), Silence, NoProgress)("waits")
 })
 
 func randomScaling(t *rapid.T, replicas int32) Scaling {

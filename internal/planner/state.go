@@ -50,6 +50,8 @@ type State struct {
 	Scaling Scaling
 	// Stall is why Cluster API creates no Machines; zero if it creates them.
 	Stall Stall
+	// ProgressedAt is when a Machine of any of the operator's resources last progressed, as far as that is known.
+	ProgressedAt time.Time
 	// Problem is what Cluster API or a provider reports about Machines that are to be created, to be appended to a
 	// sentence; empty if they report nothing.
 	Problem string
@@ -194,4 +196,6 @@ type Stall struct {
 	Reason string
 	// Message repeats what Cluster API reports, or names the object that nothing acts on.
 	Message string
+	// Silent reports whether only the missing action shows the stall. Then the controllers may be busy with other resources.
+	Silent bool
 }

@@ -61,11 +61,11 @@ func poolStallOf(pool *clusterv1.MachinePool, infrastructure *unstructured.Unstr
 	name := client.ObjectKeyFromObject(pool)
 	switch {
 	case pool.Status.ObservedGeneration < pool.Generation:
-		return noProgress("Cluster API has not acted on MachinePool %s: check that its controllers run", name)
+		return silence("Cluster API has not acted on MachinePool %s: check that its controllers run", name)
 	case infrastructure == nil:
 		return noProgress("the infrastructure object of MachinePool %s does not exist", name)
 	case untouched(infrastructure):
-		return noProgress("the infrastructure provider has not acted on %s %s of MachinePool %s: check that it runs", infrastructure.GetKind(), infrastructure.GetName(), name)
+		return silence("the infrastructure provider has not acted on %s %s of MachinePool %s: check that it runs", infrastructure.GetKind(), infrastructure.GetName(), name)
 	}
 	return planner.Stall{}
 }

@@ -253,6 +253,9 @@ func TestPoolStallOf(t *testing.T) {
 			if stalls := got != (planner.Stall{}); stalls != (tc.want != "") || stalls && (!strings.Contains(got.Message, tc.want) || got.Reason != v1alpha1.ReasonNoProgress) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
+			if silent := strings.Contains(tc.want, "has not acted"); got.Silent != silent {
+				t.Errorf("only the missing action shows it: %t, want %t", got.Silent, silent)
+			}
 		})
 	}
 }

@@ -72,8 +72,10 @@ func (s *Snapshot) listMachines(ctx context.Context, clusters *clients.Clusters,
 // setMachines sets what each Machine, and the objects that it refers to, show.
 func (s *Snapshot) setMachines(ctx context.Context, clusters *clients.Clusters, links Known) error {
 	s.setOpen(links.Open)
+	s.State.ProgressedAt = links.ProgressedAt
 	s.State.Machines = make([]planner.Machine, 0, len(s.Machines))
 	for _, machine := range s.Machines {
+		s.State.ProgressedAt = lo.Latest(s.State.ProgressedAt, progressedAt(machine, s.State.Now))
 		read := MachineOf(machine)
 		if read.Leaving {
 			read.LeavingSince = lifecycle.LeavingSince(machine, s.State.Now)
@@ -87,6 +89,15 @@ func (s *Snapshot) setMachines(ctx context.Context, clusters *clients.Clusters, 
 		s.State.Machines = append(s.State.Machines, read)
 	}
 	return nil
+}
+
+// progressedAt returns when Cluster API created a Machine or last changed its phase. A time after now is no evidence yet.
+func progressedAt(machine *clusterv1.Machine, now time.Time) time.Time {
+	at := lo.Latest(machine.CreationTimestamp.Time, machine.Status.LastUpdated.Time)
+	if at.After(now) {
+		return time.Time{}
+	}
+	return at
 }
 
 // setOpen sets the Machines of the claims whose links are being written.

@@ -57,6 +57,8 @@ type Known struct {
 	// Open has the Machine of each claim whose link is being written, by their UIDs. It must have been determined
 	// before Read is called: what was written to others is in the caches, or Machines returns it.
 	Open map[types.UID]types.UID
+	// ProgressedAt is when a Machine of another resource last progressed.
+	ProgressedAt time.Time
 }
 
 // Read reads a scalable resource from the caches. It returns nil if nothing
@@ -149,7 +151,7 @@ func (s *Snapshot) setResource(ctx context.Context, clusters *clients.Clusters) 
 		state.Template = s.Template.Name
 	}
 	if s.Resource == nil {
-		state.Stall = noProgress("no %s %s exists yet: see the events of the NodeClaim", state.Kind, s.Name)
+		state.Stall = silence("no %s %s exists yet: see the events of the NodeClaim", state.Kind, s.Name)
 		return nil
 	}
 	state.Exists, state.Key, state.Replicas = true, s.Resource.Key().String(), s.Resource.Replicas()

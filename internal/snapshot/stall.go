@@ -24,6 +24,10 @@ func noProgress(format string, args ...any) planner.Stall {
 	return planner.NoProgress(fmt.Sprintf(format, args...))
 }
 
+func silence(format string, args ...any) planner.Stall {
+	return planner.Silence(fmt.Sprintf(format, args...))
+}
+
 // stallOf returns why Cluster API creates no Machines of a MachineDeployment; zero if it does.
 func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSet) planner.Stall {
 	name := client.ObjectKeyFromObject(deployment)
@@ -31,9 +35,9 @@ func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSe
 	case !deployment.DeletionTimestamp.IsZero():
 		return noProgress("MachineDeployment %s is being deleted and creates no Machines: wait until its Machines no longer exist", name)
 	case deployment.Status.ObservedGeneration < deployment.Generation:
-		return noProgress("Cluster API has not acted on MachineDeployment %s: check that its controllers run", name)
+		return silence("Cluster API has not acted on MachineDeployment %s: check that its controllers run", name)
 	case len(sets) == 0:
-		return noProgress("Cluster API has created no MachineSet for MachineDeployment %s: check that its controllers run", name)
+		return silence("Cluster API has created no MachineSet for MachineDeployment %s: check that its controllers run", name)
 	}
 	for i := range sets {
 		set, key := SetOf(&sets[i]), client.ObjectKeyFromObject(&sets[i])
@@ -48,7 +52,7 @@ func stallOf(deployment *clusterv1.MachineDeployment, sets []clusterv1.MachineSe
 		}
 		switch problem := set.Created; {
 		case problem == "":
-			return noProgress("Cluster API has not acted on MachineSet %s: check that its controllers run", key)
+			return silence("Cluster API has not acted on MachineSet %s: check that its controllers run", key)
 		case !isRejection(problem):
 			return noProgress("MachineSet %s cannot create Machines: %s", key, problem)
 		}
@@ -94,11 +98,11 @@ func readStall(ctx context.Context, clusters *clients.Clusters, machine *cluster
 	}
 	name := client.ObjectKeyFromObject(machine)
 	if read.Untouched {
-		return noProgress("Cluster API has not acted on Machine %s: check that its controllers run", name)
+		return silence("Cluster API has not acted on Machine %s: check that its controllers run", name)
 	}
 	if ref := machine.Spec.Bootstrap.ConfigRef; ref.IsDefined() && read.Bootstrap.Status != metav1.ConditionTrue {
 		if config, err := reference.Shared(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err == nil && untouched(config) {
-			return noProgress("the bootstrap provider has not acted on %s %s of Machine %s: check that it runs", ref.Kind, ref.Name, name)
+			return silence("the bootstrap provider has not acted on %s %s of Machine %s: check that it runs", ref.Kind, ref.Name, name)
 		}
 	}
 	instance, err := reference.Shared(ctx, clusters.Management.GetClient(), machine.Spec.InfrastructureRef, clusters.Cluster.Namespace)
@@ -106,9 +110,9 @@ func readStall(ctx context.Context, clusters *clients.Clusters, machine *cluster
 	case err != nil:
 		return planner.Stall{} // launchTimeoutSeconds limits the wait for an object that cannot be read
 	case untouched(instance):
-		return noProgress("the infrastructure provider has not acted on %s %s of Machine %s: check that it runs", instance.GetKind(), instance.GetName(), name)
+		return silence("the infrastructure provider has not acted on %s %s of Machine %s: check that it runs", instance.GetKind(), instance.GetName(), name)
 	case scalable.IsProvisioned(instance) && hasProviderID(instance):
-		return noProgress("Cluster API has not noticed that %s %s of Machine %s is provisioned: check that its controllers run", instance.GetKind(), instance.GetName(), name)
+		return silence("Cluster API has not noticed that %s %s of Machine %s is provisioned: check that its controllers run", instance.GetKind(), instance.GetName(), name)
 	}
 	return planner.Stall{}
 }

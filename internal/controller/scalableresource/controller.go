@@ -93,11 +93,12 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	// This comes before the caches are read. A link that is no longer open is then in the caches, or among the newest
 	// Machines.
 	open := lo.SliceToMap(r.links.Open(name), func(l link.Request) (claim, machine types.UID) { return l.Claim.UID, l.Machine.UID })
-	known := snapshot.Known{Machines: r.links.Newest, Open: open}
+	known := snapshot.Known{Machines: r.links.Newest, Open: open, ProgressedAt: r.memory.progressed(time.Time{})}
 	read, err := snapshot.Read(ctx, r.clusters, r.catalog, name, r.clock.Now(), known)
 	if err != nil || read == nil {
 		return reconcile.Result{}, err
 	}
+	r.memory.progressed(read.State.ProgressedAt)
 	size := len(read.Claims) + len(read.Machines)
 	r.spacing.SetSize(name, size)
 	if read.Resource == nil && size == 0 {

@@ -40,8 +40,8 @@
 //
 // After a crash in any of these, the next reconcile continues, because all of it follows from what the API server has.
 // A process keeps only the links that it is writing and the Machines that it has linked (package link), the resources
-// whose replicas it has lowered until the cache has that, the pace at which it raises replicas, the times of stalls, and
-// the reasons that it has logged. After a restart, replicas may be raised
+// whose replicas it has lowered until the cache has that, the pace at which it raises replicas, the times of stalls, when
+// a Machine of any resource last progressed, and the reasons that it has logged. After a restart, replicas may be raised
 // sooner, and a marked Machine may be deleted less than three minutes after a stall. A new leader reads all linked
 // Machines once, and each resource once that gets a link.
 package scalableresource

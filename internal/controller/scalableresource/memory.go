@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
 
@@ -13,6 +15,16 @@ import (
 type memory struct {
 	mu        sync.Mutex
 	resources map[string]*remembered
+	// progressedAt is when a Machine of any resource last progressed.
+	progressedAt time.Time
+}
+
+// progressed notes when a Machine last progressed, and returns the latest such time of all resources.
+func (m *memory) progressed(at time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.progressedAt = lo.Latest(m.progressedAt, at)
+	return m.progressedAt
 }
 
 // remembered is what this process remembers of one resource. Only its reconcile uses it, and there is one at a time.
