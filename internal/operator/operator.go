@@ -72,6 +72,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if err != nil {
 		return nil, nil, err
 	}
+	if !options.ConditionEvents {
+		mgr = quietManager{mgr}
+	}
 	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", clients.Server(management), err)
