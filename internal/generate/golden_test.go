@@ -65,7 +65,7 @@ func TestHashesOfAFixedTemplate(t *testing.T) {
 name general-m5-large-us-east-1a-spot-826bb5b9e6cc
 label v1-826bb5b9e6cc60bba779ff4842fc6a38
 in place v1-87c84d496ea22fc3e00f2862d8a79dbd
-accepted v1-1b6bc31011ebe70d303e0c656cd1630c
+accepted v1-6734e4bc35d1c443371c642942abd135
 machine hashes bootstrap=v1beta2/v1-27a7d725e093fbe0dbf3709f33e539fd,infrastructure=v1beta2/v1-d6f806098057b27f2ea48ee3723fefa0,kubelet=v1-60df6bb35a929dc3d957e4b35140931f,version=v1.36.3
 copy general-workers-9c41e644766f v1-9c41e644766f7c4e3e762edb9c1f6988 v1-a4f33656b1244f01655799698e22a61c
 `},

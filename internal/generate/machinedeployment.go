@@ -45,8 +45,13 @@ func (g *Generator) newMachineDeployment(name, content string, key catalog.Key, 
 		clusterv1.ClusterNameLabel:           cluster.Name,
 		clusterv1.MachineDeploymentNameLabel: name,
 	}
+	metadata := g.metadata(name, labels)
+	// Cluster API's controller adds it in a reconcile that does nothing else, and then waits a second before the next one
+	// (core/reconcilers/machinedeployment/machinedeployment_controller.go, EnsureFinalizer). So the first Machine of an
+	// offering exists a second earlier. It always runs, unlike that of MachinePools, which would leave them for ever.
+	metadata.Finalizers = []string{clusterv1.MachineDeploymentFinalizer}
 	return &clusterv1.MachineDeployment{
-		ObjectMeta: g.metadata(name, labels),
+		ObjectMeta: metadata,
 		Spec: clusterv1.MachineDeploymentSpec{
 			ClusterName: cluster.Name,
 			Selector:    metav1.LabelSelector{MatchLabels: selector},

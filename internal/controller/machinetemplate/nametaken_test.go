@@ -41,6 +41,7 @@ func TestNameOfAnotherOffering(t *testing.T) {
 			}
 
 			existing := before.Generated.Resource.API().DeepCopyObject().(*clusterv1.MachineDeployment)
+			existing.Finalizers = nil
 			if tc.hash != "" {
 				existing.Labels[v1alpha1.TemplateHashLabel] = tc.hash
 			}
@@ -84,7 +85,7 @@ func TestAnotherNameIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := launch.Generated.Resource.API().DeepCopyObject().(*clusterv1.MachineDeployment)
-		other.Labels[v1alpha1.TemplateHashLabel] = "another"
+		other.Labels[v1alpha1.TemplateHashLabel], other.Finalizers = "another", nil
 		return other
 	}
 	first, second := takenBy("a"), takenBy("b")
