@@ -55,7 +55,7 @@ func Resources(b *builder.Builder, clusters *clients.Clusters, spacing *Spacing)
 			MaxConcurrentReconciles: concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
-		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, spacing.of(ofClaim), changed())).
+		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, spacing.ofClaims(), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, spacing.of(clients.ResourceOf), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, spacing.of(clients.ResourceOf), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(

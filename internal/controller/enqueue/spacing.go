@@ -39,6 +39,8 @@ type Spacing struct {
 	queue queue
 	// passes has the last reconcile of each resource whose gap is longer than the window.
 	passes map[string]pass
+	// bursts has the resources to which claims come.
+	bursts map[string]arrivals
 }
 
 // pass is when a reconcile began, and the gap until the next one.
@@ -49,7 +51,7 @@ type pass struct {
 
 // NewSpacing returns the spacing of the reconciles of one controller.
 func NewSpacing(clock clock.PassiveClock) *Spacing {
-	return &Spacing{clock: clock, passes: map[string]pass{}}
+	return &Spacing{clock: clock, passes: map[string]pass{}, bursts: map[string]arrivals{}}
 }
 
 // Source lets Enqueue use the queue of the controller.
@@ -79,6 +81,9 @@ func (s *Spacing) Begin(resource string) {
 	defer s.mu.Unlock()
 	if last, ok := s.passes[resource]; ok {
 		s.passes[resource] = pass{began: s.clock.Now(), gap: last.gap}
+	}
+	if burst, ok := s.bursts[resource]; ok && s.clock.Since(burst.last) > patience {
+		delete(s.bursts, resource)
 	}
 }
 

@@ -45,6 +45,9 @@ func (r *Reconciler) ensureResource(ctx context.Context, snap *decided) (time.Du
 		default:
 			// All waiting claims of this resource are counted in its replicas.
 			snap.scale(launch.Generated.Resource)
+			if wait := r.spacing.MoreExpected(snap.Name); wait > 0 {
+				return wait, errors.Join(errs...)
+			}
 			err := r.createResource(ctx, launch.Generated)
 			if err == nil {
 				return 0, errors.Join(errs...)

@@ -65,7 +65,7 @@ func (r *Reconciler) update(ctx context.Context, snap *decided) (reconcile.Resul
 	// Lowering is never delayed: a Machine that disappears earlier would be replaced.
 	raises := after > before
 	known := r.memory.of(snap.Name)
-	if wait := known.pace.wait(r.clock.Now()); wait > 0 && raises {
+	if wait := max(known.pace.wait(r.clock.Now()), r.spacing.MoreExpected(snap.Name)); wait > 0 && raises {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if raises {

@@ -429,11 +429,18 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 	object := withReplicas(1)
 	clusters := fixture.Clusters(object, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}})
 	management := clusters.Management.GetClient()
-	r := newReconciler(clusters, nil, silent{}, clocktesting.NewFakeClock(fixture.Noon))
+	clock := clocktesting.NewFakeClock(fixture.Noon)
+	r := newReconciler(clusters, nil, silent{}, clock)
 	for _, step := range []struct {
 		to, want int32
 		waits    bool
-	}{{to: 2, want: 2}, {to: 3, want: 2, waits: true}, {to: 1, want: 1}} {
+		burst    bool // claims come
+	}{{to: 2, want: 1, waits: true, burst: true}, {to: 2, want: 2}, {to: 3, want: 2, waits: true}, {to: 1, want: 1, burst: true}} {
+		if step.burst {
+			r.spacing.Arrive("", "general")
+		} else {
+			clock.Step(500 * time.Millisecond)
+		}
 		if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
 		}
@@ -472,13 +479,20 @@ func TestPaceOfACreatedResource(t *testing.T) {
 	claim, name := launchedClaim("small"), generatedName(t, served, cluster)
 	claim.CreationTimestamp, claim.Annotations[v1alpha1.ScalableResourceAnnotation] = metav1.NewTime(fixture.Noon), name
 	clusters := clustersWith(served, cluster, &[]string{}, cluster, claim)
-	r := newReconciler(clusters, catalog.New(clusters), &published{}, clocktesting.NewFakeClock(fixture.Noon))
+	clock := clocktesting.NewFakeClock(fixture.Noon)
+	r := newReconciler(clusters, catalog.New(clusters), &published{}, clock)
 	r.memory.of(name).pace.note(fixture.Noon, 500) // of an earlier resource of that name
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	r.spacing.Arrive("", name)
+	result, err := r.Reconcile(t.Context(), request)
+	if err != nil || result.RequeueAfter == 0 {
+		t.Fatalf("got %+v and %v, want to wait for further claims", result, err)
+	}
+	clock.Step(result.RequeueAfter)
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if wait := r.memory.of(name).pace.wait(fixture.Noon); wait != minPace {
+	if wait := r.memory.of(name).pace.wait(clock.Now()); wait != minPace {
 		t.Errorf("after the creation, a raise waits %s, want %s", wait, minPace)
 	}
 }
