@@ -38,7 +38,7 @@ func (c *Clusters) Template(ctx context.Context, name string) (*v1alpha1.Karpent
 }
 
 // SharedTemplate returns the same as Template, without a copy for each call: no caller may modify it. It is for
-// what Karpenter calls very often.
+// what Karpenter calls very often, and for reconciles of resources and NodeClaims.
 func (c *Clusters) SharedTemplate(ctx context.Context, name string) (*v1alpha1.KarpenterMachineTemplate, error) {
 	stored, err := c.stored(ctx, name, client.UnsafeDisableDeepCopy)
 	if err != nil || stored == nil {

@@ -185,7 +185,7 @@ func (c *CloudProvider) endsWithCluster(ctx context.Context, machine *clusterv1.
 
 // canBeSpare reports whether the Machine of a claim that is deleted can serve another claim.
 func (c *CloudProvider) canBeSpare(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (bool, error) {
-	template, err := c.clusters.Template(ctx, machine.Labels[v1alpha1.TemplateLabel])
+	template, err := c.clusters.SharedTemplate(ctx, machine.Labels[v1alpha1.TemplateLabel])
 	if err != nil {
 		return false, err
 	}

@@ -31,9 +31,15 @@ type driftWorld struct {
 
 func newDriftWorld(t *testing.T) *driftWorld {
 	t.Helper()
+	return newDriftWorldOf(t, nil)
+}
+
+// newDriftWorldOf returns the same with changes of the template and its catalog.
+func newDriftWorldOf(t testing.TB, change func(*v1alpha1.KarpenterMachineTemplate, *v1alpha1.InstanceTypeCatalog)) *driftWorld {
+	t.Helper()
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "served"}}
 	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "TestControlPlane", Name: "served"}
-	provider, c := newProvider(nil, cluster,
+	provider, c := newProviderOf(change, cluster,
 		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testcontrolplanes.controlplane.cluster.x-k8s.io", map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}),
 		controlPlane("v1.36.3", "v1.36.3"))
 	created, err := provider.Create(t.Context(), waiting())

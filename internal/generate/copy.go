@@ -46,23 +46,24 @@ func (b Bases) of(target v1alpha1.PatchTarget) *unstructured.Unstructured {
 	return b.Infrastructure
 }
 
-// ReadBases reads the bases of a template from the cache of the management cluster.
+// ReadBases reads the bases of a template from the cache of the management cluster. They are shared with the cache and
+// must not be modified.
 // A base that does not exist is an error, and so is one that the template may not refer to.
 func ReadBases(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate) (Bases, error) {
 	bases := Bases{ByRef: func(ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-		return reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
+		return reference.Shared(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace)
 	}}
 	if pattern.Pending(template) {
 		return Bases{}, PendingError{Template: template.Name}
 	}
 	var err error
 	if ref := template.Spec.Template.Spec.InfrastructureRef; ref != nil {
-		if bases.Infrastructure, err = reference.Get(ctx, clusters.Management.GetClient(), *ref, clusters.Cluster.Namespace); err != nil {
+		if bases.Infrastructure, err = reference.Shared(ctx, clusters.Management.GetClient(), *ref, clusters.Cluster.Namespace); err != nil {
 			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.infrastructureRef: %w", template.Name, err)
 		}
 	}
 	if ref := template.Spec.Template.Spec.Bootstrap.ConfigRef; ref.IsDefined() {
-		if bases.Bootstrap, err = reference.Get(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err != nil {
+		if bases.Bootstrap, err = reference.Shared(ctx, clusters.Management.GetClient(), ref, clusters.Cluster.Namespace); err != nil {
 			return Bases{}, fmt.Errorf("KarpenterMachineTemplate %s: spec.template.spec.bootstrap.configRef: %w", template.Name, err)
 		}
 	}

@@ -128,7 +128,7 @@ func (g *Generator) generateFree(ctx context.Context, clusters *clients.Clusters
 // LaunchOfClaim returns what a claim gets with the offering that it has.
 func LaunchOfClaim(ctx context.Context, clusters *clients.Clusters, known *catalog.Catalog, claim *karpv1.NodeClaim) (*Launch, error) {
 	name := lo.FromPtr(claim.Spec.NodeClassRef).Name
-	template, err := clusters.Template(ctx, name)
+	template, err := clusters.SharedTemplate(ctx, name)
 	if err != nil {
 		return nil, err
 	}

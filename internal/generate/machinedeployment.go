@@ -3,6 +3,8 @@
 package generate
 
 import (
+	"maps"
+
 	"github.com/samber/lo"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,7 +66,7 @@ func (g *Generator) newMachineDeployment(name, content string, key catalog.Key, 
 			Template: clusterv1.MachineTemplateSpec{
 				ObjectMeta: clusterv1.ObjectMeta{
 					Labels:      lo.Assign(template.Spec.Template.Metadata.LabelStrings(), labels, selector),
-					Annotations: template.Spec.Template.Metadata.Annotations,
+					Annotations: maps.Clone(template.Spec.Template.Metadata.Annotations),
 				},
 				Spec: machine,
 			},

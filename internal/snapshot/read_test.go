@@ -355,6 +355,35 @@ func TestReadWithoutResource(t *testing.T) {
 	}
 }
 
+// All snapshots have the same template, without a copy for each, until it changes.
+func TestReadSharesTheTemplate(t *testing.T) {
+	claim := fixture.Claim(time.Minute)
+	claim.Annotations = map[string]string{v1alpha1.ScalableResourceAnnotation: "general"}
+	claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "general"}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Served.Namespace, Name: fixture.Served.Name}}
+	clusters := indexed(cluster, fixture.Template(), claim)
+	read := func() *v1alpha1.KarpenterMachineTemplate {
+		t.Helper()
+		snap, err := Read(t.Context(), clusters, catalog.New(clusters), "general", fixture.Noon, Known{})
+		if err != nil || snap.Template == nil {
+			t.Fatalf("got no template, and %v", err)
+		}
+		return snap.Template
+	}
+	first := read()
+	if read() != first {
+		t.Error("the template is copied for each snapshot")
+	}
+	changed := first.DeepCopy()
+	changed.Spec.LaunchTimeoutSeconds = new(int32(60))
+	if err := clusters.Workload.GetClient().Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if now := read(); now == first || now.Spec.LaunchTimeoutSeconds == nil {
+		t.Error("a snapshot has the template of before its change")
+	}
+}
+
 // A claim of a pool that can provide no Machines fails at once, and does not report that nothing acts on the pool.
 func TestReadUnusablePool(t *testing.T) {
 	pool := fixture.MachinePool(nil)

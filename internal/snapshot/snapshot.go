@@ -25,8 +25,8 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/settings"
 )
 
-// Snapshot is one scalable resource with its claims and Machines, as the caches have them. Claims and
-// Machines are shared with the caches: they are copied before they are changed.
+// Snapshot is one scalable resource with its claims and Machines, as the caches have them. Claims, Machines and the
+// template are shared with the caches: they are copied before they are changed.
 type Snapshot struct {
 	// Name of the resource.
 	Name string
@@ -123,7 +123,7 @@ func (s *Snapshot) read(ctx context.Context, clusters *clients.Clusters, known *
 		return err
 	}
 	var err error
-	if s.Template, err = clusters.Template(ctx, s.templateName()); err != nil {
+	if s.Template, err = clusters.SharedTemplate(ctx, s.templateName()); err != nil {
 		return err
 	}
 	s.Settings = settings.Of(s.Template)

@@ -139,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // renewed returns the annotations of a claim with present hashes in place of those that cannot be compared. They
 // stay as they are if nothing can be decided now.
 func (r *Reconciler) renewed(ctx context.Context, claim *karpv1.NodeClaim) (map[string]string, error) {
-	template, err := r.clusters.Template(ctx, claim.Spec.NodeClassRef.Name)
+	template, err := r.clusters.SharedTemplate(ctx, claim.Spec.NodeClassRef.Name)
 	if err != nil || template == nil {
 		return claim.Annotations, err
 	}

@@ -66,15 +66,19 @@ func newStore(objects ...client.Object) *store {
 	return s
 }
 
-func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	name := key.String()
 	if key.Namespace == "" {
 		name = key.Name
 	}
 	if indexer := s.kinds[reflect.TypeOf(into)]; indexer != nil {
 		if object, found, _ := indexer.GetByKey(name); found {
-			copied := object.(client.Object).DeepCopyObject()
-			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(copied).Elem())
+			object := object.(client.Object)
+			given := (&client.GetOptions{}).ApplyOptions(options)
+			if given.UnsafeDisableDeepCopy == nil || !*given.UnsafeDisableDeepCopy {
+				object = object.DeepCopyObject().(client.Object)
+			}
+			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(object).Elem())
 			return nil
 		}
 	}
