@@ -27,6 +27,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/cloudprovider"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/clusterdeletion"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/coremetrics"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/instancetypecatalog"
@@ -73,6 +74,8 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 			}
 		case *informer.NodeClaimController:
 			c = corestate.NewNodeClaims(cores, op.GetClient(), cloudProvider, cluster)
+		default:
+			c = coremetrics.Replace(c, cluster)
 		}
 		if err := c.Register(ctx, op.Manager); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)

@@ -48,7 +48,6 @@ var idle = map[string]string{
 	"state.pricing":                               "it writes nothing",
 	"metrics.pod":                                 "it writes nothing",
 	"metrics.nodepool":                            "it writes nothing",
-	"metrics.node":                                "it writes nothing",
 	"operatorpkg.nodeclaim.status":                "it writes nothing",
 	"operatorpkg.nodepool.status":                 "it writes nothing",
 	"operatorpkg.node.status":                     "it writes nothing",

@@ -39,7 +39,7 @@ func (r *registry) Add(runnable manager.Runnable) error {
 	case controller.TypedController[link.Request]:
 		r.controllers = append(r.controllers, capture(r.ctx, c))
 	case manager.RunnableFunc:
-		// What else runs only adds watches when the operator starts.
+		// What else runs adds watches when the operator starts, or lets metrics be scraped.
 	default:
 		return fmt.Errorf("the search does not know how to run a %T", runnable)
 	}
