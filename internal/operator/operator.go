@@ -13,6 +13,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
+	"github.com/samber/lo"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/lanes"
 	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 )
 
@@ -63,7 +65,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	}
 	toWorkload := connection.New(connection.Workload, workload.Host, clock.RealClock{}, connection.Wall{})
 	toManagement := connection.New(connection.Management, management.Host, clock.RealClock{}, connection.Wall{})
-	workload, management = configure(workload, toWorkload, options), configure(management, toManagement, options)
+	ofWorkload := lanes.New()
+	ofManagement := lo.Ternary(management.Host == workload.Host, ofWorkload, lanes.New())
+	workload, management = configure(workload, toWorkload, ofWorkload, options), configure(management, toManagement, ofManagement, options)
 	home := workload
 	if options.WorkloadKubeconfig != "" {
 		home = management
@@ -123,11 +127,12 @@ func withLogger(ctx context.Context) context.Context {
 	return log.IntoContext(ctx, logger)
 }
 
-// configure returns a copy of a client configuration with this operator's rate limits and
-// user agent, and with a transport that tells a connection what happens to requests.
-func configure(config *rest.Config, connection *connection.Connection, options *Options) *rest.Config {
+// configure returns a copy of a client configuration with this operator's limits and user agent, and with a transport that
+// tells a connection what happens to requests.
+func configure(config *rest.Config, connection *connection.Connection, limit *lanes.Limit, options *Options) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(connection.Transport)
+	config.Wrap(limit.Transport)
 	config.QPS, config.Burst = float32(options.Core.KubeClientQPS), options.Core.KubeClientBurst
 	config.UserAgent = build.Name + "/" + core.Version
 	return config
