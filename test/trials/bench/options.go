@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // options are what is measured, and where the results go.
@@ -53,13 +54,14 @@ func fields(text string) []string {
 
 func parseOptions(name string, args []string) (options, error) {
 	chosen := options{dir: filepath.Join(".stack", "bench")}
-	counts, offerings, runs, only := numbers{60, 200}, numbers{1}, 3, ""
+	counts, offerings, runs, only, every := numbers{60, 200}, numbers{1}, 3, "", time.Duration(0)
 	if name == smoke {
 		counts, runs = numbers{30}, 1
 		chosen.dir = filepath.Join(".stack", "bench-smoke")
 	}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.Var(&counts, "n", "numbers of Pods, and so of claims; each is measured separately")
+	flags.DurationVar(&every, "every", every, "create one Pod after the other, this long apart; 0 creates all at once")
 	flags.Var(&offerings, "offerings", "numbers of offerings that the Pods are spread over; each is measured separately")
 	flags.BoolVar(&chosen.profile, "profile", os.Getenv("BENCH_PROFILE") == "1", "store CPU profiles of the operator in the state folder")
 	if name != smoke {
@@ -85,7 +87,7 @@ func parseOptions(name string, args []string) (options, error) {
 	}
 	for _, n := range counts {
 		for _, o := range offerings {
-			chosen.sizes = append(chosen.sizes, size{n: n, offerings: o})
+			chosen.sizes = append(chosen.sizes, size{n: n, offerings: o, every: every})
 		}
 	}
 	var err error

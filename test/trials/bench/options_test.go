@@ -5,6 +5,7 @@ package bench
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
@@ -20,10 +21,11 @@ func TestParseOptions(t *testing.T) {
 		wantRuns      int
 		wantErrorPart string
 	}{
-		"defaults":          {wantSizes: []size{{60, 1}, {200, 1}}, wantVariants: "kwok cluster-api operator", wantRuns: 3},
-		"sizes and runs":    {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1"}, wantSizes: []size{{60, 1}, {60, 20}, {1000, 1}, {1000, 20}}, wantVariants: "kwok cluster-api operator", wantRuns: 1},
-		"one variant":       {args: []string{"-only", "operator"}, wantSizes: []size{{60, 1}, {200, 1}}, wantVariants: "operator", wantRuns: 3},
-		"smoke":             {command: smoke, wantSizes: []size{{30, 1}}, wantVariants: "operator", wantRuns: 1},
+		"defaults":          {wantSizes: []size{{n: 60, offerings: 1}, {n: 200, offerings: 1}}, wantVariants: "kwok cluster-api operator", wantRuns: 3},
+		"sizes and runs":    {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1"}, wantSizes: []size{{n: 60, offerings: 1}, {n: 60, offerings: 20}, {n: 1000, offerings: 1}, {n: 1000, offerings: 20}}, wantVariants: "kwok cluster-api operator", wantRuns: 1},
+		"one after another": {args: []string{"-n", "5", "-every", "2s", "-only", "kwok"}, wantSizes: []size{{n: 5, offerings: 1, every: 2 * time.Second}}, wantVariants: "kwok", wantRuns: 3},
+		"one variant":       {args: []string{"-only", "operator"}, wantSizes: []size{{n: 60, offerings: 1}, {n: 200, offerings: 1}}, wantVariants: "operator", wantRuns: 3},
+		"smoke":             {command: smoke, wantSizes: []size{{n: 30, offerings: 1}}, wantVariants: "operator", wantRuns: 1},
 		"stored results":    {args: []string{"-stored"}, wantRuns: 3},
 		"unknown variant":   {args: []string{"-only", "aws"}, wantErrorPart: "there is no such variant"},
 		"no positive size":  {args: []string{"-n", "0"}, wantErrorPart: "not a positive number"},

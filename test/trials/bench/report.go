@@ -22,7 +22,7 @@ type report struct {
 func newReport(results []result) *report {
 	r := &report{results: map[size]map[string][]result{}}
 	for _, measured := range results {
-		of := size{n: measured.N, offerings: measured.Offerings}
+		of := size{n: measured.N, offerings: measured.Offerings, every: measured.Every}
 		if r.results[of] == nil {
 			r.results[of] = map[string][]result{}
 			r.sizes = append(r.sizes, of)
@@ -30,7 +30,7 @@ func newReport(results []result) *report {
 		r.results[of][measured.Variant] = append(r.results[of][measured.Variant], measured)
 	}
 	slices.SortFunc(r.sizes, func(a, b size) int {
-		return slices.Compare([]int{a.n, a.offerings}, []int{b.n, b.offerings})
+		return slices.Compare([]int{int(a.every), a.n, a.offerings}, []int{int(b.every), b.n, b.offerings})
 	})
 	return r
 }
@@ -243,9 +243,36 @@ func (r *report) requests() string {
 // rareRequest is the number of requests per claim below which a kind is not listed.
 const rareRequest = 0.01
 
+// steps has how long each step from a Pod to where it runs takes.
+func (r *report) steps() string {
+	var tables []string
+	for _, of := range r.sizes {
+		t := &table{header: []string{fmt.Sprintf("%s Pods", of)}}
+		measured := lo.Filter(variants, func(v variant, _ int) bool { return len(r.results[of][v.name]) > 0 })
+		for _, v := range measured {
+			t.header = append(t.header, v.name+" p50", "p99")
+		}
+		for _, s := range stepsOf {
+			cells := []string{s.name}
+			for _, v := range measured {
+				runs := lo.FilterMap(r.results[of][v.name], func(m result, _ int) (distribution, bool) {
+					found, ok := lo.Find(m.Steps, func(is step) bool { return is.Name == s.name })
+					return found.Distribution, ok
+				})
+				cells = append(cells,
+					cell(short)(medianOf(runs, func(d distribution) float64 { return d.P50 }), len(runs) > 0),
+					cell(short)(medianOf(runs, func(d distribution) float64 { return d.P99 }), len(runs) > 0))
+			}
+			t.add(cells...)
+		}
+		tables = append(tables, t.String())
+	}
+	return strings.Join(tables, "\n")
+}
+
 // text returns all tables.
 func (r *report) text() string {
-	parts := []string{"How long it takes:\n", r.durations()}
+	parts := []string{"How long it takes:\n", r.durations(), "From a Pod to where it runs:\n", r.steps()}
 	if len(r.operatorSizes()) > 0 {
 		parts = append(parts, "What the operator does:\n", r.costs(), "Requests of the operator per claim:\n", r.requests())
 	}

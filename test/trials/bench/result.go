@@ -2,16 +2,23 @@
 
 package bench
 
+import "time"
+
 // result is what one run has measured.
 type result struct {
 	Variant   string `json:"variant"`
 	N         int    `json:"n"`
 	Offerings int    `json:"offerings"`
-	Run       int    `json:"run"`
+	// Every is how long after each other the Pods were created, in nanoseconds; zero for all at once.
+	Every time.Duration `json:"every,omitempty"`
+	Run   int           `json:"run"`
 
 	// Up runs from the creation of the Pods until all run, and Down from their deletion until nothing is left.
 	Up   phase `json:"up"`
 	Down phase `json:"down"`
+
+	// Steps are those from a Pod to where it runs, of the scale-up.
+	Steps []step `json:"steps,omitempty"`
 
 	// Memory of Karpenter at the end of the scale-up.
 	Memory memory `json:"memory"`

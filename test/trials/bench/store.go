@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/samber/lo"
 )
@@ -48,8 +49,9 @@ func merge(earlier, results []result) []result {
 	type key struct {
 		variant      string
 		n, offerings int
+		every        time.Duration
 	}
-	keyOf := func(r result) key { return key{r.Variant, r.N, r.Offerings} }
+	keyOf := func(r result) key { return key{r.Variant, r.N, r.Offerings, r.Every} }
 	replaced := lo.SliceToMap(results, func(r result) (key, bool) { return keyOf(r), true })
 	kept := lo.Filter(earlier, func(r result, _ int) bool { return !replaced[keyOf(r)] })
 	return slices.Concat(kept, results)

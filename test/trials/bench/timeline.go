@@ -3,12 +3,14 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +30,11 @@ type timeline struct {
 	claims   map[types.UID]*claimTimes
 	// relinks are the links that were changed to another claim.
 	relinks int
+	pods    map[types.UID]*podTimes
+	byName  map[string]*nodeTimes // by the name of the Node
+	// replicas are those of each MachineDeployment, and raises how their sum grew.
+	replicas map[types.UID]int32
+	raises   []replicasAt
 
 	tallies map[tallyName]*tally
 }
@@ -48,6 +55,9 @@ type claimTimes struct {
 	// identified is when it got the provider ID of its Machine.
 	identified time.Time
 	providerID string
+	// registered is when Karpenter core had registered its Node, and node the name of that.
+	registered time.Time
+	node       string
 	writes     claimWrites
 	last       *karpv1.NodeClaim
 }
@@ -90,6 +100,7 @@ func (t *tally) set(uid types.UID, member bool, now time.Time) {
 func newTimeline() *timeline {
 	t := &timeline{
 		machines: map[types.UID]*machineTimes{}, nodes: map[string]time.Time{}, claims: map[types.UID]*claimTimes{},
+		pods: map[types.UID]*podTimes{}, byName: map[string]*nodeTimes{}, replicas: map[types.UID]int32{},
 		tallies: map[tallyName]*tally{},
 	}
 	for _, name := range tallyNames {
@@ -131,12 +142,27 @@ func (t *timeline) observePod(pod *corev1.Pod, deleted bool, now time.Time) {
 	defer t.mu.Unlock()
 	running := pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
 	t.tallies[podsRunning].set(pod.UID, running && !deleted, now)
+	times := t.pods[pod.UID]
+	if times == nil {
+		times = &podTimes{created: now}
+		t.pods[pod.UID] = times
+	}
+	if times.node == "" && pod.Spec.NodeName != "" {
+		times.node, times.bound = pod.Spec.NodeName, now
+	}
+	if times.running.IsZero() && running {
+		times.running = now
+	}
 }
 
-// observeNode records a version of a Node.
+// observeNode records a version of a Node. That of the control plane does not count.
 func (t *timeline) observeNode(node *corev1.Node, deleted bool, now time.Time) {
+	if isControlPlane(node) {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.noteNode(node, now)
 	t.tallies[nodesPresent].set(node.UID, !deleted, now)
 	ready := false
 	for _, condition := range node.Status.Conditions {
@@ -145,6 +171,20 @@ func (t *timeline) observeNode(node *corev1.Node, deleted bool, now time.Time) {
 	t.tallies[nodesReady].set(node.UID, ready && !deleted, now)
 	if _, known := t.nodes[node.Spec.ProviderID]; !known {
 		t.nodes[node.Spec.ProviderID] = now
+	}
+}
+
+// observeMachineDeployment records a version of a MachineDeployment.
+func (t *timeline) observeMachineDeployment(deployment *clusterv1.MachineDeployment, deleted bool, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.replicas[deployment.UID] = lo.FromPtr(deployment.Spec.Replicas)
+	if deleted {
+		delete(t.replicas, deployment.UID)
+	}
+	sum := lo.Sum(lo.Values(t.replicas))
+	if len(t.raises) == 0 || sum > t.raises[len(t.raises)-1].replicas {
+		t.raises = append(t.raises, replicasAt{sum, now})
 	}
 }
 
@@ -194,6 +234,10 @@ func (t *timeline) observeClaim(claim *karpv1.NodeClaim, deleted bool, now time.
 		times.writes.add(times.last, claim)
 	}
 	times.last = claim
+	if times.registered.IsZero() && claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) {
+		times.registered = now
+	}
+	times.node = cmp.Or(claim.Status.NodeName, times.node)
 	if id := claim.Status.ProviderID; times.identified.IsZero() && isReal(id) {
 		times.identified, times.providerID = now, id
 	}

@@ -31,7 +31,9 @@ type trial struct {
 }
 
 // within is how long a phase can take.
-func (s size) within() time.Duration { return 3*time.Minute + time.Duration(s.n)*500*time.Millisecond }
+func (s size) within() time.Duration {
+	return 3*time.Minute + time.Duration(s.n)*(500*time.Millisecond+s.every)
+}
 
 // measure runs a variant once.
 func measure(ctx context.Context, dir string, of variant, size size, run int, profile bool) (measured *result, err error) {
@@ -47,6 +49,9 @@ func measure(ctx context.Context, dir string, of variant, size size, run int, pr
 	// The watches end before the stack does.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	if err := createControlPlaneNode(ctx, on); err != nil {
+		return nil, err
+	}
 	t := &trial{Stack: on, variant: of, size: size}
 	if profile && of.component == stack.Operator {
 		t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", size.n, size.offerings, run))
@@ -54,7 +59,7 @@ func measure(ctx context.Context, dir string, of variant, size size, run int, pr
 	if t.timeline, err = observe(ctx, on); err != nil {
 		return nil, err
 	}
-	measured = &result{Variant: of.name, N: size.n, Offerings: size.offerings, Run: run}
+	measured = &result{Variant: of.name, N: size.n, Offerings: size.offerings, Every: size.every, Run: run}
 	err = t.run(ctx, measured)
 	err = errors.Join(err, os.WriteFile(filepath.Join(on.LogDir(), "timeline.log"), []byte(t.timeline.lines()), 0o600))
 	if err != nil {
@@ -107,6 +112,7 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if err != nil {
 		return err
 	}
+	measured.Steps = t.timeline.steps()
 	if measured.Memory, err = memoryOf(ctx, t.Stack, t.component); err != nil {
 		return err
 	}
@@ -155,7 +161,7 @@ func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) 
 	}
 	stopProfiling := t.profiler.start(ctx, name)
 	began := time.Now()
-	if err := t.scale(ctx, t, n); err != nil {
+	if err := t.load(ctx, n); err != nil {
 		return nil, err
 	}
 	reached := t.up
@@ -181,6 +187,26 @@ func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) 
 	}
 	measured.CPU = after.since(before)
 	return t.requests()
+}
+
+// load scales to a number of Pods: all at once, or one after the other.
+func (t *trial) load(ctx context.Context, n int) error {
+	if t.every == 0 || n == 0 {
+		return t.scale(ctx, t, n)
+	}
+	pace := time.NewTicker(t.every)
+	defer pace.Stop()
+	for i := range n {
+		if err := t.scale(ctx, t, i+1); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-pace.C:
+		}
+	}
+	return nil
 }
 
 // requests returns the requests of all clients since the last call.

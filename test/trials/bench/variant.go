@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // size is the size of a run.
@@ -13,14 +14,20 @@ type size struct {
 	n int
 	// offerings is the number of offerings that the Pods are spread over.
 	offerings int
+	// every is how long after each other the Pods are created; zero for all at once.
+	every time.Duration
 }
 
 // String implements fmt.Stringer.
 func (s size) String() string {
-	if s.offerings == 1 {
-		return fmt.Sprint(s.n)
+	text := fmt.Sprint(s.n)
+	if s.offerings > 1 {
+		text += fmt.Sprintf(" in %d offerings", s.offerings)
 	}
-	return fmt.Sprintf("%d in %d offerings", s.n, s.offerings)
+	if s.every > 0 {
+		text += fmt.Sprintf(", one every %s", s.every)
+	}
+	return text
 }
 
 // variant is one of the systems that are measured.

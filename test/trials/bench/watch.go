@@ -49,6 +49,7 @@ func observe(ctx context.Context, on *stack.Stack) (*timeline, error) {
 		follow(ctx, c, &corev1.PodList{}, &corev1.Pod{}, t.observePod, inNamespace),
 		follow(ctx, c, &corev1.NodeList{}, &corev1.Node{}, t.observeNode),
 		follow(ctx, c, &karpv1.NodeClaimList{}, &karpv1.NodeClaim{}, t.observeClaim),
+		follow(ctx, c, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineDeployment{}, t.observeMachineDeployment, inNamespace),
 		follow(ctx, c, &clusterv1.MachineList{}, &clusterv1.Machine{}, t.observeMachine, inNamespace),
 		follow(ctx, c, instances, &metav1.PartialObjectMetadata{}, t.observeInstance, inNamespace),
 	)
