@@ -130,7 +130,7 @@ func (r *topology) rotate(ctx context.Context, t *testing.T) {
 	g.Expect(r.pattern(ctx, g).Spec.Template.Spec.InfrastructureRef.Name).NotTo(Equal(ref.Name), "the template of the MachineDeployment")
 	r.expectReplaced(ctx, g, before, 1)
 	nodes := &corev1.NodeList{}
-	g.Expect(r.s.Workload.List(ctx, nodes)).To(Succeed())
+	g.Expect(r.s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 	g.Expect(nodes.Items[0].Labels).To(HaveKeyWithValue("disk", "ssd"))
 	t.Logf("%s after the change of the ClusterClass, the Node is replaced", time.Since(began).Round(time.Second))
 }

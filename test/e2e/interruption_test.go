@@ -125,7 +125,7 @@ func expectReplaced(ctx context.Context, g *WithT, s *stack.Stack, gone, stays *
 	var replacement *corev1.Node
 	g.Eventually(ctx, func(g Gomega) {
 		nodes, claims, machines := &corev1.NodeList{}, &karpv1.NodeClaimList{}, &clusterv1.MachineList{}
-		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+		g.Expect(s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 		g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
 		g.Expect(s.Management.List(ctx, machines, client.MatchingLabels{v1alpha1.TemplateLabel: "interruption"})).To(Succeed())
 		g.Expect(nodes.Items).To(HaveLen(2), "Nodes")

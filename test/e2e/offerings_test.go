@@ -110,7 +110,7 @@ func expectNodes(ctx context.Context, g *WithT, s *stack.Stack, count int) {
 	g.Eventually(ctx, func(g Gomega) {
 		claims, nodes := &karpv1.NodeClaimList{}, &corev1.NodeList{}
 		g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
-		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+		g.Expect(s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 		g.Expect(nodes.Items).To(HaveLen(count), "Nodes")
 		g.Expect(claims.Items).To(HaveLen(count), "NodeClaims")
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())

@@ -59,7 +59,7 @@ func upAndDown(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind) {
 func expectSameProviderIDs(ctx context.Context, g Gomega, s *stack.Stack) {
 	claims, nodes, machines := &karpv1.NodeClaimList{}, &corev1.NodeList{}, &clusterv1.MachineList{}
 	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
-	g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+	g.Expect(s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 	g.Expect(s.Management.List(ctx, machines)).To(Succeed())
 	g.Expect(len(nodes.Items)).To(BeNumerically(">", 1), "the Pods need more than one Node")
 

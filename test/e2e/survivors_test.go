@@ -50,7 +50,7 @@ func survivorsOf(ctx context.Context, g Gomega, s *stack.Stack) survivors {
 	for i := range claims.Items {
 		found.claims[claims.Items[i].Name] = fmt.Sprintf("%s %s", claims.Items[i].UID, claims.Items[i].Status.ProviderID)
 	}
-	g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+	g.Expect(s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 	for i := range nodes.Items {
 		found.nodes[nodes.Items[i].Name] = fmt.Sprintf("%s %s", nodes.Items[i].UID, nodes.Items[i].Spec.ProviderID)
 	}

@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
@@ -58,7 +59,7 @@ func Of(ctx context.Context, workload, management client.Reader, pods ...client.
 		instancesErr,
 		workload.List(ctx, podList, pods...),
 		workload.List(ctx, claims),
-		workload.List(ctx, nodes),
+		workload.List(ctx, nodes, stack.Workers),
 		management.List(ctx, machines),
 	)
 	return Census{

@@ -81,6 +81,9 @@ func (b *builder) clusterObjects() ([]client.Object, error) {
 
 // createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.
 func (b *builder) createCluster(ctx context.Context) error {
+	if err := b.createControlPlaneNode(ctx); err != nil {
+		return fmt.Errorf("creating the Node of the control plane: %w", err)
+	}
 	objects, err := b.clusterObjects()
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ var kept = []schema.GroupVersionKind{
 func standing(ctx context.Context, g Gomega, s *stack.Stack) map[string]string {
 	all := map[string]string{}
 	nodes := &corev1.NodeList{}
-	g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+	g.Expect(s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 	for _, node := range nodes.Items {
 		ready := lo.ContainsBy(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

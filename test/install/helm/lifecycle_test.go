@@ -94,7 +94,7 @@ func lifecycle(ctx context.Context, t *testing.T, s *stack.Stack, d *install.Gui
 	g.Eventually(ctx, func(g Gomega) {
 		machines, nodes := &clusterv1.MachineList{}, &corev1.NodeList{}
 		g.Expect(s.Management.List(ctx, machines)).To(Succeed())
-		g.Expect(s.Workload.List(ctx, nodes)).To(Succeed())
+		g.Expect(s.Workload.List(ctx, nodes, stack.Workers)).To(Succeed())
 		g.Expect([]int{len(claimUIDs(ctx, g, s)), len(machines.Items), len(nodes.Items)}).To(Equal([]int{0, 0, 0}), "claims, Machines, Nodes")
 	}).WithTimeout(3 * time.Minute).WithPolling(install.Poll).Should(Succeed())
 	// Templates have a finalizer, so they are deleted while the operator runs.

@@ -30,8 +30,6 @@ func TestSteps(t *testing.T) {
 	machine := &clusterv1.Machine{ObjectMeta: meta("machine")}
 	node := &corev1.Node{ObjectMeta: meta("node"), Spec: corev1.NodeSpec{ProviderID: "sim://1", Taints: []corev1.Taint{{Key: "karpenter.sh/unregistered"}}}}
 	line := newTimeline()
-	line.observeNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp", UID: "cp", Labels: map[string]string{controlPlaneLabel: ""}}}, false, at(0))
-
 	line.observePod(pod, false, at(0))
 	line.observeClaim(claim, false, at(1))
 	line.observeClaim(&karpv1.NodeClaim{ObjectMeta: meta("later")}, false, at(2))
@@ -71,8 +69,5 @@ func TestSteps(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
-	}
-	if counts := line.counts(); counts[nodesPresent] != 1 {
-		t.Errorf("%d Nodes, want one: that of the control plane does not count", counts[nodesPresent])
 	}
 }

@@ -155,11 +155,8 @@ func (t *timeline) observePod(pod *corev1.Pod, deleted bool, now time.Time) {
 	}
 }
 
-// observeNode records a version of a Node. That of the control plane does not count.
+// observeNode records a version of a Node.
 func (t *timeline) observeNode(node *corev1.Node, deleted bool, now time.Time) {
-	if isControlPlane(node) {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.noteNode(node, now)

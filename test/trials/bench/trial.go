@@ -49,9 +49,6 @@ func measure(ctx context.Context, dir string, of variant, size size, run int, pr
 	// The watches end before the stack does.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := createControlPlaneNode(ctx, on); err != nil {
-		return nil, err
-	}
 	t := &trial{Stack: on, variant: of, size: size}
 	if profile && of.component == stack.Operator {
 		t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", size.n, size.offerings, run))

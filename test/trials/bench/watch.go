@@ -47,7 +47,7 @@ func observe(ctx context.Context, on *stack.Stack) (*timeline, error) {
 	inNamespace := client.InNamespace(stack.ClusterNamespace)
 	return t, errors.Join(
 		follow(ctx, c, &corev1.PodList{}, &corev1.Pod{}, t.observePod, inNamespace),
-		follow(ctx, c, &corev1.NodeList{}, &corev1.Node{}, t.observeNode),
+		follow(ctx, c, &corev1.NodeList{}, &corev1.Node{}, t.observeNode, stack.Workers),
 		follow(ctx, c, &karpv1.NodeClaimList{}, &karpv1.NodeClaim{}, t.observeClaim),
 		follow(ctx, c, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineDeployment{}, t.observeMachineDeployment, inNamespace),
 		follow(ctx, c, &clusterv1.MachineList{}, &clusterv1.Machine{}, t.observeMachine, inNamespace),

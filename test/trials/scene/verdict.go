@@ -92,7 +92,7 @@ func (s *Scene) Leftovers(ctx context.Context, recorder *history.Recorder) (Verd
 // nodesWithoutMachine returns the Nodes without a Machine.
 func (s *Scene) nodesWithoutMachine(ctx context.Context) ([]history.Violation, error) {
 	nodes, machines := &corev1.NodeList{}, &clusterv1.MachineList{}
-	if err := errors.Join(s.Workload.List(ctx, nodes), s.Management.List(ctx, machines)); err != nil {
+	if err := errors.Join(s.Workload.List(ctx, nodes, stack.Workers), s.Management.List(ctx, machines)); err != nil {
 		return nil, err
 	}
 	known := sets.New[string]()

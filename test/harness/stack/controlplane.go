@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// controlPlaneLabel is what kubeadm labels and taints the Nodes of the control plane with (kubernetes:
+// cmd/kubeadm/app/constants/constants.go, LabelNodeRoleControlPlane).
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// Workers selects all Nodes but that of the control plane.
+var Workers client.ListOption = client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(notControlPlane())}
+
+func notControlPlane() labels.Requirement {
+	requirement, err := labels.NewRequirement(controlPlaneLabel, selection.DoesNotExist, nil)
+	if err != nil {
+		panic(err) // It is constant.
+	}
+	return *requirement
+}
+
+// createControlPlaneNode creates the Node that each real cluster has, on which no Pod of a test can run. If there is no Node
+// at all, kube-scheduler fails with a reason that no event ends, and tries a Pod again only after a back-off of up to 10 s
+// (kubernetes: pkg/scheduler/schedule_one.go, ErrNoNodesAvailable).
+func (b *builder) createControlPlaneNode(ctx context.Context) error {
+	return client.IgnoreAlreadyExists(b.Workload.Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "control-plane", Labels: map[string]string{controlPlaneLabel: "", corev1.LabelHostname: "control-plane"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}},
+	}))
+}
