@@ -234,19 +234,20 @@ partition: stack-binaries bin/trials ## Disturb the network to each of two clust
 quiet: stack-binaries bin/trials ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
 	@bin/trials quiet -kind '$(KIND)' $(CHAOS_FLAGS)
 
-# What bench measures: numbers of Pods, numbers of offerings that they are spread over, how often, and more flags, such as
+# What bench measures: numbers of Pods that are created at once or (60@2s) one after the other, numbers of offerings that they are
+# spread over, how often, and more flags, such as
 # -only operator; bin/trials bench -h lists them.
-BENCH_N ?= 60 200
+BENCH_N ?= 60@2s 1 10 200
 BENCH_OFFERINGS ?= 1
 BENCH_RUNS ?= 3
 BENCH_FLAGS ?=
 
 .PHONY: bench
-bench: stack-binaries bin/karpenter-kwok bin/trials ## Measure the operator and write docs/benchmarks.md (BENCH_N="60 200" BENCH_RUNS=3 BENCH_OFFERINGS=1 BENCH_PROFILE=1).
-	@bin/trials bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -document docs/benchmarks.md $(BENCH_FLAGS)
+bench: stack-binaries bin/karpenter-kwok bin/trials ## Measure the operator and write docs/benchmarks.md (BENCH_N="60@2s 1 10 200" BENCH_RUNS=3 BENCH_OFFERINGS=1 BENCH_PROFILE=1).
+	@bin/trials bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -documents docs/benchmarks.md,docs/design/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: bench-smoke
-bench-smoke: stack-binaries bin/trials ## Check that a small run of the operator exceeds no bound, such as of requests per claim.
+bench-smoke: stack-binaries bin/karpenter-kwok bin/trials ## Check that small runs of the operator exceed no bound, such as of requests per claim and of CPU beside Karpenter with kwok.
 	@bin/trials bench-smoke
 
 ##@ Build

@@ -3,8 +3,11 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -13,23 +16,45 @@ import (
 func beginOf(part string) string { return fmt.Sprintf("<!-- begin generated: %s -->", part) }
 func endOf(part string) string   { return fmt.Sprintf("<!-- end generated: %s -->", part) }
 
-// writeDocument replaces the generated parts of a document that exists.
-func writeDocument(file string, r *report) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("reading the document whose generated parts are to be replaced: %w", err)
-	}
+// writeDocuments replaces the generated parts of documents that exist, and draws the pictures beside the first. Each part must be
+// in one of them.
+func writeDocuments(files []string, r *report) error {
 	machine, err := host()
 	if err != nil {
 		return err
 	}
-	document := string(text)
-	for _, part := range documentParts(r, machine) {
-		if document, err = replacePart(document, part.name, part.content); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+	texts := make([]string, 0, len(files))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading a document whose generated parts are to be replaced: %w", err)
 		}
+		texts = append(texts, string(text))
 	}
-	return os.WriteFile(file, []byte(document), 0o644)
+	if err := replaceParts(texts, documentParts(r, machine)); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(files, " and "), err)
+	}
+	errs := []error{drawPictures(filepath.Dir(files[0]), r)}
+	for i, file := range files {
+		errs = append(errs, os.WriteFile(file, []byte(texts[i]), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// replaceParts replaces each part in the document that has it.
+func replaceParts(documents []string, parts []part) error {
+	for _, part := range parts {
+		i := slices.IndexFunc(documents, func(text string) bool { return strings.Contains(text, beginOf(part.name)) })
+		if i < 0 {
+			return fmt.Errorf("no document has the line %q", beginOf(part.name))
+		}
+		replaced, err := replacePart(documents[i], part.name, part.content)
+		if err != nil {
+			return err
+		}
+		documents[i] = replaced
+	}
+	return nil
 }
 
 // part is a generated part of the document.
@@ -40,9 +65,12 @@ func documentParts(r *report, machine string) []part {
 	return []part{
 		{"machine", machine},
 		{"durations", r.durations()},
+		{"steps", r.steps()},
+		{"beside", r.beside()},
 		{"goals", r.goals()},
 		{"costs", r.costs()},
 		{"requests", r.requests()},
+		{"components", r.components()},
 		{"processes", r.processes()},
 	}
 }

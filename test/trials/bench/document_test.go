@@ -3,8 +3,10 @@
 package bench
 
 import (
+	"html"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,21 +34,64 @@ func TestReplacePart(t *testing.T) {
 	}
 }
 
-// The document of the repository keeps what is written by hand.
-func TestDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "benchmarks.md"))
-	if err != nil {
+// The documents of the repository have all parts, and keep what is written by hand.
+func TestDocuments(t *testing.T) {
+	var documents []string
+	for _, file := range []string{"benchmarks.md", filepath.Join("design", "benchmarks.md")} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(text))
+	}
+	parts := documentParts(newReport(nil), "a machine")
+	for i := range parts {
+		parts[i].content = "CONTENT"
+	}
+	if err := replaceParts(documents, parts); err != nil {
 		t.Fatal(err)
 	}
-	document := string(text)
-	for _, part := range documentParts(newReport(nil), "a machine") {
-		if document, err = replacePart(document, part.name, "CONTENT"); err != nil {
-			t.Error(err)
+	all := strings.Join(documents, "")
+	if got := strings.Count(all, "\n\nCONTENT\n\n"); got != len(parts) {
+		t.Errorf("got %d parts, want %d", got, len(parts))
+	}
+	for _, want := range []string{"# Benchmarks", "make bench", "## Profiles: our largest costs"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the documents lack %q", want)
 		}
 	}
-	for _, want := range []string{"# Benchmarks", "make bench", "\n\nCONTENT\n\n", "## Profiles: our largest costs"} {
-		if !strings.Contains(document, want) {
-			t.Errorf("the document lacks %q", want)
-		}
+	if err := replaceParts(documents, []part{{name: "unknown"}}); err == nil {
+		t.Error("got no error for a part that no document has")
+	}
+}
+
+// The pictures are drawn from the results, and not without them.
+func TestPictures(t *testing.T) {
+	results := slices.Concat(runsOf(kwok.name, 10, 1), runsOf(kwok.name, 200, 20), runsOf(operator.name, 10, 2), runsOf(operator.name, 200, 30))
+	way := runsOf(operator.name, paced.n, 1)
+	way[0].Every, way[0].Steps = paced.every, []step{{podToClaim, distribution{P50: 1.5}}, {claimToReplicas, distribution{P50: 0.25}}}
+	for name, tc := range map[string]struct {
+		results []result
+		want    map[string]string // by the file: what it contains
+	}{
+		"no results":  {},
+		"all results": {results: append(results, way...), want: map[string]string{wayPicture: claimToReplicas + "  0.25 s", costPicture: "Karpenter with kwok"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			if err := drawPictures(folder, newReport(tc.results)); err != nil {
+				t.Fatal(err)
+			}
+			files, err := os.ReadDir(folder)
+			if err != nil || len(files) != len(tc.want) {
+				t.Fatalf("got %v and %v, want %d pictures", files, err, len(tc.want))
+			}
+			for file, want := range tc.want {
+				svg, err := os.ReadFile(filepath.Join(folder, file))
+				if err != nil || !strings.Contains(html.UnescapeString(string(svg)), want) {
+					t.Errorf("%s lacks %q (%v)", file, want, err)
+				}
+			}
+		})
 	}
 }

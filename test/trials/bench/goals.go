@@ -5,6 +5,8 @@ package bench
 import (
 	"fmt"
 
+	"github.com/samber/lo"
+
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
@@ -20,11 +22,16 @@ type goal struct {
 // at is a size with one offering.
 func at(n int) size { return size{n: n, offerings: 1} }
 
-// ofOperator is a goal for a figure of the operator at a size with one offering.
-func ofOperator(f figure, n int, limit float64) goal {
-	return goal{fmt.Sprintf("%s, at %d Pods", f.name, n), limit, f.format,
-		func(r *report) (float64, bool) { return r.median(at(n), operator.name, f.of) }}
+// ofStep is a goal for a step of the operator.
+func ofStep(name string, of size, what string, percentile func(distribution) float64, limit float64) goal {
+	return goal{fmt.Sprintf("%s, %s: %s", name, of, what), limit, short, func(r *report) (float64, bool) {
+		runs := lo.FilterMap(r.results[of][operator.name], func(m result, _ int) (distribution, bool) { return m.step(name) })
+		return medianOf(runs, percentile), len(runs) > 0
+	}}
 }
+
+func p50(d distribution) float64 { return d.P50 }
+func p99(d distribution) float64 { return d.P99 }
 
 // ofAnySize is a goal for a figure of the operator at all sizes.
 func ofAnySize(f figure, limit float64) goal {
@@ -38,26 +45,72 @@ func ofAnySize(f figure, limit float64) goal {
 	}}
 }
 
+// moreThanKwok is a goal for a figure of the operator, less kwok's.
+func moreThanKwok(name string, of size, format func(float64) string, figure func(*result) float64, limit float64) goal {
+	return goal{fmt.Sprintf("%s less kwok's, %s", name, of), limit, format, func(r *report) (float64, bool) { return r.more(of, figure) }}
+}
+
+// restOf is a goal for the operator at rest with 1,000 Nodes.
+func restOf(name string, format func(float64) string, figure func(*rest) float64, limit float64) goal {
+	return goal{"1,000 Nodes at rest: " + name, limit, format, func(r *report) (float64, bool) { return r.atRest(operator, figure)(at(1000)) }}
+}
+
 var goals = []goal{
-	ofOperator(linkP99, 200, 1),
-	ofOperator(linkP99, 1000, 2),
-	ofOperator(providerIDP99, 200, 1),
-	ofOperator(providerIDP99, 1000, 2),
-	{"200 Pods until all run, ratio", 0.9, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsUp) }},
-	{"200 Pods deleted until nothing is left, ratio", 1.1, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsDown) }},
-	{"CPU of the operator per claim at 1000 Pods, in relation to 200", 1.3, count, func(r *report) (float64, bool) {
-		cpu := func(m *result) float64 { return m.cpu(stack.Operator) }
-		many, measuredMany := r.median(at(1000), operator.name, cpu)
-		few, measuredFew := r.median(at(200), operator.name, cpu)
-		if !measuredMany || !measuredFew {
+	ofStep(claimToReplicas, paced, "p50", p50, 0.15),
+	ofStep(claimToReplicas, paced, "p99", p99, 0.5),
+	ofStep(machineToLink, paced, "p99", p99, 0.15),
+	ofStep(machineIDToClaimID, paced, "p99", p99, 0.1),
+	ofStep(claimToMachine, at(1), "max", p99, 1.3),
+	ofStep(claimToMachine, at(10), "max", p99, 1.3),
+	ofStep(claimToMachine, paced, "p50", p50, 1.3),
+	ofStep(claimToMachine, paced, "p99", p99, 1.5),
+	{"first Pod of an offering: " + claimToMachine, 2.5, short, func(r *report) (float64, bool) {
+		var first []distribution
+		for _, of := range r.operatorSizes() {
+			for _, m := range r.results[of][operator.name] {
+				if d, measured := stepIn(m.First, claimToMachine); measured {
+					first = append(first, d)
+				}
+			}
+		}
+		return medianOf(first, p99), len(first) > 0
+	}},
+	{"one Pod until it runs, less kwok's and " + replicasToMachine, 0.2, short, (*report).overhead},
+	ofAnySize(ownWrites, 3.5),
+	moreThanKwok("requests of the process per claim", at(200), count, (*result).requests, 5),
+	moreThanKwok("requests of the process per claim", at(1000), count, (*result).requests, 5),
+	moreThanKwok("CPU of the process per claim", paced, milliseconds, (*result).process, 0.020),
+	moreThanKwok("CPU of the process per claim", at(200), milliseconds, (*result).process, 0.040),
+	moreThanKwok("CPU of the process per claim", at(1000), milliseconds, (*result).process, 0.060),
+	{"growth of the CPU per claim from 200 to 1,000 Pods, divided by kwok's", 1, count, func(r *report) (float64, bool) {
+		ours, measured := r.growth(operator)
+		kwoks, measuredKwok := r.growth(kwok)
+		if !measured || !measuredKwok {
 			return 0, false
 		}
-		return many / few, true
+		return ours / kwoks, true
 	}},
+	{"refused requests per claim at 1,000 Pods", 0.05, count, func(r *report) (float64, bool) { return r.median(at(1000), operator.name, (*result).refused) }},
+	restOf("CPU", cores, func(is *rest) float64 { return is.cores(stack.Operator) }, 0.03),
+	restOf("writes per minute", count, (*rest).writesPerMinute, 0),
+	restOf("live heap", mebibytes, func(is *rest) float64 { return is.Heap }, 200),
+	{"200 Pods until all run, ratio", 1.2, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsUp) }},
 	ofAnySize(machineWrites, 2),
 	ofAnySize(ownClaimWrites, 2),
 	ofAnySize(liveReads, 1),
 	ofAnySize(conflicts, 0.01),
+}
+
+// overhead returns how much longer one Pod takes than with kwok, without the time in which Cluster API creates its Machine.
+func (r *report) overhead() (float64, bool) {
+	durations := func(v variant, name string) (float64, bool) {
+		runs := lo.FilterMap(r.results[at(1)][v.name], func(m result, _ int) (distribution, bool) { return m.step(name) })
+		return medianOf(runs, p50), len(runs) > 0
+	}
+	ours, measured := durations(operator, podToRunning)
+	kwoks, measuredKwok := durations(kwok, podToRunning)
+	machines, measuredMachines := durations(operator, replicasToMachine)
+	return ours - kwoks - machines, measured && measuredKwok && measuredMachines
 }
 
 // goals lists which goals are reached.

@@ -10,23 +10,60 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/samber/lo"
 )
 
 // options are what is measured, and where the results go.
 type options struct {
-	sizes    []size
-	variants []variant
-	runs     int
+	// measured are the runs, in order.
+	measured []planned
 	// profile is whether CPU profiles of the operator are stored.
 	profile bool
 	// add is whether the results of earlier runs with other sizes are kept.
 	add bool
 	// stored is whether nothing is measured, and the results of earlier runs are used.
 	stored bool
-	// document is the file that gets the tables; empty for none.
-	document string
+	// documents are the files that get the tables.
+	documents []string
 	// dir is the state folder.
 	dir string
+}
+
+// planned is a run that is to be measured.
+type planned struct {
+	variant variant
+	size    size
+	run     int
+}
+
+// loads are the loads of a flag, separated by spaces or commas: a number of Pods that are created at once, or, such as 60@2s,
+// one after the other.
+type loads []size
+
+// String implements flag.Value.
+func (l *loads) String() string {
+	return strings.Join(lo.Map(*l, func(s size, _ int) string { return s.load() }), " ")
+}
+
+// Set implements flag.Value.
+func (l *loads) Set(text string) error {
+	*l = nil
+	for _, field := range fields(text) {
+		count, every, paced := strings.Cut(field, "@")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is not a positive number", count)
+		}
+		load := size{n: n}
+		if paced {
+			if load.every, err = time.ParseDuration(every); err != nil || load.every <= 0 {
+				return fmt.Errorf("%q is not a positive duration", every)
+			}
+		}
+		*l = append(*l, load)
+	}
+	return nil
 }
 
 // numbers are the numbers of a flag, separated by spaces or commas.
@@ -52,48 +89,42 @@ func fields(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
 }
 
-func parseOptions(name string, args []string) (options, error) {
+// parseOptions reads the flags of the command bench.
+func parseOptions(args []string) (options, error) {
 	chosen := options{dir: filepath.Join(".stack", "bench")}
-	counts, offerings, runs, only, every := numbers{60, 200}, numbers{1}, 3, "", time.Duration(0)
-	if name == smoke {
-		counts, runs = numbers{30}, 1
-		chosen.dir = filepath.Join(".stack", "bench-smoke")
-	}
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.Var(&counts, "n", "numbers of Pods, and so of claims; each is measured separately")
-	flags.DurationVar(&every, "every", every, "create one Pod after the other, this long apart; 0 creates all at once")
+	counts, offerings, runs, only := loads{paced, {n: 1}, {n: 10}, {n: 200}}, numbers{1}, 3, ""
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Var(&counts, "n", "numbers of Pods, and so of claims, that are created at once or, such as 60@2s, one after the other; each is measured separately")
 	flags.Var(&offerings, "offerings", "numbers of offerings that the Pods are spread over; each is measured separately")
 	flags.BoolVar(&chosen.profile, "profile", os.Getenv("BENCH_PROFILE") == "1", "store CPU profiles of the operator in the state folder")
-	if name != smoke {
-		flags.IntVar(&runs, "runs", runs, "how often each is measured; the tables have the medians")
-		flags.StringVar(&only, "only", only, "what is measured, separated by commas: kwok, cluster-api and operator; default: all")
-		flags.BoolVar(&chosen.add, "add", false, "keep the results of earlier runs with other sizes")
-		flags.BoolVar(&chosen.stored, "stored", false, "measure nothing, and use the results of earlier runs")
-		flags.StringVar(&chosen.document, "document", "", "Markdown file that gets the tables, such as docs/benchmarks.md")
-	}
+	flags.IntVar(&runs, "runs", runs, "how often each is measured; the tables have the medians")
+	flags.StringVar(&only, "only", only, "what is measured, separated by commas: kwok, cluster-api and operator; default: all")
+	flags.BoolVar(&chosen.add, "add", false, "keep the results of earlier runs with other sizes")
+	flags.BoolVar(&chosen.stored, "stored", false, "measure nothing, and use the results of earlier runs")
+	documents := flags.String("documents", "", "Markdown files that get the tables, and the folder of the first the pictures, such as docs/benchmarks.md,docs/design/benchmarks.md")
 	if err := flags.Parse(args); err != nil {
 		return chosen, err
 	}
+	chosen.documents = fields(*documents)
 	if flags.NArg() > 0 {
 		return chosen, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if runs < 1 {
 		return chosen, fmt.Errorf("-runs %d: there must be at least one run", runs)
 	}
-	chosen.runs = runs
 	if chosen.stored {
 		chosen.add = true
 		return chosen, nil
 	}
-	for _, n := range counts {
+	measured, err := chooseVariants(only)
+	for _, load := range counts {
 		for _, o := range offerings {
-			chosen.sizes = append(chosen.sizes, size{n: n, offerings: o, every: every})
+			for run := range runs {
+				for _, v := range measured {
+					chosen.measured = append(chosen.measured, planned{v, size{n: load.n, offerings: o, every: load.every}, run + 1})
+				}
+			}
 		}
-	}
-	var err error
-	chosen.variants, err = chooseVariants(only)
-	if name == smoke {
-		chosen.variants = []variant{operatorWithCatalog}
 	}
 	return chosen, err
 }

@@ -5,7 +5,6 @@ package bench
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
@@ -14,27 +13,24 @@ import (
 
 func TestParseOptions(t *testing.T) {
 	for name, tc := range map[string]struct {
-		command       string
 		args          []string
-		wantSizes     []size
-		wantVariants  string
-		wantRuns      int
+		want          string // the loads with the offerings and the variants of all runs
 		wantErrorPart string
 	}{
-		"defaults":          {wantSizes: []size{{n: 60, offerings: 1}, {n: 200, offerings: 1}}, wantVariants: "kwok cluster-api operator", wantRuns: 3},
-		"sizes and runs":    {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1"}, wantSizes: []size{{n: 60, offerings: 1}, {n: 60, offerings: 20}, {n: 1000, offerings: 1}, {n: 1000, offerings: 20}}, wantVariants: "kwok cluster-api operator", wantRuns: 1},
-		"one after another": {args: []string{"-n", "5", "-every", "2s", "-only", "kwok"}, wantSizes: []size{{n: 5, offerings: 1, every: 2 * time.Second}}, wantVariants: "kwok", wantRuns: 3},
-		"one variant":       {args: []string{"-only", "operator"}, wantSizes: []size{{n: 60, offerings: 1}, {n: 200, offerings: 1}}, wantVariants: "operator", wantRuns: 3},
-		"smoke":             {command: smoke, wantSizes: []size{{n: 30, offerings: 1}}, wantVariants: "operator", wantRuns: 1},
-		"stored results":    {args: []string{"-stored"}, wantRuns: 3},
+		"defaults":          {args: []string{"-runs", "1", "-only", "operator"}, want: "operator 60 Pods, one every 2s; operator 1 Pod; operator 10 Pods; operator 200 Pods"},
+		"sizes":             {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1", "-only", "kwok"}, want: "kwok 60 Pods; kwok 60 Pods in 20 offerings; kwok 1000 Pods; kwok 1000 Pods in 20 offerings"},
+		"one after another": {args: []string{"-n", "5@2s,5", "-runs", "1", "-only", "kwok"}, want: "kwok 5 Pods, one every 2s; kwok 5 Pods"},
+		"three runs":        {args: []string{"-n", "60", "-only", "operator"}, want: "operator 60 Pods; operator 60 Pods; operator 60 Pods"},
+		"all variants":      {args: []string{"-n", "60", "-runs", "2"}, want: "kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods; kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods"},
+		"stored results":    {args: []string{"-stored"}},
 		"unknown variant":   {args: []string{"-only", "aws"}, wantErrorPart: "there is no such variant"},
+		"no pace":           {args: []string{"-n", "5@0s"}, wantErrorPart: "not a positive duration"},
 		"no positive size":  {args: []string{"-n", "0"}, wantErrorPart: "not a positive number"},
 		"unexpected":        {args: []string{"now"}, wantErrorPart: `unexpected argument "now"`},
 		"not even one run":  {args: []string{"-runs", "0"}, wantErrorPart: "at least one run"},
-		"smoke has no runs": {command: smoke, args: []string{"-runs", "2"}, wantErrorPart: "not defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseOptions(tc.command, tc.args)
+			got, err := parseOptions(tc.args)
 			if tc.wantErrorPart != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErrorPart) {
 					t.Errorf("got %v, want %q", err, tc.wantErrorPart)
@@ -44,12 +40,9 @@ func TestParseOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.wantSizes, got.sizes, cmp.AllowUnexported(size{})); diff != "" {
-				t.Errorf("sizes (-want +got):\n%s", diff)
-			}
-			names := strings.Join(lo.Map(got.variants, func(v variant, _ int) string { return v.name }), " ")
-			if names != tc.wantVariants || got.runs != tc.wantRuns {
-				t.Errorf("got %s with %d runs, want %s with %d", names, got.runs, tc.wantVariants, tc.wantRuns)
+			measured := strings.Join(lo.Map(got.measured, func(p planned, _ int) string { return p.variant.name + " " + p.size.String() }), "; ")
+			if diff := cmp.Diff(tc.want, measured); diff != "" {
+				t.Errorf("runs (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ const profileSeconds = 5
 
 // newProfiler returns a profiler of the operator, whose files begin with a name.
 func newProfiler(on *stack.Stack, name string) *profiler {
-	return &profiler{address: metricsAddress(on), dir: filepath.Join(on.Dir(), "profiles"), name: name}
+	return &profiler{address: metricsAddress(on, stack.Operator), dir: filepath.Join(on.Dir(), "profiles"), name: name}
 }
 
 // start profiles the operator until the returned function is called, which waits until the last profile is complete.

@@ -17,12 +17,13 @@ import (
 // ownControllers begins the names of the operator's own controllers, unlike those of Karpenter core.
 const ownControllers = "capi."
 
-// metricsAddress returns the address of the operator's metrics and profiles; empty if it has none.
-func metricsAddress(on *stack.Stack) string {
-	_, command := on.OperatorCommand()
-	for _, argument := range command {
-		if port, found := strings.CutPrefix(argument, "--metrics-port="); found {
-			return "http://127.0.0.1:" + port
+// metricsAddress returns the address of the metrics and profiles of a component; empty if it has none.
+func metricsAddress(on *stack.Stack, name string) string {
+	for _, component := range on.Components() {
+		for _, argument := range component.Command {
+			if port, found := strings.CutPrefix(argument, "--metrics-port="); found && component.Name == name {
+				return "http://127.0.0.1:" + port
+			}
 		}
 	}
 	return ""
@@ -30,7 +31,7 @@ func metricsAddress(on *stack.Stack) string {
 
 // reconcilesOf returns how often the operator's own controllers have reconciled since its start.
 func reconcilesOf(ctx context.Context, on *stack.Stack) (count float64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsAddress(on)+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsAddress(on, stack.Operator)+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ type report struct {
 func newReport(results []result) *report {
 	r := &report{results: map[size]map[string][]result{}}
 	for _, measured := range results {
-		of := size{n: measured.N, offerings: measured.Offerings, every: measured.Every}
+		of := measured.size()
 		if r.results[of] == nil {
 			r.results[of] = map[string][]result{}
 			r.sizes = append(r.sizes, of)
@@ -74,8 +74,8 @@ func (r *report) durations() string {
 			name   string
 			figure func(*result) float64
 		}{
-			{"%s Pods until all run", secondsUp},
-			{"%s Pods deleted until nothing is left", secondsDown},
+			{"%s until all run", secondsUp},
+			{"%s deleted until nothing is left", secondsDown},
 		} {
 			cells := []string{fmt.Sprintf(row.name, of)}
 			for _, v := range variants {
@@ -102,6 +102,8 @@ var (
 	liveReads      = figure{"live reads of claims, Machines, instances and Nodes per claim", (*result).liveReads, count}
 	machineWrites  = figure{"writes of the Machine per claim", (*result).machineWrites, count}
 	conflicts      = figure{"conflicts of the writes of Machines", (*result).conflicts, percent}
+	ownWrites      = figure{"writes by the operator's own code per claim, of any kind but events", (*result).ownWrites, count}
+	refused        = figure{"refused requests per claim", (*result).refused, count}
 	ownClaimWrites = figure{"writes of the claim by the operator's own code", (*result).ownClaimWrites, count}
 	templateWrites = figure{"writes of the status of the template per claim", (*result).templateWrites, count}
 	templateBurst  = figure{"most writes of the status of the template in 10 s", func(m *result) float64 { return float64(m.MostTemplateWrites) }, count}
@@ -122,12 +124,13 @@ var figures = []figure{
 	{"linked Machine has its provider ID → claim has it, p50", func(m *result) float64 { return m.SinceMachine.P50 }, short},
 	{"linked Machine has its provider ID → claim has it, p99", func(m *result) float64 { return m.SinceMachine.P99 }, short},
 	allRequests,
-	{"refused requests per claim", (*result).refused, count},
+	refused,
 	liveReads,
 	{"other live reads per claim", (*result).otherReads, count},
 	machineWrites,
 	conflicts,
 	ownClaimWrites,
+	ownWrites,
 	{"writes of the claim, with those of Karpenter core", (*result).claimWrites, count},
 	templateWrites,
 	templateBurst,
@@ -170,7 +173,7 @@ func (r *report) processes() string {
 	var tables []string
 	for _, of := range r.sizes {
 		used := map[string]bool{}
-		t := &table{header: []string{fmt.Sprintf("%s Pods", of)}}
+		t := &table{header: []string{of.String()}}
 		for _, v := range variants {
 			t.header = append(t.header, v.name+" up", "down")
 			for _, measured := range r.results[of][v.name] {
@@ -198,84 +201,13 @@ func (r *report) processes() string {
 	return strings.Join(tables, "\n")
 }
 
-// requests has the operator's requests per claim.
-func (r *report) requests() string {
-	sizes := r.operatorSizes()
-	t := &table{header: []string{"request"}}
-	kinds := map[requestKind]float64{}
-	perClaim := func(of size, kind requestKind, phase func(requestCount) int) float64 {
-		return medianOf(r.results[of][operator.name], func(m result) float64 {
-			for _, count := range m.Requests {
-				if count.requestKind == kind {
-					return m.each(phase(count))
-				}
-			}
-			return 0
-		})
-	}
-	up, down := func(c requestCount) int { return c.Up }, func(c requestCount) int { return c.Down }
-	for _, of := range sizes {
-		t.header = append(t.header, of.String()+" up", "down")
-		for _, measured := range r.results[of][operator.name] {
-			for _, count := range measured.Requests {
-				kinds[count.requestKind] = max(kinds[count.requestKind], measured.each(count.Up+count.Down))
-			}
-		}
-	}
-	sorted := slices.SortedFunc(maps.Keys(kinds), func(a, b requestKind) int {
-		return slices.Compare([]string{a.Resource, a.Verb, fmt.Sprint(a.Code)}, []string{b.Resource, b.Verb, fmt.Sprint(b.Code)})
-	})
-	rest := 0
-	for _, kind := range sorted {
-		if kinds[kind] < rareRequest {
-			rest++
-			continue
-		}
-		cells := []string{fmt.Sprintf("%s %s: %d", kind.Verb, kind.Resource, kind.Code)}
-		for _, of := range sizes {
-			cells = append(cells, count(perClaim(of, kind, up)), count(perClaim(of, kind, down)))
-		}
-		t.add(cells...)
-	}
-	return t.String() + fmt.Sprintf("\n%d more kinds of requests are rarer than one for %.0f claims.\n", rest, 1/rareRequest)
-}
-
-// rareRequest is the number of requests per claim below which a kind is not listed.
-const rareRequest = 0.01
-
-// steps has how long each step from a Pod to where it runs takes.
-func (r *report) steps() string {
-	var tables []string
-	for _, of := range r.sizes {
-		t := &table{header: []string{fmt.Sprintf("%s Pods", of)}}
-		measured := lo.Filter(variants, func(v variant, _ int) bool { return len(r.results[of][v.name]) > 0 })
-		for _, v := range measured {
-			t.header = append(t.header, v.name+" p50", "p99")
-		}
-		for _, s := range stepsOf {
-			cells := []string{s.name}
-			for _, v := range measured {
-				runs := lo.FilterMap(r.results[of][v.name], func(m result, _ int) (distribution, bool) {
-					found, ok := lo.Find(m.Steps, func(is step) bool { return is.Name == s.name })
-					return found.Distribution, ok
-				})
-				cells = append(cells,
-					cell(short)(medianOf(runs, func(d distribution) float64 { return d.P50 }), len(runs) > 0),
-					cell(short)(medianOf(runs, func(d distribution) float64 { return d.P99 }), len(runs) > 0))
-			}
-			t.add(cells...)
-		}
-		tables = append(tables, t.String())
-	}
-	return strings.Join(tables, "\n")
-}
-
 // text returns all tables.
 func (r *report) text() string {
-	parts := []string{"How long it takes:\n", r.durations(), "From a Pod to where it runs:\n", r.steps()}
+	parts := []string{"How long it takes:\n", r.durations(), "From a Pod to where it runs:\n", r.steps(), "In relation to Karpenter with kwok:\n", r.beside()}
 	if len(r.operatorSizes()) > 0 {
 		parts = append(parts, "What the operator does:\n", r.costs(), "Requests of the operator per claim:\n", r.requests())
 	}
+	parts = append(parts, "Requests of all components per claim:\n", r.components())
 	parts = append(parts, "CPU time of each process:\n", r.processes(), "Goals:\n", r.goals())
 	return strings.Join(parts, "\n")
 }

@@ -13,8 +13,11 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
 )
 
-// requestKind is a sort of request with its result.
+// requestKind is a sort of request of a component with its result.
 type requestKind struct {
+	// Component is the user agent without its version, such as karpenter-capi.
+	Component string `json:"component"`
+
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Code     int    `json:"code"`
@@ -27,17 +30,20 @@ type requestCount struct {
 	Down int `json:"down"`
 }
 
-// requestCounts counts the requests of a user agent, without watches and the lists of informers. The kinds are sorted,
-// the most frequent first.
-func requestCounts(agent string, up, down []audit.Entry) []requestCount {
+// unmeasured are the user agents of those who only measure, and of the API server itself.
+var unmeasured = []string{"bench", "trials", "kube-apiserver", "kubectl"}
+
+// requestCounts counts the requests of all components, without watches and the lists of informers, and without leases. The
+// kinds are sorted, the most frequent first.
+func requestCounts(up, down []audit.Entry) []requestCount {
 	counts := map[requestKind]*requestCount{}
 	add := func(entries []audit.Entry, field func(*requestCount) *int) {
 		for i := range entries {
 			entry := &entries[i]
-			if !entry.By(agent) || ofInformer(entry) {
+			kind := kindOf(entry)
+			if ofInformer(entry) || kind.Resource == "leases" || slices.Contains(unmeasured, kind.Component) {
 				continue
 			}
-			kind := kindOf(entry)
 			if counts[kind] == nil {
 				counts[kind] = &requestCount{requestKind: kind}
 			}
@@ -51,7 +57,7 @@ func requestCounts(agent string, up, down []audit.Entry) []requestCount {
 		sorted = append(sorted, *count)
 	}
 	slices.SortFunc(sorted, func(a, b requestCount) int {
-		return cmp.Or(cmp.Compare(b.Up+b.Down, a.Up+a.Down), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(cmp.Compare(b.Up+b.Down, a.Up+a.Down), cmp.Compare(a.Component, b.Component), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
 	})
 	return sorted
 }
@@ -64,7 +70,8 @@ func kindOf(entry *audit.Entry) requestKind {
 	if ofAllClaims(entry) {
 		resource += " of all claims"
 	}
-	return requestKind{Verb: entry.Verb, Resource: resource, Code: entry.ResponseStatus.Code}
+	component, _, _ := strings.Cut(entry.UserAgent, "/")
+	return requestKind{Component: component, Verb: entry.Verb, Resource: resource, Code: entry.ResponseStatus.Code}
 }
 
 // ofAllClaims reports whether the request lists the Machines of all claims, which the operator does once when it starts.
@@ -125,6 +132,11 @@ func isLiveReadOfClaim(kind requestKind) bool {
 // isMachineWrite reports whether the request writes a Machine.
 func isMachineWrite(kind requestKind) bool {
 	return kind.Resource == "machines" && isWrite(kind)
+}
+
+// isScalableWrite reports whether the request writes a MachineDeployment or an object that it was generated from.
+func isScalableWrite(kind requestKind) bool {
+	return isWrite(kind) && slices.Contains([]string{"machinedeployments", "simulatedmachinetemplates"}, kind.Resource)
 }
 
 // isMachineConflict reports whether the request is a write of a Machine that had changed since it was read. The API

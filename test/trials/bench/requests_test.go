@@ -47,8 +47,8 @@ func TestRequests(t *testing.T) {
 		entry(t, ours, "delete", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 404),
 		entry(t, ours, "patch", "machines", "", "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/m", 200),
 	}
-	measured := &result{N: 2, Requests: requestCounts(ours, up, down)}
-	if diff := cmp.Diff(requestCount{requestKind{"patch", "machines", 200}, 1, 1}, measured.Requests[0], cmp.AllowUnexported(requestCount{})); diff != "" {
+	measured := &result{Variant: operator.name, N: 2, Requests: requestCounts(up, down)}
+	if diff := cmp.Diff(requestCount{requestKind{ours, "patch", "machines", 200}, 1, 1}, measured.Requests[0], cmp.AllowUnexported(requestCount{})); diff != "" {
 		t.Errorf("most frequent request (-want +got):\n%s", diff)
 	}
 	got := map[string]float64{

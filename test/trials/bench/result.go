@@ -2,7 +2,11 @@
 
 package bench
 
-import "time"
+import (
+	"time"
+
+	"github.com/samber/lo"
+)
 
 // result is what one run has measured.
 type result struct {
@@ -26,7 +30,16 @@ type result struct {
 	// ClusterAPIConflicts are the writes of Machines by Cluster API that failed because the Machine had changed.
 	ClusterAPIConflicts int `json:"clusterAPIConflicts"`
 
-	// The rest is measured only for this operator.
+	// Requests are those of all components.
+	Requests []requestCount `json:"requests,omitempty"`
+
+	// First has the steps of the first Pod of each offering, which was created and deleted before.
+	First []step `json:"first,omitempty"`
+
+	// Rest is what happens while nothing is to do, with all Nodes.
+	Rest *rest `json:"rest,omitempty"`
+
+	// The remaining fields are measured only for this operator.
 
 	// Link is the time from the creation of a Machine until it is linked to a claim. ProviderID is the time from the
 	// creation of a Node until its claim has its provider ID, and SinceMachine from the linked Machine's provider ID.
@@ -37,9 +50,8 @@ type result struct {
 	// LinkRequest is the same as Link, but with the times of the API server.
 	LinkRequest distribution `json:"linkRequest"`
 
-	// Requests are those of the operator, and ClaimWrites the writes of NodeClaims that changed something.
-	Requests    []requestCount `json:"requests,omitempty"`
-	ClaimWrites claimWrites    `json:"claimWrites"`
+	// ClaimWrites are the writes of NodeClaims that changed something.
+	ClaimWrites claimWrites `json:"claimWrites"`
 
 	// Reconciles is how often the operator's own controllers have reconciled.
 	Reconciles float64 `json:"reconciles"`
@@ -56,37 +68,10 @@ type phase struct {
 	CPU usage `json:"cpu"`
 }
 
+func (r *result) size() size { return size{n: r.N, offerings: r.Offerings, every: r.Every} }
+
 // each returns a number of requests per claim.
 func (r *result) each(requests int) float64 { return float64(requests) / float64(r.N) }
-
-func (r *result) conflicts() float64 {
-	writes := sum(r.Requests, isMachineWrite)
-	if writes == 0 {
-		return 0
-	}
-	return float64(sum(r.Requests, isMachineConflict)) / float64(writes)
-}
-
-func (r *result) requests() float64 {
-	return r.each(sum(r.Requests, func(requestKind) bool { return true }))
-}
-func (r *result) refused() float64   { return r.each(sum(r.Requests, isRefused)) }
-func (r *result) liveReads() float64 { return r.each(sum(r.Requests, isLiveReadOfClaim)) }
-func (r *result) otherReads() float64 {
-	return r.each(sum(r.Requests, isLiveRead) - sum(r.Requests, isLiveReadOfClaim))
-}
-func (r *result) machineWrites() float64  { return r.each(sum(r.Requests, isMachineWrite)) }
-func (r *result) ownClaimWrites() float64 { return r.each(r.ClaimWrites.Own) }
-func (r *result) claimWrites() float64    { return r.each(sum(r.Requests, isClaimWrite)) }
-
-func (r *result) templateWrites() float64 { return r.each(sum(r.Requests, isTemplateWrite)) }
-
-func (r *result) clusterAPIConflicts() float64 { return r.each(r.ClusterAPIConflicts) }
-
-// cpu returns the CPU seconds per claim of the component in both phases.
-func (r *result) cpu(component string) float64 {
-	return (r.Up.CPU[component] + r.Down.CPU[component]) / float64(r.N)
-}
 
 // disturbing is the number of cores that other processes can use without a warning.
 const disturbing = 0.2
@@ -95,4 +80,25 @@ const disturbing = 0.2
 func (r *result) disturbance() float64 {
 	// The CPU time is that of the phases until everything has settled, which is a little longer.
 	return (r.Up.CPU[others] + r.Down.CPU[others]) / (r.Up.Seconds + r.Down.Seconds)
+}
+
+// cpu returns the CPU seconds per claim of a component in both phases.
+func (r *result) cpu(component string) float64 {
+	return (r.Up.CPU[component] + r.Down.CPU[component]) / float64(r.N)
+}
+
+// process returns the CPU seconds per claim of the process in which Karpenter runs.
+func (r *result) process() float64 { return r.cpu(components[r.Variant]) }
+
+// stack returns the CPU seconds per claim of all processes, without the one that measures.
+func (r *result) stack() float64 {
+	return (r.Up.CPU.total() + r.Down.CPU.total() - r.Up.CPU[self] - r.Down.CPU[self]) / float64(r.N)
+}
+
+// step returns how long a step took; false if it was not observed.
+func (r *result) step(name string) (distribution, bool) { return stepIn(r.Steps, name) }
+
+func stepIn(steps []step, name string) (distribution, bool) {
+	found, ok := lo.Find(steps, func(s step) bool { return s.Name == name })
+	return found.Distribution, ok
 }

@@ -17,48 +17,47 @@ import (
 	"time"
 )
 
-// smoke is the name of the command that fails on bounds.
-const smoke = "smoke"
-
 // Run measures everything, and writes the tables.
-func Run(ctx context.Context, args []string) error { return timed(ctx, "bench", args, conclude) }
-
-// Smoke measures a small run of this operator, and checks its bounds.
-func Smoke(ctx context.Context, args []string) error { return timed(ctx, smoke, args, concludeSmoke) }
-
-func timed(ctx context.Context, name string, args []string, conclude func(options, []result) error) error {
-	options, err := parseOptions(name, args)
+func Run(ctx context.Context, args []string) error {
+	options, err := parseOptions(args)
 	if err != nil {
 		return err
 	}
+	return run(ctx, "bench", options, conclude)
+}
+
+// Smoke measures small runs of this operator and of Karpenter with kwok, and checks the bounds.
+func Smoke(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return run(ctx, "smoke", smokeOptions, concludeSmoke)
+}
+
+// run measures everything, and draws the conclusion from the results.
+func run(ctx context.Context, name string, options options, conclude func(options, []result) error) error {
 	began := time.Now()
-	if err := run(ctx, options, conclude); err != nil {
+	var results []result
+	for _, planned := range options.measured {
+		fmt.Printf("==> %s, %s, run %d\n", planned.variant.name, planned.size, planned.run)
+		measured, err := measure(ctx, options.dir, planned.variant, planned.size, planned.run, options.profile)
+		if err != nil {
+			return fmt.Errorf("%s with %s: %w", planned.variant.name, planned.size, err)
+		}
+		fmt.Printf("    up %.1f s, down %.1f s\n", measured.Up.Seconds, measured.Down.Seconds)
+		if used := measured.disturbance(); used > disturbing {
+			fmt.Printf("    disturbed: processes that do not belong to it used %.1f cores, so the durations are too long\n", used)
+		}
+		results = append(results, *measured)
+		if _, err := keep(options, results); err != nil { // A later run can fail.
+			return err
+		}
+	}
+	if err := conclude(options, results); err != nil {
 		return err
 	}
 	fmt.Printf("%s: ok seconds=%.0f\n", name, time.Since(began).Seconds())
 	return nil
-}
-
-// run measures everything, and draws the conclusion from the results.
-func run(ctx context.Context, options options, conclude func(options, []result) error) error {
-	var results []result
-	for _, size := range options.sizes {
-		for number := range options.runs {
-			for _, variant := range options.variants {
-				fmt.Printf("==> %s, %s Pods, run %d of %d\n", variant.name, size, number+1, options.runs)
-				measured, err := measure(ctx, options.dir, variant, size, number+1, options.profile)
-				if err != nil {
-					return fmt.Errorf("%s with %s Pods: %w", variant.name, size, err)
-				}
-				fmt.Printf("    up %.1f s, down %.1f s\n", measured.Up.Seconds, measured.Down.Seconds)
-				if used := measured.disturbance(); used > disturbing {
-					fmt.Printf("    disturbed: processes that do not belong to it used %.1f cores, so the durations are too long\n", used)
-				}
-				results = append(results, *measured)
-			}
-		}
-	}
-	return conclude(options, results)
 }
 
 // conclude stores the results and writes the tables.
@@ -70,8 +69,8 @@ func conclude(options options, results []result) error {
 	report := newReport(results)
 	fmt.Println()
 	fmt.Print(report.text())
-	if options.document == "" {
+	if len(options.documents) == 0 {
 		return nil
 	}
-	return writeDocument(options.document, report)
+	return writeDocuments(options.documents, report)
 }

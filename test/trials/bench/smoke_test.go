@@ -5,23 +5,31 @@ package bench
 import (
 	"strings"
 	"testing"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
 func TestCheck(t *testing.T) {
-	good := func() *result {
-		return &result{N: 10, Up: phase{Seconds: 10}, Down: phase{Seconds: 10}, ClaimWrites: claimWrites{Own: 10, Core: 100}, ProviderID: distribution{P99: 0.5}, Requests: []requestCount{
-			{requestKind{"patch", "nodeclaims/status", 200}, 100, 100},
-			{requestKind{"patch", "machines", 200}, 10, 20},
-			{requestKind{"get", "nodeclaims", 200}, 10, 0},
-		}}
+	good := func() []result {
+		ours := result{
+			Variant: operator.name, N: 10, Offerings: 1, Every: smokePaced.every,
+			Up: phase{Seconds: 10, CPU: usage{stack.Operator: 2}}, Down: phase{Seconds: 10}, ClaimWrites: claimWrites{Own: 10, Core: 100},
+			Steps: []step{{claimToReplicas, distribution{P50: 0.1}}, {machineToLink, distribution{P50: 0.1}}},
+			Requests: []requestCount{
+				{requestKind{operatorAgent, "patch", "nodeclaims/status", 200}, 100, 100},
+				{requestKind{operatorAgent, "patch", "machines", 200}, 10, 20},
+				{requestKind{operatorAgent, "get", "nodeclaims", 200}, 10, 0},
+				{requestKind{clusterAPIAgent, "patch", "machines/status", 200}, 100, 50},
+			},
+		}
+		kwoks := result{
+			Variant: kwok.name, N: 10, Offerings: 1, Every: smokePaced.every, Up: phase{Seconds: 10, CPU: usage{stack.KarpenterKwok: 1}},
+			Requests: []requestCount{{requestKind{"karpenter", "patch", "nodeclaims/status", 200}, 100, 100}},
+		}
+		return []result{kwoks, ours}
 	}
 	if err := check(good()); err != nil {
-		t.Errorf("got %v for a good result", err)
-	}
-	disturbed := good()
-	disturbed.ProviderID.P99, disturbed.Up.CPU = 30, usage{others: 20}
-	if err := check(disturbed); err != nil {
-		t.Errorf("got %v although other processes used a core", err)
+		t.Errorf("got %v for good results", err)
 	}
 	for name, tc := range map[string]struct {
 		change func(*result)
@@ -29,35 +37,41 @@ func TestCheck(t *testing.T) {
 	}{
 		"requests": {
 			change: func(r *result) { r.Requests[0].Up = 10000 },
-			want:   []string{"requests per claim: 1014.00, but at most"},
+			want:   []string{"requests of karpenter-capi per claim, 10 Pods, one every 2s: 1014.00, but at most", "less kwok's, 10 Pods, one every 2s: 994.00, but at most"},
+		},
+		"requests of Cluster API": {
+			change: func(r *result) { r.Requests[3].Up = 10000 },
+			want:   []string{"requests of cluster-api-core per claim, 10 Pods, one every 2s: 1005.00, but at most"},
+		},
+		"CPU": {
+			change: func(r *result) { r.Up.CPU[stack.Operator] = 9 },
+			want:   []string{"CPU of the process divided by kwok's, 10 Pods, one every 2s: 9.00, but at most"},
 		},
 		"live reads": {
 			change: func(r *result) { r.Requests[2].Up = 70 },
-			want:   []string{"live reads of claims, Machines, instances and Nodes per claim: 7.00, but at most"},
+			want:   []string{"live reads of claims, Machines, instances and Nodes per claim, 10 Pods, one every 2s: 7.00, but at most"},
 		},
 		"conflicts": {
-			change: func(r *result) { r.Requests[1] = requestCount{requestKind{"patch", "machines", 409}, 10, 0} },
-			want:   []string{"conflicts of the writes of Machines: 100.0 %, but at most"},
-		},
-		"writes of Machines and claims": {
-			change: func(r *result) { r.Requests[1].Down, r.ClaimWrites.Own = 90, 90 },
-			want:   []string{"writes of the Machine per claim: 10.00, but at most", "own code: 9.00, but at most"},
+			change: func(r *result) {
+				r.Requests[1] = requestCount{requestKind{operatorAgent, "patch", "machines", 409}, 10, 0}
+			},
+			want: []string{"conflicts of the writes of Machines, 10 Pods, one every 2s: 100.0 %, but at most"},
 		},
 		"writes of the template": {
 			change: func(r *result) {
-				r.Requests = append(r.Requests, requestCount{requestKind{"patch", "karpentermachinetemplates/status", 200}, 6, 3})
+				r.Requests = append(r.Requests, requestCount{requestKind{operatorAgent, "patch", "karpentermachinetemplates/status", 200}, 6, 3})
 				r.MostTemplateWrites = 7
 			},
-			want: []string{"writes of the status of the template per claim: 0.90, but at most", "in 10 s: 7.00, but at most"},
+			want: []string{"writes of the status of the template per claim, 10 Pods, one every 2s: 0.90, but at most", "in 10 s, 10 Pods, one every 2s: 7.00, but at most"},
 		},
-		"the provider ID": {
-			change: func(r *result) { r.ProviderID.P99 = 30 },
-			want:   []string{"Node created → provider ID, p99: 30.00 s, but at most"},
+		"a late link": {
+			change: func(r *result) { r.Steps[1].Distribution.P50 = 2 },
+			want:   []string{"Machine created → link, p50, 10 Pods, one every 2s: 2.00 s, but at most"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			measured := good()
-			tc.change(measured)
+			tc.change(&measured[1])
 			err := check(measured)
 			if err == nil {
 				t.Fatal("got no error")

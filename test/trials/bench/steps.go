@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -37,27 +38,48 @@ type step struct {
 
 // way is what happened for one claim, in order. Times that are zero are unknown.
 type way struct {
-	pod                                               podTimes
+	// asked is the Pod that the claim was created for: each needs one, and the oldest comes first. pod is that which runs on
+	// its Node, which can be a younger one.
+	asked, pod                                        podTimes
 	claim, raised, machine, linked, identified, known time.Time
 	node, registered, free                            time.Time
 }
+
+// The names of the steps.
+const (
+	podToClaim         = "Pod created → claim created (Karpenter's batch)"
+	claimToReplicas    = "claim created → replicas written"
+	replicasToMachine  = "replicas written → Machine created (Cluster API)"
+	claimToMachine     = "claim created → Machine created"
+	machineToLink      = "Machine created → link"
+	machineIDToClaimID = "Machine has its provider ID → claim has it"
+	machineToNode      = "Machine created → Node created"
+	claimToNode        = "claim created → Node created"
+	nodeToRegistered   = "Node created → claim registered"
+	registeredToFree   = "claim registered → last taint gone"
+	freeToBound        = "last taint gone → Pod bound"
+	boundToRunning     = "Pod bound → running"
+	podToRunning       = "Pod created → running"
+)
 
 // stepsOf are the steps, each with the times at which it begins and ends.
 var stepsOf = []struct {
 	name     string
 	from, to func(*way) time.Time
 }{
-	{"Pod created → claim created (Karpenter's batch)", func(w *way) time.Time { return w.pod.created }, func(w *way) time.Time { return w.claim }},
-	{"claim created → replicas written", func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.raised }},
-	{"replicas written → Machine created (Cluster API)", func(w *way) time.Time { return w.raised }, func(w *way) time.Time { return w.machine }},
-	{"Machine created → link", func(w *way) time.Time { return w.machine }, func(w *way) time.Time { return w.linked }},
-	{"Machine has its provider ID → claim has it", func(w *way) time.Time { return w.identified }, func(w *way) time.Time { return w.known }},
-	{"claim created → Node created", func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.node }},
-	{"Node created → claim registered", func(w *way) time.Time { return w.node }, func(w *way) time.Time { return w.registered }},
-	{"claim registered → last taint gone", func(w *way) time.Time { return w.registered }, func(w *way) time.Time { return w.free }},
-	{"last taint gone → Pod bound", func(w *way) time.Time { return w.free }, func(w *way) time.Time { return w.pod.bound }},
-	{"Pod bound → running", func(w *way) time.Time { return w.pod.bound }, func(w *way) time.Time { return w.pod.running }},
-	{"Pod created → running", func(w *way) time.Time { return w.pod.created }, func(w *way) time.Time { return w.pod.running }},
+	{podToClaim, func(w *way) time.Time { return w.asked.created }, func(w *way) time.Time { return w.claim }},
+	{claimToReplicas, func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.raised }},
+	{replicasToMachine, func(w *way) time.Time { return w.raised }, func(w *way) time.Time { return w.machine }},
+	{claimToMachine, func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.machine }},
+	{machineToLink, func(w *way) time.Time { return w.machine }, func(w *way) time.Time { return w.linked }},
+	{machineIDToClaimID, func(w *way) time.Time { return w.identified }, func(w *way) time.Time { return w.known }},
+	{machineToNode, func(w *way) time.Time { return w.machine }, func(w *way) time.Time { return w.node }},
+	{claimToNode, func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.node }},
+	{nodeToRegistered, func(w *way) time.Time { return w.node }, func(w *way) time.Time { return w.registered }},
+	{registeredToFree, func(w *way) time.Time { return w.registered }, func(w *way) time.Time { return w.free }},
+	{freeToBound, func(w *way) time.Time { return w.free }, func(w *way) time.Time { return w.pod.bound }},
+	{boundToRunning, func(w *way) time.Time { return w.pod.bound }, func(w *way) time.Time { return w.pod.running }},
+	{podToRunning, func(w *way) time.Time { return w.asked.created }, func(w *way) time.Time { return w.asked.running }},
 }
 
 // steps returns how long each step took, of those that were observed. A duration is negative if the order was another one.
@@ -89,6 +111,7 @@ func (t *timeline) ways() []way {
 			byNode[pod.node] = *pod
 		}
 	}
+	pods := slices.SortedFunc(maps.Values(t.pods), func(a, b *podTimes) int { return a.created.Compare(b.created) })
 	byClaim := map[types.UID]*machineTimes{}
 	for _, machine := range t.machines {
 		if machine.claim != "" {
@@ -112,6 +135,9 @@ func (t *timeline) ways() []way {
 			w.node, w.free = node.created, node.free
 		}
 		w.pod = byNode[claim.node]
+		if i < len(pods) {
+			w.asked = *pods[i]
+		}
 		ways = append(ways, w)
 	}
 	return ways

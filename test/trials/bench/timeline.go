@@ -109,6 +109,15 @@ func newTimeline() *timeline {
 	return t
 }
 
+// reset forgets everything, except for the replicas that MachineDeployments have. Nothing else must exist.
+func (t *timeline) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh := newTimeline()
+	t.machines, t.nodes, t.claims, t.relinks, t.pods, t.byName, t.raises, t.tallies =
+		fresh.machines, fresh.nodes, fresh.claims, fresh.relinks, fresh.pods, fresh.byName, fresh.raises, fresh.tallies
+}
+
 // reached reports whether each set has the given number of objects, and when that became so.
 func (t *timeline) reached(want map[tallyName]int) (time.Time, bool) {
 	t.mu.Lock()

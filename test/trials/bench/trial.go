@@ -37,7 +37,7 @@ func (s size) within() time.Duration {
 
 // measure runs a variant once.
 func measure(ctx context.Context, dir string, of variant, size size, run int, profile bool) (measured *result, err error) {
-	options, err := stackOptions(dir, of, size, profile)
+	options, err := stackOptions(dir, of, size)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func measure(ctx context.Context, dir string, of variant, size size, run int, pr
 }
 
 // stackOptions returns the options of the stack of a variant.
-func stackOptions(dir string, of variant, size size, profile bool) (stack.Options, error) {
-	options := stack.Options{Dir: dir}
+func stackOptions(dir string, of variant, size size) (stack.Options, error) {
+	options := stack.Options{Dir: dir, OperatorArgs: []string{"--enable-profiling=true"}}
 	switch of.component {
 	case "":
 		options.WithoutOperator = true
@@ -78,10 +78,6 @@ func stackOptions(dir string, of variant, size size, profile bool) (stack.Option
 		}
 		options.KwokInstanceTypes = filepath.Join(dir, "instance-types.json")
 		return options, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(options.KwokInstanceTypes, types, 0o600))
-	case stack.Operator:
-		if profile {
-			options.OperatorArgs = []string{"--enable-profiling=true"}
-		}
 	}
 	return options, nil
 }
@@ -97,6 +93,12 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	}
 	var err error
 	if t.audited, err = t.auditLog().End(); err != nil {
+		return err
+	}
+	if measured.First, err = t.first(ctx); err != nil {
+		return err
+	}
+	if _, err := t.requests(); err != nil {
 		return err
 	}
 	reconciled := 0.0
@@ -124,6 +126,11 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 		return err
 	}
 	up = append(up, late...)
+	if t.component != "" && t.n >= restFrom {
+		if measured.Rest, err = t.rest(ctx, measured.Variant); err != nil {
+			return err
+		}
+	}
 	down, err := t.phase(ctx, "down", 0, &measured.Down)
 	if err != nil {
 		return err
@@ -132,13 +139,13 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 		return err
 	}
 	measured.ClusterAPIConflicts = clusterAPIConflicts(up) + clusterAPIConflicts(down)
+	measured.Requests = requestCounts(up, down)
 	if t.component == stack.Operator {
 		measured.LinkRequest = distributionOf(linkRequests(up))
 		measured.Link = distributionOf(t.timeline.untilLink())
 		measured.ProviderID = distributionOf(t.timeline.untilProviderID())
 		measured.SinceMachine = distributionOf(t.timeline.sinceMachine())
 		measured.ClaimWrites = t.timeline.claimWrites()
-		measured.Requests = requestCounts(operatorAgent, up, down)
 		measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
 		now, err := reconcilesOf(ctx, t.Stack)
 		if err != nil {
@@ -147,6 +154,25 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 		measured.Reconciles = now - reconciled
 	}
 	return nil
+}
+
+// first lets one Pod of each offering come and go. It returns the steps of that, and begins a new timeline.
+func (t *trial) first(ctx context.Context) ([]step, error) {
+	if err := t.scale(ctx, t, t.offerings); err != nil {
+		return nil, err
+	}
+	if _, err := t.await(ctx, "the first Pods to run", t.settled, t.offerings); err != nil {
+		return nil, err
+	}
+	steps := t.timeline.steps()
+	if err := t.scale(ctx, t, 0); err != nil {
+		return nil, err
+	}
+	if _, err := t.await(ctx, "the first Pods to be gone", tallyNames, 0); err != nil {
+		return nil, err
+	}
+	t.timeline.reset()
+	return steps, t.calm(ctx)
 }
 
 // phase scales to a number of Pods and waits until nothing is left to do. It returns the requests of all

@@ -18,9 +18,17 @@ type size struct {
 	every time.Duration
 }
 
+// paced is a load with which no process is busy, so that durations show what a user waits for.
+var paced = size{n: 60, offerings: 1, every: 2 * time.Second}
+
 // String implements fmt.Stringer.
 func (s size) String() string {
 	text := fmt.Sprint(s.n)
+	if s.n == 1 {
+		text += " Pod"
+	} else {
+		text += " Pods"
+	}
 	if s.offerings > 1 {
 		text += fmt.Sprintf(" in %d offerings", s.offerings)
 	}
@@ -28,6 +36,14 @@ func (s size) String() string {
 		text += fmt.Sprintf(", one every %s", s.every)
 	}
 	return text
+}
+
+// load is how the flag -n names it.
+func (s size) load() string {
+	if s.every == 0 {
+		return fmt.Sprint(s.n)
+	}
+	return fmt.Sprintf("%d@%s", s.n, s.every)
 }
 
 // variant is one of the systems that are measured.
