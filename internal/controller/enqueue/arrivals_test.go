@@ -27,7 +27,7 @@ func TestMoreExpected(t *testing.T) {
 		"none":                                {},
 		"one, after the window":               {came: []time.Duration{0}, after: window},
 		"another has just come":               {came: []time.Duration{0, 90 * ms}, after: 100 * ms, want: 90 * ms},
-		"the last came long ago":              {came: []time.Duration{0, 90 * ms}, after: time.Second},
+		"the last came a second before":       {came: []time.Duration{0, 90 * ms}, after: time.Second},
 		"they still come":                     {came: []time.Duration{0, 90 * ms, 180 * ms, 270 * ms, 360 * ms}, after: 370 * ms, want: 30 * ms},
 		"they come for too long":              {came: []time.Duration{0, 90 * ms, 180 * ms, 270 * ms, 360 * ms, 450 * ms}, after: 460 * ms},
 		"the first of the next burst":         {came: []time.Duration{0, 90 * ms, 500 * ms}, after: 510 * ms, want: 90 * ms},

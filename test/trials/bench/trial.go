@@ -168,7 +168,7 @@ func (t *trial) first(ctx context.Context) ([]step, error) {
 	if err := t.scale(ctx, t, 0); err != nil {
 		return nil, err
 	}
-	if _, err := t.await(ctx, "the first Pods to be gone", tallyNames, 0); err != nil {
+	if _, err := t.await(ctx, "nothing of the first Pods to be left", tallyNames, 0); err != nil {
 		return nil, err
 	}
 	t.timeline.reset()
