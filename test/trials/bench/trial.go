@@ -84,52 +84,16 @@ func stackOptions(dir string, of variant, size size) (stack.Options, error) {
 
 // run scales up and down, and fills in the result.
 func (t *trial) run(ctx context.Context, measured *result) error {
-	if err := t.prepare(ctx, t); err != nil {
+	if err := t.begin(ctx, measured); err != nil {
 		return err
 	}
-	// An API server still works for some seconds after it is ready, and so do others after a phase is complete.
-	if err := t.calm(ctx); err != nil {
-		return err
-	}
-	var err error
-	if t.audited, err = t.auditLog().End(); err != nil {
-		return err
-	}
-	if measured.First, err = t.first(ctx); err != nil {
-		return err
-	}
-	if _, err := t.requests(); err != nil {
-		return err
-	}
-	reconciled := 0.0
-	if t.component == stack.Operator {
-		if reconciled, err = reconcilesOf(ctx, t.Stack); err != nil {
-			return err
-		}
-	}
-	up, err := t.phase(ctx, "up", t.n, &measured.Up)
+	reconciled, err := t.reconciles(ctx)
 	if err != nil {
 		return err
 	}
-	measured.Steps = t.timeline.steps()
-	if measured.Memory, err = memoryOf(ctx, t.Stack, t.component); err != nil {
-		return err
-	}
-	if err := t.checkUp(ctx); err != nil {
-		return err
-	}
-	if err := t.calm(ctx); err != nil {
-		return err
-	}
-	late, err := t.requests()
+	up, err := t.scaleUp(ctx, measured)
 	if err != nil {
 		return err
-	}
-	up = append(up, late...)
-	if t.component != "" && t.n >= restFrom {
-		if measured.Rest, err = t.rest(ctx, measured.Variant); err != nil {
-			return err
-		}
 	}
 	down, err := t.phase(ctx, "down", 0, &measured.Down)
 	if err != nil {
@@ -141,19 +105,66 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	measured.ClusterAPIConflicts = clusterAPIConflicts(up) + clusterAPIConflicts(down)
 	measured.Requests = requestCounts(up, down)
 	if t.component == stack.Operator {
-		measured.LinkRequest = distributionOf(linkRequests(up))
-		measured.Link = distributionOf(t.timeline.untilLink())
-		measured.ProviderID = distributionOf(t.timeline.untilProviderID())
-		measured.SinceMachine = distributionOf(t.timeline.sinceMachine())
-		measured.ClaimWrites = t.timeline.claimWrites()
-		measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
-		now, err := reconcilesOf(ctx, t.Stack)
-		if err != nil {
-			return err
-		}
-		measured.Reconciles = now - reconciled
+		t.ofOperator(measured, up, down)
 	}
-	return nil
+	now, err := t.reconciles(ctx)
+	measured.Reconciles = now - reconciled
+	return err
+}
+
+// begin prepares everything, lets the first Pods come and go, and begins to count.
+func (t *trial) begin(ctx context.Context, measured *result) error {
+	if err := t.prepare(ctx, t); err != nil {
+		return err
+	}
+	// An API server still works for some seconds after it is ready, and so do others after a phase is complete.
+	if err := t.calm(ctx); err != nil {
+		return err
+	}
+	var err error
+	if measured.First, err = t.first(ctx); err != nil {
+		return err
+	}
+	t.audited, err = t.auditLog().End()
+	return err
+}
+
+// scaleUp measures the scale-up, and what happens at rest after it. It returns the requests of the scale-up.
+func (t *trial) scaleUp(ctx context.Context, measured *result) ([]audit.Entry, error) {
+	up, err := t.phase(ctx, "up", t.n, &measured.Up)
+	if err != nil {
+		return nil, err
+	}
+	measured.Steps = t.timeline.steps()
+	if measured.Memory, err = memoryOf(ctx, t.Stack, t.component); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(t.checkUp(ctx), t.calm(ctx)); err != nil {
+		return nil, err
+	}
+	late, err := t.requests()
+	if err == nil && t.component != "" && t.n >= restFrom {
+		measured.Rest, err = t.rest(ctx, measured.Variant)
+	}
+	return append(up, late...), err
+}
+
+// ofOperator fills in what is measured only for this operator.
+func (t *trial) ofOperator(measured *result, up, down []audit.Entry) {
+	measured.LinkRequest = distributionOf(linkRequests(up))
+	measured.Link = distributionOf(t.timeline.untilLink())
+	measured.ProviderID = distributionOf(t.timeline.untilProviderID())
+	measured.SinceMachine = distributionOf(t.timeline.sinceMachine())
+	measured.ClaimWrites = t.timeline.claimWrites()
+	measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
+}
+
+// reconciles returns how often the operator's own controllers have reconciled; 0 if it does not run.
+func (t *trial) reconciles(ctx context.Context) (float64, error) {
+	if t.component != stack.Operator {
+		return 0, nil
+	}
+	return reconcilesOf(ctx, t.Stack)
 }
 
 // first lets one Pod of each offering come and go. It returns the steps of that, and begins a new timeline.
