@@ -56,7 +56,7 @@ func Resources(b *builder.Builder, clusters *clients.Clusters, spacing *Spacing)
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinRetry, MaxRetry),
 		}).
 		WatchesRawSource(source.Kind[client.Object](clusters.Workload.GetCache(), &karpv1.NodeClaim{}, spacing.ofClaims(), changed())).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, spacing.of(clients.ResourceOf), changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Machine{}, spacing.ofMachines(), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, spacing.of(clients.ResourceOf), changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ client.Object) []reconcile.Request { return all(ctx, clusters) }), ClusterChanged()))

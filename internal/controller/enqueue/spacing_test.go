@@ -44,13 +44,42 @@ func TestSpacingDelay(t *testing.T) {
 				spacing.SetSize("resource", size)
 			}
 			clock.SetTime(clock.Now().Add(tc.since))
-			if got := spacing.delay("resource"); got != tc.want {
+			if got := spacing.delay("resource", window); got != tc.want {
 				t.Errorf("got a delay of %s, want %s", got, tc.want)
 			}
-			if got := spacing.delay("another"); got != window {
+			if got := spacing.delay("another", window); got != window {
 				t.Errorf("got a delay of %s for another resource, want %s", got, window)
 			}
 		})
+	}
+}
+
+// A new Machine is handled sooner, but not sooner than the gap after the last reconcile ends.
+func TestNewMachineIsHandledSoon(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	spacing := NewSpacing(clock)
+	for _, step := range []struct {
+		size  int
+		since time.Duration
+		want  time.Duration
+	}{
+		{want: machineWindow},
+		{size: 2, since: 30 * time.Millisecond, want: 70 * time.Millisecond},
+		{size: 2, since: time.Second, want: machineWindow},
+		{size: 2000, since: 100 * time.Millisecond, want: 150 * time.Millisecond},
+	} {
+		if step.size > 0 {
+			spacing.Begin("resource")
+			spacing.SetSize("resource", step.size)
+		}
+		clock.SetTime(clock.Now().Add(step.since))
+		if got := spacing.delay("resource", machineWindow); got != step.want {
+			t.Errorf("%d objects, %s after the last reconcile: got %s, want %s", step.size, step.since, got, step.want)
+		}
+	}
+	spacing.SetSize("resource", 0)
+	if len(spacing.passes) > 0 {
+		t.Errorf("a resource without objects is not forgotten: %+v", spacing.passes)
 	}
 }
 

@@ -95,8 +95,12 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 	open := lo.SliceToMap(r.links.Open(name), func(l link.Request) (claim, machine types.UID) { return l.Claim.UID, l.Machine.UID })
 	known := snapshot.Known{Machines: r.links.Newest, Open: open, ProgressedAt: r.memory.progressed(time.Time{})}
 	read, err := snapshot.Read(ctx, r.clusters, r.catalog, name, r.clock.Now(), known)
-	if err != nil || read == nil {
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if read == nil {
+		r.spacing.SetSize(name, 0)
+		return reconcile.Result{}, nil
 	}
 	r.memory.progressed(read.State.ProgressedAt)
 	size := len(read.Claims) + len(read.Machines)

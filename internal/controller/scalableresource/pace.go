@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// Replicas of one resource are raised at most once in minPace, because Cluster API reconciles a
-	// MachineDeployment once a second (util/controller/controller.go).
-	minPace = time.Second
+	// Replicas of one resource are raised at most once in minPace. Cluster API reconciles a MachineDeployment once a
+	// second (util/controller/controller.go), at times that nobody else knows.
+	minPace = 500 * time.Millisecond
 	// pacePerReplica is by how much the next raise is later for each replica that was added within
 	// burstWindow, so that the writes for a burst hardly grow with its size.
 	pacePerReplica = 4 * time.Millisecond

@@ -439,7 +439,7 @@ func TestOnlyRaisesHaveAPace(t *testing.T) {
 		if step.burst {
 			r.spacing.Arrive("", "general")
 		} else {
-			clock.Step(500 * time.Millisecond)
+			clock.Step(200 * time.Millisecond)
 		}
 		if err := management.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			t.Fatal(err)
