@@ -13,7 +13,7 @@ import (
 )
 
 // Effective returns a client for Karpenter core, which does not send patches of NodeClaims that cannot change
-// anything.
+// anything, or that another one makes superfluous.
 //
 // Core's lifecycle controller sends each change of a NodeClaim twice: as a patch of the object, and as one of its
 // status (karpenter: pkg/controllers/nodeclaim/lifecycle/controller.go, Reconcile). The status is a subresource, so the
@@ -26,6 +26,11 @@ import (
 //   - The object stays as the caller has changed it, and does not become the stored one.
 //   - There is no error if the NodeClaim has changed or no longer exists. A patch with the resourceVersion as
 //     precondition would fail then, with nothing to write. The event of the newer version reconciles the NodeClaim.
+//
+// Each controller that asks for a condition of a new NodeClaim adds all conditions to it, as unknown (operatorpkg:
+// status/condition_set.go, For), and sends that as a patch of the status with a precondition. Core's lifecycle controller does
+// the same without a precondition, when it launches the NodeClaim, and reports why it cannot. So before that, patches of the
+// status with a precondition are not sent: they would only conflict with the launch. Its event reconciles the NodeClaim again.
 func Effective(c client.Client) client.Client { return &effective{Client: c} }
 
 type effective struct{ client.Client }
@@ -53,7 +58,7 @@ func (c *effectiveStatus) Patch(ctx context.Context, object client.Object, patch
 		return c.SubResourceWriter.Patch(ctx, object, patch, options...)
 	}
 	known, changes, err := decode(object, patch)
-	if err != nil || !changesStatus(changes) {
+	if err != nil || !changesStatus(changes) || isLocked(changes) && isNew(object) {
 		return err
 	}
 	return c.SubResourceWriter.Patch(ctx, object, known)
@@ -76,6 +81,19 @@ func decode(object client.Object, patch client.Patch) (client.Patch, map[string]
 		return nil, nil, fmt.Errorf("reading a patch of NodeClaim %s: %w", object.GetName(), err)
 	}
 	return client.RawPatch(patch.Type(), data), changes, nil
+}
+
+// isNew reports whether a NodeClaim is not launched yet.
+func isNew(object client.Object) bool {
+	claim, isClaim := object.(*karpv1.NodeClaim)
+	return isClaim && claim.Status.ProviderID == "" && claim.DeletionTimestamp.IsZero()
+}
+
+// isLocked reports whether a merge patch has the resourceVersion as precondition.
+func isLocked(changes map[string]any) bool {
+	metadata, _ := changes["metadata"].(map[string]any)
+	_, locked := metadata["resourceVersion"]
+	return locked
 }
 
 // changesObject reports whether a merge patch changes anything but the status. The resourceVersion is a precondition,

@@ -39,7 +39,7 @@ func TestEffective(t *testing.T) {
 	stored := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: "c", ResourceVersion: "7", Finalizers: []string{karpv1.TerminationFinalizer}, Labels: map[string]string{"a": "1"},
 	}}
-	stored.Status.ProviderID = "nodeclaim://c"
+	stored.Status.ProviderID, stored.Status.ImageID = "nodeclaim://c", "i"
 	for name, tc := range map[string]struct {
 		change         func(*karpv1.NodeClaim)
 		object, status string // the data that is sent without a lock; empty for none
@@ -66,8 +66,8 @@ func TestEffective(t *testing.T) {
 			status: `{"status":{"nodeName":"n"}}`, lockedStatus: `{"metadata":{"resourceVersion":"7"},"status":{"nodeName":"n"}}`,
 		},
 		"a field of the status is removed": {
-			change: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" },
-			status: `{"status":{"providerID":null}}`, lockedStatus: `{"metadata":{"resourceVersion":"7"},"status":{"providerID":null}}`,
+			change: func(c *karpv1.NodeClaim) { c.Status.ImageID = "" },
+			status: `{"status":{"imageID":null}}`, lockedStatus: `{"metadata":{"resourceVersion":"7"},"status":{"imageID":null}}`,
 		},
 		"both": {
 			change: func(c *karpv1.NodeClaim) { c.Labels["a"], c.Status.NodeName = "2", "n" },
@@ -107,6 +107,31 @@ func TestEffective(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Before a claim is launched, only the lifecycle controller writes its status, which has no precondition.
+func TestEffectiveBeforeTheLaunch(t *testing.T) {
+	lock := client.MergeFromWithOptimisticLock{}
+	for name, tc := range map[string]struct {
+		stored  func(*karpv1.NodeClaim)
+		options []client.MergeFromOption
+		want    int
+	}{
+		"of the lifecycle controller":      {stored: func(*karpv1.NodeClaim) {}, want: 1},
+		"of another controller":            {stored: func(*karpv1.NodeClaim) {}, options: []client.MergeFromOption{lock}},
+		"of another controller, launched":  {stored: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "nodeclaim://c" }, options: []client.MergeFromOption{lock}, want: 1},
+		"of a claim that is being deleted": {stored: func(c *karpv1.NodeClaim) { c.DeletionTimestamp = new(metav1.Now()) }, options: []client.MergeFromOption{lock}, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored, sent := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "7"}}, []string{}
+			tc.stored(stored)
+			changed := stored.DeepCopy()
+			changed.StatusConditions() // adds all conditions
+			if err := Effective(recorder(&sent, nil)).Status().Patch(t.Context(), changed, client.MergeFromWithOptions(stored, tc.options...)); err != nil || len(sent) != tc.want {
+				t.Errorf("got %v and %v, want %d patches", err, sent, tc.want)
+			}
+		})
 	}
 }
 

@@ -21,9 +21,13 @@ type emptiness struct {
 // setEmptySince sets or removes the annotation with the time since which a resource has had neither
 // claims nor Machines. It is on the object, so that a restart of the operator does not change that
 // time. Replicas do not matter: if Cluster API cannot create Machines for them, the resource would
-// stay forever.
+// stay forever. Claims that have no replicas yet are no reason for a write: Cluster API would work on the resource for
+// that, and begin with the replicas a second later. The write of the replicas removes the annotation.
 func setEmptySince(resource *scalable.Resource, snap *decided) emptiness {
 	annotations := lo.Assign(resource.GetAnnotations())
+	if len(snap.Claims) > 0 && len(snap.Machines) == 0 && resource.HasReplicas() && resource.Replicas() == 0 {
+		return emptiness{}
+	}
 	if scalable.Adopted(resource) || len(snap.Claims) > 0 || len(snap.Machines) > 0 {
 		delete(annotations, v1alpha1.EmptySinceAnnotation)
 		resource.SetAnnotations(annotations)

@@ -154,6 +154,7 @@ func TestEmptySince(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotations     map[string]string
 		claim, machine  bool
+		noReplicas      bool
 		want            emptiness
 		wantAnnotations map[string]string
 	}{
@@ -163,12 +164,14 @@ func TestEmptySince(t *testing.T) {
 		"its time is invalid":       {annotations: map[string]string{v1alpha1.EmptySinceAnnotation: "x"}, want: emptiness{expiresIn: time.Minute}, wantAnnotations: map[string]string{v1alpha1.EmptySinceAnnotation: noon}},
 		"its time is in the future": {annotations: at(-time.Hour), want: emptiness{expiresIn: time.Minute}, wantAnnotations: map[string]string{v1alpha1.EmptySinceAnnotation: noon}},
 		"a claim comes":             {annotations: at(time.Hour), claim: true},
+		"a claim has no replicas":   {annotations: at(time.Hour), claim: true, noReplicas: true, wantAnnotations: at(time.Hour)},
+		"its replicas are lowered":  {annotations: at(time.Hour), claim: true, machine: true, noReplicas: true},
 		"it has a Machine":          {annotations: at(time.Hour), machine: true},
 		"it is adopted":             {annotations: map[string]string{v1alpha1.AdoptedAnnotation: noon}, wantAnnotations: map[string]string{v1alpha1.AdoptedAnnotation: noon}},
 		"other annotations stay":    {annotations: map[string]string{"mine": "x"}, claim: true, wantAnnotations: map[string]string{"mine": "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := withReplicas(3)
+			object := withReplicas(lo.Ternary[int32](tc.noReplicas, 0, 3))
 			object.Annotations = tc.annotations
 			snap := &decided{Snapshot: &snapshot.Snapshot{Settings: settings.Settings{EmptyTTL: time.Minute}, State: planner.State{Now: fixture.Noon}}}
 			if tc.claim {
