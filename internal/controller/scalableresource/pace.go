@@ -9,7 +9,7 @@ import (
 
 const (
 	// Replicas of one resource are raised at most once in minPace. Cluster API reconciles a MachineDeployment once a
-	// second (util/controller/controller.go), at times that nobody else knows.
+	// second (util/controller/controller.go), at times that this operator does not know.
 	minPace = 500 * time.Millisecond
 	// pacePerReplica is by how much the next raise is later for each replica that was added within
 	// burstWindow, so that the writes for a burst hardly grow with its size.
