@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 // Effective returns a client for Karpenter core, which does not send patches of NodeClaims that cannot change
@@ -31,20 +35,38 @@ import (
 // status/condition_set.go, For), and sends that as a patch of the status with a precondition. Core's lifecycle controller does
 // the same without a precondition, when it launches the NodeClaim, and reports why it cannot. So before that, patches of the
 // status with a precondition are not sent: they would only conflict with the launch. Its event reconciles the NodeClaim again.
+//
+// The controller node.hydration adds the label of the NodeClass to each new Node (karpenter: pkg/controllers/node/hydration/
+// controller.go). The registration adds all labels of the NodeClaim, that one included, and often conflicted with it, so the
+// label alone is not sent before.
 func Effective(c client.Client) client.Client { return &effective{Client: c} }
 
 type effective struct{ client.Client }
 
 // Patch implements client.Writer.
 func (c *effective) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if !examined(object, patch) || len(options) > 0 {
+	_, isNode := object.(*corev1.Node)
+	if !isNode && !isClaim(object) || patch.Type() != types.MergePatchType || len(options) > 0 {
 		return c.Client.Patch(ctx, object, patch, options...)
 	}
 	known, changes, err := decode(object, patch)
-	if err != nil || !changesObject(changes) {
+	switch {
+	case err != nil, isNode && onlyHydrates(object, changes), !isNode && !changesObject(changes):
 		return err
 	}
 	return c.Client.Patch(ctx, object, known)
+}
+
+// onlyHydrates reports whether a merge patch of a Node only adds the label of its NodeClass, before Karpenter has registered
+// the Node.
+func onlyHydrates(node client.Object, changes map[string]any) bool {
+	if _, registered := node.GetLabels()[karpv1.NodeRegisteredLabelKey]; registered || len(changes) != 1 {
+		return false
+	}
+	metadata, _ := changes["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	_, found := labels[karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})]
+	return found && len(labels) == 1 && len(metadata) == 1
 }
 
 // Status implements client.StatusClient.
@@ -54,7 +76,7 @@ type effectiveStatus struct{ client.SubResourceWriter }
 
 // Patch implements client.SubResourceWriter.
 func (c *effectiveStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	if !examined(object, patch) || len(options) > 0 {
+	if !isClaim(object) || patch.Type() != types.MergePatchType || len(options) > 0 {
 		return c.SubResourceWriter.Patch(ctx, object, patch, options...)
 	}
 	known, changes, err := decode(object, patch)
@@ -64,21 +86,20 @@ func (c *effectiveStatus) Patch(ctx context.Context, object client.Object, patch
 	return c.SubResourceWriter.Patch(ctx, object, known)
 }
 
-// examined reports whether a patch can be one without effect.
-func examined(object client.Object, patch client.Patch) bool {
-	_, isClaim := object.(*karpv1.NodeClaim)
-	return isClaim && patch.Type() == types.MergePatchType
+func isClaim(object client.Object) bool {
+	_, is := object.(*karpv1.NodeClaim)
+	return is
 }
 
 // decode returns the patch with its data, which is not computed again when it is sent, and what it changes.
 func decode(object client.Object, patch client.Patch) (client.Patch, map[string]any, error) {
 	data, err := patch.Data(object)
 	if err != nil {
-		return nil, nil, fmt.Errorf("computing a patch of NodeClaim %s: %w", object.GetName(), err)
+		return nil, nil, fmt.Errorf("computing a patch of %T %s: %w", object, object.GetName(), err)
 	}
 	var changes map[string]any
 	if err := json.Unmarshal(data, &changes); err != nil {
-		return nil, nil, fmt.Errorf("reading a patch of NodeClaim %s: %w", object.GetName(), err)
+		return nil, nil, fmt.Errorf("reading a patch of %T %s: %w", object, object.GetName(), err)
 	}
 	return client.RawPatch(patch.Type(), data), changes, nil
 }

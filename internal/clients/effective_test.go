@@ -135,6 +135,35 @@ func TestEffectiveBeforeTheLaunch(t *testing.T) {
 	}
 }
 
+// The label of the NodeClass alone is not sent for a Node that the registration will give all labels.
+func TestEffectiveBeforeTheRegistration(t *testing.T) {
+	const class = "karpenter.cluster.x-k8s.io/karpentermachinetemplate"
+	for name, tc := range map[string]struct {
+		registered bool
+		change     func(*corev1.Node)
+		want       int
+	}{
+		"the label":             {change: func(n *corev1.Node) { n.Labels[class] = "t" }},
+		"the label, registered": {registered: true, change: func(n *corev1.Node) { n.Labels[class] = "t" }, want: 1},
+		"another label, too":    {change: func(n *corev1.Node) { n.Labels[class], n.Labels["a"] = "t", "b" }, want: 1},
+		"another label":         {change: func(n *corev1.Node) { n.Labels["a"] = "b" }, want: 1},
+		"an annotation, too":    {change: func(n *corev1.Node) { n.Labels[class], n.Annotations = "t", map[string]string{"a": "b"} }, want: 1},
+		"a taint, too":          {change: func(n *corev1.Node) { n.Labels[class], n.Spec.Taints = "t", []corev1.Taint{{Key: "a"}} }, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored, sent := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"x": "y"}}}, []string{}
+			if tc.registered {
+				stored.Labels[karpv1.NodeRegisteredLabelKey] = "true"
+			}
+			changed := stored.DeepCopy()
+			tc.change(changed)
+			if err := Effective(recorder(&sent, nil)).Patch(t.Context(), changed, client.MergeFrom(stored)); err != nil || len(sent) != tc.want {
+				t.Errorf("got %v and %v, want %d patches", err, sent, tc.want)
+			}
+		})
+	}
+}
+
 // Other kinds, other patches and patches with options are sent as they are, and so are their errors.
 func TestEffectiveSendsAllOthers(t *testing.T) {
 	claim, node := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
