@@ -30,11 +30,14 @@ var operator = variant{
 	settled: []tallyName{podsRunning, claimsPresent, claimsInitialized, machinesPresent, instancesPresent, nodesPresent, nodesReady},
 }
 
+// boot is how long a machine takes until it has its Node.
+const boot = 3 * time.Second
+
 // delays are the steps of a simulated machine, which gets its Node 3 s after its creation.
 var delays = infrav1.Delays{
 	Provisioning: delay(time.Second),
 	ProviderID:   delay(time.Second),
-	NodeJoin:     delay(2 * time.Second),
+	NodeJoin:     delay(boot - time.Second),
 	Termination:  delay(time.Second),
 }
 

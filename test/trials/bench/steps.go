@@ -40,14 +40,16 @@ type step struct {
 type way struct {
 	// asked is the Pod that the claim was created for: each needs one, and the oldest comes first. pod is that which runs on
 	// its Node, which can be a younger one.
-	asked, pod                                        podTimes
-	claim, raised, machine, linked, identified, known time.Time
-	node, registered, free                            time.Time
+	asked, pod                                                  podTimes
+	claim, launched, raised, machine, linked, identified, known time.Time
+	node, registered, free                                      time.Time
 }
 
 // The names of the steps.
 const (
 	podToClaim         = "Pod created → claim created (Karpenter's batch)"
+	claimToLaunch      = "claim created → launched"
+	launchToReplicas   = "claim launched → replicas written"
 	claimToReplicas    = "claim created → replicas written"
 	replicasToMachine  = "replicas written → Machine created (Cluster API)"
 	claimToMachine     = "claim created → Machine created"
@@ -68,6 +70,8 @@ var stepsOf = []struct {
 	from, to func(*way) time.Time
 }{
 	{podToClaim, func(w *way) time.Time { return w.asked.created }, func(w *way) time.Time { return w.claim }},
+	{claimToLaunch, func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.launched }},
+	{launchToReplicas, func(w *way) time.Time { return w.launched }, func(w *way) time.Time { return w.raised }},
 	{claimToReplicas, func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.raised }},
 	{replicasToMachine, func(w *way) time.Time { return w.raised }, func(w *way) time.Time { return w.machine }},
 	{claimToMachine, func(w *way) time.Time { return w.claim }, func(w *way) time.Time { return w.machine }},
@@ -126,7 +130,7 @@ func (t *timeline) ways() []way {
 	ways := make([]way, 0, len(claims))
 	for i, uid := range claims {
 		claim := t.claims[uid]
-		w := way{claim: claim.created, registered: claim.registered, known: claim.identified}
+		w := way{claim: claim.created, launched: claim.launched, registered: claim.registered, known: claim.identified}
 		if machine := byClaim[uid]; machine != nil {
 			w.machine, w.linked, w.identified = machine.created, machine.linked, machine.identified
 			w.raised = t.raisedTo(int32(i + 1))

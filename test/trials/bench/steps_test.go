@@ -33,6 +33,8 @@ func TestSteps(t *testing.T) {
 	line.observePod(pod, false, at(0))
 	line.observeClaim(claim, false, at(1))
 	line.observeClaim(&karpv1.NodeClaim{ObjectMeta: meta("later")}, false, at(2))
+	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+	line.observeClaim(claim, false, at(2))
 	deployment.Spec.Replicas = new(int32(1))
 	line.observeMachineDeployment(deployment, false, at(3))
 	line.observeMachine(machine, false, at(5))
@@ -56,6 +58,8 @@ func TestSteps(t *testing.T) {
 	got := lo.SliceToMap(line.steps(), func(s step) (string, float64) { return s.Name, s.Distribution.Max })
 	want := map[string]float64{
 		"Pod created → claim created (Karpenter's batch)":  1,
+		"claim created → launched":                         1,
+		"claim launched → replicas written":                1,
 		"claim created → replicas written":                 2,
 		"replicas written → Machine created (Cluster API)": 2,
 		"claim created → Machine created":                  4,

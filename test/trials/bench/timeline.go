@@ -55,6 +55,8 @@ type claimTimes struct {
 	// identified is when it got the provider ID of its Machine.
 	identified time.Time
 	providerID string
+	// launched is when core had launched it.
+	launched time.Time
 	// registered is when Karpenter core had registered its Node, and node the name of that.
 	registered time.Time
 	node       string
@@ -240,6 +242,9 @@ func (t *timeline) observeClaim(claim *karpv1.NodeClaim, deleted bool, now time.
 		times.writes.add(times.last, claim)
 	}
 	times.last = claim
+	if times.launched.IsZero() && claim.StatusConditions().IsTrue(karpv1.ConditionTypeLaunched) {
+		times.launched = now
+	}
 	if times.registered.IsZero() && claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) {
 		times.registered = now
 	}
