@@ -14,6 +14,7 @@ import (
 
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -143,8 +144,10 @@ func create(t *testing.T, object client.Object) {
 		t.Fatalf("%s %s: %v", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 	}
 	t.Cleanup(func() {
-		// The context of the test has ended by then.
-		if err := apiServer.Delete(context.Background(), object); err != nil {
+		// The context of the test has ended by then. No controller of Cluster API runs that would remove its finalizers.
+		ctx := context.Background()
+		withoutFinalizers := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := errors.Join(apiServer.Patch(ctx, object, withoutFinalizers), apiServer.Delete(ctx, object)); err != nil {
 			t.Error(err)
 		}
 	})
