@@ -94,6 +94,12 @@ var goals = []goal{
 	restOf("CPU", cores, func(is *rest) float64 { return is.cores(stack.Operator) }, 0.03),
 	restOf("writes per minute", count, (*rest).writesPerMinute, 0),
 	restOf("live heap", mebibytes, func(is *rest) float64 { return is.Heap }, 200),
+	{"5,000 Nodes: restart until caught up", 30, seconds, func(r *report) (float64, bool) {
+		return r.atRestart(func(is *restart) float64 { return is.Seconds })(at(5000))
+	}},
+	{"5,000 Nodes: writes of a restart", 0, count, func(r *report) (float64, bool) {
+		return r.atRestart(func(is *restart) float64 { return float64(is.Writes) })(at(5000))
+	}},
 	{"200 Pods until all run, ratio", 1.2, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsUp) }},
 	ofAnySize(machineWrites, 2),
 	ofAnySize(ownClaimWrites, 2),

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/samber/lo"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
@@ -31,26 +33,35 @@ func metricsAddress(on *stack.Stack, name string) string {
 
 // reconcilesOf returns how often the operator's own controllers have reconciled since its start.
 func reconcilesOf(ctx context.Context, on *stack.Stack) (count float64, err error) {
+	families, err := operatorMetrics(ctx, on)
+	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
+		if lo.ContainsBy(metric.GetLabel(), ofOwnController) {
+			count += metric.GetCounter().GetValue()
+		}
+	}
+	return count, err
+}
+
+// ofOwnController reports whether a label shows that a metric is of one of the operator's own controllers.
+func ofOwnController(label *dto.LabelPair) bool {
+	return label.GetName() == "controller" && strings.HasPrefix(label.GetValue(), ownControllers)
+}
+
+// operatorMetrics returns the operator's metrics by name.
+func operatorMetrics(ctx context.Context, on *stack.Stack) (map[string]*dto.MetricFamily, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsAddress(on, stack.Operator)+"/metrics", nil)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // It is only read.
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
-		return 0, fmt.Errorf("reading the metrics of the operator: %w", err)
+		return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
 	}
-	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
-		for _, label := range metric.GetLabel() {
-			if label.GetName() == "controller" && strings.HasPrefix(label.GetValue(), ownControllers) {
-				count += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return count, nil
+	return families, nil
 }

@@ -41,7 +41,17 @@ func (r *report) beside() string {
 		add("at rest: writes per minute, "+v.name, count, r.atRest(v, (*rest).writesPerMinute))
 		add("at rest: live heap, "+v.name, mebibytes, r.atRest(v, func(is *rest) float64 { return is.Heap }))
 	}
+	add("restart until caught up", seconds, r.atRestart(func(is *restart) float64 { return is.Seconds }))
+	add("writes until then", count, r.atRestart(func(is *restart) float64 { return float64(is.Writes) }))
 	return t.String()
+}
+
+// atRestart returns a figure of the restart of this operator.
+func (r *report) atRestart(figure func(*restart) float64) func(size) (float64, bool) {
+	return func(of size) (float64, bool) {
+		runs := lo.Filter(r.results[of][operator.name], func(m result, _ int) bool { return m.Restart != nil })
+		return medianOf(runs, func(m result) float64 { return figure(m.Restart) }), len(runs) > 0
+	}
 }
 
 // more returns by how much a figure of the operator is larger than kwok's.

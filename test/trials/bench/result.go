@@ -39,6 +39,9 @@ type result struct {
 	// Rest is what happens while nothing is to do, with all Nodes.
 	Rest *rest `json:"rest,omitempty"`
 
+	// Restart is what happens when the operator restarts after that.
+	Restart *restart `json:"restart,omitempty"`
+
 	// The remaining fields are measured only for this operator.
 
 	// Link is the time from the creation of a Machine until it is linked to a claim. ProviderID is the time from the

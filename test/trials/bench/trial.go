@@ -28,6 +28,8 @@ type trial struct {
 	profiler *profiler
 	// audited is how far the audit log was read.
 	audited audit.Position
+	// reconciled is how often the operator's own controllers had reconciled when they were last counted.
+	reconciled float64
 }
 
 // within is how long a phase can take.
@@ -87,10 +89,6 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if err := t.begin(ctx, measured); err != nil {
 		return err
 	}
-	reconciled, err := t.reconciles(ctx)
-	if err != nil {
-		return err
-	}
 	up, err := t.scaleUp(ctx, measured)
 	if err != nil {
 		return err
@@ -107,9 +105,7 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	if t.component == stack.Operator {
 		t.ofOperator(measured, up, down)
 	}
-	now, err := t.reconciles(ctx)
-	measured.Reconciles = now - reconciled
-	return err
+	return t.countReconciles(ctx, measured)
 }
 
 // begin prepares everything, lets the first Pods come and go, and begins to count.
@@ -125,7 +121,10 @@ func (t *trial) begin(ctx context.Context, measured *result) error {
 	if measured.First, err = t.first(ctx); err != nil {
 		return err
 	}
-	t.audited, err = t.auditLog().End()
+	if t.audited, err = t.auditLog().End(); err != nil || t.component != stack.Operator {
+		return err
+	}
+	t.reconciled, err = reconcilesOf(ctx, t.Stack)
 	return err
 }
 
@@ -144,9 +143,25 @@ func (t *trial) scaleUp(ctx context.Context, measured *result) ([]audit.Entry, e
 	}
 	late, err := t.requests()
 	if err == nil && t.component != "" && t.n >= restFrom {
-		measured.Rest, err = t.rest(ctx, measured.Variant)
+		err = t.observeAll(ctx, measured)
 	}
 	return append(up, late...), err
+}
+
+// observeAll measures what happens at rest, and after a restart of the operator.
+func (t *trial) observeAll(ctx context.Context, measured *result) error {
+	var err error
+	if measured.Rest, err = t.rest(ctx, measured.Variant); err != nil || t.component != stack.Operator {
+		return err
+	}
+	if err := t.countReconciles(ctx, measured); err != nil {
+		return err
+	}
+	if measured.Restart, err = t.restart(ctx); err != nil {
+		return err
+	}
+	t.reconciled, err = reconcilesOf(ctx, t.Stack)
+	return err
 }
 
 // ofOperator fills in what is measured only for this operator.
@@ -159,12 +174,14 @@ func (t *trial) ofOperator(measured *result, up, down []audit.Entry) {
 	measured.MostTemplateWrites = mostTemplateWrites(slices.Concat(up, down))
 }
 
-// reconciles returns how often the operator's own controllers have reconciled; 0 if it does not run.
-func (t *trial) reconciles(ctx context.Context) (float64, error) {
+// countReconciles adds how often the operator's own controllers have reconciled since they were last counted.
+func (t *trial) countReconciles(ctx context.Context, measured *result) error {
 	if t.component != stack.Operator {
-		return 0, nil
+		return nil
 	}
-	return reconcilesOf(ctx, t.Stack)
+	now, err := reconcilesOf(ctx, t.Stack)
+	measured.Reconciles += now - t.reconciled
+	return err
 }
 
 // first lets one Pod of each offering come and go. It returns the steps of that, and begins a new timeline.
