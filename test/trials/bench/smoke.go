@@ -21,7 +21,7 @@ var (
 
 var smokeOptions = options{
 	dir:      filepath.Join(".stack", "bench-smoke"),
-	measured: []planned{{kwok, smokePaced, 1}, {operatorWithCatalog, smokePaced, 1}, {operatorWithCatalog, smokeBurst, 1}},
+	measured: []planned{{kwok, smokePaced, 1}, {operator, smokePaced, 1}, {operatorWithCatalog, smokeBurst, 1}},
 }
 
 // bound is what a run of the operator must not exceed. The figures are counts and ratios, so they hardly depend on the
@@ -47,12 +47,12 @@ func median(name string) figure {
 }
 
 var bounds = []bound{
-	{perComponent(operatorAgent), 65},
-	{perComponent(clusterAPIAgent), 65},
-	{perComponent(stack.Infrastructure), 25},
+	{perComponent(operatorAgent), 45},
+	{perComponent(clusterAPIAgent), 80},
+	{perComponent(stack.Infrastructure), 15},
 	{refused, 0.5},
-	{ownWrites, 5},
-	{liveReads, 2},
+	{ownWrites, 5.5},
+	{liveReads, 1.5},
 	{machineWrites, 3},
 	{conflicts, 0.05},
 	{ownClaimWrites, 1.5},
@@ -69,8 +69,8 @@ var pacedBounds = []bound{
 
 // The bounds in relation to Karpenter with kwok in the same run.
 const (
-	mostRequestsMore = 20.0
-	mostCPU          = 3.0
+	mostRequestsMore = 5.0
+	mostCPU          = 2.0
 )
 
 // concludeSmoke returns an error that names each bound that a result exceeds.
