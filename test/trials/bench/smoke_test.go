@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 				r.Requests = append(r.Requests, requestCount{requestKind{operatorAgent, "patch", "karpentermachinetemplates/status", 200}, 6, 3})
 				r.MostTemplateWrites = 7
 			},
-			want: []string{"writes of the status of the template per claim, 10 Pods, one every 2s: 0.90, but at most", "in 10 s, 10 Pods, one every 2s: 2.00, but at most"},
+			want: []string{"writes of the status of the template per claim, 10 Pods, one every 2s: 0.90, but at most", "in 10 s, 10 Pods, one every 2s: 7.00, but at most"},
 		},
 		"a late link": {
 			change: func(r *result) { r.Steps[1].Distribution.P50 = 2 },
