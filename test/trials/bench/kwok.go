@@ -13,6 +13,7 @@ import (
 var kwok = variant{
 	name:      "kwok",
 	component: stack.KarpenterKwok,
+	agent:     "karpenter",
 	prepare: func(ctx context.Context, t *trial) error {
 		return t.prepareKarpenter(ctx, kwokManifests, nodeClass{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"})
 	},

@@ -19,6 +19,7 @@ import (
 var operator = variant{
 	name:      "operator",
 	component: stack.Operator,
+	agent:     operatorAgent,
 	prepare: func(ctx context.Context, t *trial) error {
 		if err := t.createInfrastructure(ctx); err != nil {
 			return err

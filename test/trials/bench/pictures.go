@@ -48,7 +48,7 @@ var wayOfOne = []struct {
 	{replicasToMachine, clusterAPIParty},
 	{machineToNode, bootParty},
 	{nodeToRegistered, karpenterParty},
-	{registeredToFree, karpenterParty},
+	{registeredToFree, clusterAPIParty},
 	{freeToBound, kubernetesParty},
 	{boundToRunning, kubernetesParty},
 }

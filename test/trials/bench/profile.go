@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 
@@ -58,18 +57,11 @@ func (p *profiler) start(ctx context.Context, phase string) (stop func() error) 
 // profile stores one profile.
 func (p *profiler) profile(ctx context.Context, name string) (err error) {
 	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", p.address, profileSeconds)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	profile, err := fetch(ctx, url)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // It is only read.
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
+	defer profile.Close() //nolint:errcheck // It is only read.
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err
 	}
@@ -77,6 +69,6 @@ func (p *profiler) profile(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, response.Body)
+	_, err = io.Copy(file, profile)
 	return errors.Join(err, file.Close())
 }

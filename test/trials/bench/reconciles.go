@@ -4,7 +4,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -49,7 +51,22 @@ func ofOwnController(label *dto.LabelPair) bool {
 
 // operatorMetrics returns the operator's metrics by name.
 func operatorMetrics(ctx context.Context, on *stack.Stack) (map[string]*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsAddress(on, stack.Operator)+"/metrics", nil)
+	metrics, err := fetch(ctx, metricsAddress(on, stack.Operator)+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer metrics.Close() //nolint:errcheck // It is only read.
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(metrics)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
+	}
+	return families, nil
+}
+
+// fetch returns what a process answers, which the caller must close.
+func fetch(ctx context.Context, url string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +74,8 @@ func operatorMetrics(ctx context.Context, on *stack.Stack) (map[string]*dto.Metr
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // It is only read.
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("%s: %s", url, response.Status), response.Body.Close())
 	}
-	return families, nil
+	return response.Body, nil
 }

@@ -7,10 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
 )
 
 // rest is what happens while nothing is to do.
@@ -38,7 +39,7 @@ const (
 )
 
 // rest observes a rest.
-func (t *trial) rest(ctx context.Context, of string) (*rest, error) {
+func (t *trial) rest(ctx context.Context) (*rest, error) {
 	heap, err := liveHeap(ctx, metricsAddress(t.Stack, t.component))
 	if err != nil {
 		return nil, err
@@ -62,28 +63,20 @@ func (t *trial) rest(ctx context.Context, of string) (*rest, error) {
 	}
 	measured := &rest{Seconds: time.Since(began).Seconds(), CPU: after.since(before), Heap: heap}
 	entries, err := t.requests()
-	measured.Writes = sum(requestCounts(entries, nil), func(kind requestKind) bool {
-		return kind.Component == agents[of] && !isRead(kind)
-	})
+	measured.Writes = len(audit.WritesBy(t.agent, entries))
 	return measured, err
 }
 
 // liveHeap returns the heap of a process after a garbage collection, in MiB. Its profile ends with the runtime's figures,
 // one of which is "# HeapAlloc = 12345" (runtime/pprof: pprof.go, writeHeapInternal).
 func liveHeap(ctx context.Context, address string) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/debug/pprof/heap?gc=1&debug=1", nil)
+	url := address + "/debug/pprof/heap?gc=1&debug=1"
+	profile, err := fetch(ctx, url)
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close() //nolint:errcheck // It is only read.
-	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", request.URL, response.Status)
-	}
-	lines := bufio.NewScanner(response.Body)
+	defer profile.Close() //nolint:errcheck // It is only read.
+	lines := bufio.NewScanner(profile)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if value, found := strings.CutPrefix(lines.Text(), "# HeapAlloc = "); found {
@@ -91,5 +84,5 @@ func liveHeap(ctx context.Context, address string) (float64, error) {
 			return bytes / (1 << 20), err
 		}
 	}
-	return 0, errors.Join(lines.Err(), fmt.Errorf("%s has no HeapAlloc", request.URL))
+	return 0, errors.Join(lines.Err(), fmt.Errorf("%s has no HeapAlloc", url))
 }

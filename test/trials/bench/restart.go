@@ -9,6 +9,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/karpenter-capi/karpenter-capi/test/harness/audit"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
@@ -61,8 +62,7 @@ func (t *trial) restart(ctx context.Context) (*restart, error) {
 		return nil, err
 	}
 	entries, err := t.requests()
-	writes := sum(requestCounts(entries, nil), func(kind requestKind) bool { return kind.Component == operatorAgent && !isRead(kind) })
-	return &restart{Seconds: idle.Sub(began).Seconds(), Writes: writes}, err
+	return &restart{Seconds: idle.Sub(began).Seconds(), Writes: len(audit.WritesBy(t.agent, entries))}, err
 }
 
 // busyReconciles returns how many reconciles of the operator are queued, and how many of its own controllers are running. Some

@@ -73,6 +73,11 @@ type phase struct {
 
 func (r *result) size() size { return size{n: r.N, offerings: r.Offerings, every: r.Every} }
 
+func (r *result) variant() variant {
+	of, _ := lo.Find(variants, func(v variant) bool { return v.name == r.Variant })
+	return of
+}
+
 // each returns a number of requests per claim.
 func (r *result) each(requests int) float64 { return float64(requests) / float64(r.N) }
 
@@ -91,7 +96,7 @@ func (r *result) cpu(component string) float64 {
 }
 
 // process returns the CPU seconds per claim of the process in which Karpenter runs.
-func (r *result) process() float64 { return r.cpu(components[r.Variant]) }
+func (r *result) process() float64 { return r.cpu(r.variant().component) }
 
 // stack returns the CPU seconds per claim of all processes, without the one that measures.
 func (r *result) stack() float64 {

@@ -2,17 +2,9 @@
 
 package bench
 
-import "github.com/karpenter-capi/karpenter-capi/test/harness/stack"
-
-// components are the processes in which Karpenter runs, and agents their user agents, by the variant.
-var (
-	components = map[string]string{"kwok": stack.KarpenterKwok, "operator": stack.Operator}
-	agents     = map[string]string{"kwok": "karpenter", "operator": operatorAgent}
-)
-
 // sum returns how many requests of the selected kinds the process sent in which Karpenter runs.
 func (r *result) sum(selected func(requestKind) bool) int {
-	return sum(r.Requests, func(kind requestKind) bool { return kind.Component == agents[r.Variant] && selected(kind) })
+	return sum(r.Requests, func(kind requestKind) bool { return kind.Component == r.variant().agent && selected(kind) })
 }
 
 func (r *result) conflicts() float64 {

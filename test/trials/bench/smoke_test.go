@@ -14,7 +14,7 @@ func TestCheck(t *testing.T) {
 		ours := result{
 			Variant: operator.name, N: 10, Offerings: 1, Every: smokePaced.every,
 			Up: phase{Seconds: 10, CPU: usage{stack.Operator: 2}}, Down: phase{Seconds: 10}, ClaimWrites: claimWrites{Own: 10, Core: 100},
-			Steps: []step{{claimToReplicas, distribution{P50: 0.1}}, {machineToLink, distribution{P50: 0.1}}},
+			Steps: []step{{claimToReplicas, distribution{P50: 0.1}}, {machineToLink, distribution{P50: 0.1}}, {machineIDToClaimID, distribution{P50: 0.1}}},
 			Requests: []requestCount{
 				{requestKind{operatorAgent, "patch", "nodeclaims/status", 200}, 100, 100},
 				{requestKind{operatorAgent, "patch", "machines", 200}, 10, 20},
@@ -63,6 +63,10 @@ func TestCheck(t *testing.T) {
 				r.MostTemplateWrites = 7
 			},
 			want: []string{"writes of the status of the template per claim, 10 Pods, one every 2s: 0.90, but at most", "in 10 s, 10 Pods, one every 2s: 7.00, but at most"},
+		},
+		"a step is not observed": {
+			change: func(r *result) { r.Steps = r.Steps[:2] },
+			want:   []string{"Machine has its provider ID → claim has it, p50, 10 Pods, one every 2s: +Inf s, but at most"},
 		},
 		"a late link": {
 			change: func(r *result) { r.Steps[1].Distribution.P50 = 2 },

@@ -151,7 +151,7 @@ func (t *trial) scaleUp(ctx context.Context, measured *result) ([]audit.Entry, e
 // observeAll measures what happens at rest, and after a restart of the operator.
 func (t *trial) observeAll(ctx context.Context, measured *result) error {
 	var err error
-	if measured.Rest, err = t.rest(ctx, measured.Variant); err != nil || t.component != stack.Operator {
+	if measured.Rest, err = t.rest(ctx); err != nil || t.component != stack.Operator {
 		return err
 	}
 	if err := t.countReconciles(ctx, measured); err != nil {

@@ -52,6 +52,8 @@ type variant struct {
 	name string
 	// component is the process of the stack that contains Karpenter; empty if there is none.
 	component string
+	// agent is the user agent of that process.
+	agent string
 	// prepare creates everything except the Pods, or whatever else is scaled.
 	prepare func(ctx context.Context, t *trial) error
 	// scale sets the number of Pods, or of replicas.
