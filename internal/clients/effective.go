@@ -122,10 +122,9 @@ func isLocked(changes map[string]any) bool {
 func changesObject(changes map[string]any) bool {
 	for field, value := range changes {
 		metadata, _ := value.(map[string]any)
-		_, locked := metadata["resourceVersion"]
 		switch {
 		case field == "status":
-		case field == "metadata" && locked && len(metadata) == 1:
+		case field == "metadata" && isLocked(changes) && len(metadata) == 1:
 		default:
 			return true
 		}

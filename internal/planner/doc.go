@@ -13,8 +13,8 @@
 //	Due                                  when to look again (due.go)
 //	Reasons, Because                     why something is put off, and why a Machine is removed (reason.go)
 //
-// No claim fails while its launch is stalled, also if that is not reported yet. While the Cluster is being deleted, no claim needs a Machine or fails, and
-// replicas are never raised. Of a suspended resource, replicas stay as they are, and nothing else is planned.
+// No claim fails while its launch is stalled, also if that is not reported yet. While the Cluster is being deleted, no claim
+// needs a Machine or fails, and replicas are never raised. Of a suspended resource, replicas stay as they are, and nothing else is planned.
 //
 //	live     Machines that are neither being deleted nor marked for deletion
 //	leaving  Machines that are being deleted or marked for deletion

@@ -29,8 +29,8 @@ const (
 
 // Outcome is what a plan decides about a claim that gets no Machine now.
 type Outcome struct {
-	// Stall is why the launch of the claim is stalled, if that is reported, and Failure why its machine could not be launched; zero if it is not.
-	// One of them at most is not zero.
+	// Stall is why the launch of the claim is stalled, if that is reported, and Failure why its machine could not be launched;
+	// zero if it is not. One of them at most is not zero.
 	Stall   Stall
 	Failure failure.Failure
 	// Resumes reports whether the claim still reports a stall that has ended.

@@ -32,8 +32,7 @@ func (s *Spacing) MoreExpected(resource string) time.Duration {
 		return 0
 	}
 	now := s.clock.Now()
-	if since := now.Sub(burst.last); since < 0 || since >= quiet { // the clock was set back, or it is complete
-		delete(s.bursts, resource)
+	if now.Before(burst.last) { // the clock was set back
 		return 0
 	}
 	return max(0, min(burst.last.Add(quiet).Sub(now), burst.first.Add(patience).Sub(now)))

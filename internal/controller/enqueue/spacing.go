@@ -99,6 +99,7 @@ func (s *Spacing) SetSize(resource string, objects int) {
 	defer s.mu.Unlock()
 	if objects == 0 {
 		delete(s.passes, resource)
+		delete(s.bursts, resource)
 		return
 	}
 	gap := max(window, min(time.Duration(objects)*gapPerObject, maxGap))
@@ -118,9 +119,12 @@ func (s *Spacing) delay(resource string, shortest time.Duration) time.Duration {
 }
 
 // add enqueues a resource for an event.
-func (s *Spacing) add(q queue, resource string) {
+func (s *Spacing) add(q queue, resource string) { s.addAfter(q, resource, window) }
+
+// addAfter enqueues a resource for an event that waits for the shortest time at least.
+func (s *Spacing) addAfter(q queue, resource string, shortest time.Duration) {
 	if resource != "" {
-		q.AddAfter(request(resource), s.delay(resource, window))
+		q.AddAfter(request(resource), s.delay(resource, shortest))
 	}
 }
 
@@ -129,9 +133,7 @@ func (s *Spacing) ofMachines() handler.EventHandler {
 	enqueued := s.of(clients.ResourceOf)
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			if resource := clients.ResourceOf(e.Object); resource != "" {
-				q.AddAfter(request(resource), s.delay(resource, machineWindow))
-			}
+			s.addAfter(q, clients.ResourceOf(e.Object), machineWindow)
 		},
 		UpdateFunc: enqueued.Update, DeleteFunc: enqueued.Delete, GenericFunc: enqueued.Generic,
 	}
