@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 )
 
 // recording is a manager that only has an event recorder.
@@ -113,6 +114,7 @@ func TestQuietRecorderKeepsOthers(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	quiet := quietManager{recording{recorder: recorder}}.GetEventRecorderFor("karpenter")
 	quiet.Event(claim, corev1.EventTypeWarning, "InsufficientCapacity", "none left")
+	quiet.Event(claim, corev1.EventTypeWarning, "InsufficientCapacity", "none left")
 	quiet.Event(claim, corev1.EventTypeWarning, "Finalized", "a warning")
 	quiet.Event(node, corev1.EventTypeNormal, "DisruptionTerminating", "Disrupting Node: Empty/Delete")
 	quiet.Event(&corev1.Pod{}, corev1.EventTypeNormal, "Nominated", "Pod should schedule on: nodeclaim/c")
@@ -123,8 +125,43 @@ func TestQuietRecorderKeepsOthers(t *testing.T) {
 		got = append(got, <-recorder.Events)
 	}
 	want := []string{
-		"Warning InsufficientCapacity none left", "Warning Finalized a warning", "Normal DisruptionTerminating Disrupting Node: Empty/Delete",
+		"Warning InsufficientCapacity none left", "Warning InsufficientCapacity none left", "Warning Finalized a warning", "Normal DisruptionTerminating Disrupting Node: Empty/Delete",
 		"Normal Nominated Pod should schedule on: nodeclaim/c", "Normal Any 1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Why a Node is not disrupted is published when it changes, and again before API servers forget it. What only the NodePool's
+// policy says is not published.
+func TestQuietRecorderRepeatsNothing(t *testing.T) {
+	recorder := record.NewFakeRecorder(20)
+	quiet := quietManager{recording{recorder: recorder}}.GetEventRecorderFor("karpenter").(quietRecorder)
+	node, other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "2"}}
+	publish := func(node *corev1.Node, reason, message string) {
+		quiet.Event(node, corev1.EventTypeNormal, reason, message)
+	}
+	for range 3 {
+		publish(node, events.DisruptionBlocked, "PDB prevents pod evictions")
+		publish(node, events.Unconsolidatable, "Can't replace with a cheaper node")
+		publish(other, events.DisruptionBlocked, "PDB prevents pod evictions")
+		publish(node, events.Unconsolidatable, `NodePool "default" has consolidation policy WhenEmpty, but node is not empty`)
+		publish(node, events.Unconsolidatable, `NodePool "default" has consolidation disabled`)
+	}
+	publish(node, events.DisruptionBlocked, "Node is nominated for a pending pod")
+	publish(node, events.DisruptionBlocked, "PDB prevents pod evictions")
+	quiet.published.Flush() // as after repeatAfter
+	publish(node, events.DisruptionBlocked, "PDB prevents pod evictions")
+	var got []string
+	for len(recorder.Events) > 0 {
+		got = append(got, <-recorder.Events)
+	}
+	want := []string{
+		"Normal DisruptionBlocked PDB prevents pod evictions", "Normal Unconsolidatable Can't replace with a cheaper node",
+		"Normal DisruptionBlocked PDB prevents pod evictions", // the other Node
+		"Normal DisruptionBlocked Node is nominated for a pending pod", "Normal DisruptionBlocked PDB prevents pod evictions",
+		"Normal DisruptionBlocked PDB prevents pod evictions",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -76,7 +76,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if err != nil {
 		return nil, nil, err
 	}
-	if !options.ConditionEvents {
+	if !options.AllEvents {
 		mgr = quietManager{mgr}
 	}
 	reader, err := client.New(management, client.Options{Scheme: scheme.Scheme})

@@ -21,7 +21,7 @@
   "SCHEDULER_CONFIG" .Values.settings.schedulerConfig
   "IGNORE_DRA_REQUESTS" .Values.settings.ignoreDRARequests
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" .Values.settings.disableClusterStateObservability
-  "CONDITION_EVENTS" .Values.settings.conditionEvents
+  "ALL_EVENTS" .Values.settings.allEvents
   "INTERRUPTION_SIGNALS" (kindIs "slice" .Values.settings.interruptionSignals | ternary (join "," .Values.settings.interruptionSignals | default "none") "")
   "ALLOWED_SECRETS" (join "," .Values.settings.allowedSecrets)
   "ALLOWED_BASE_TEMPLATES" (join "," .Values.settings.allowedBaseTemplates)

@@ -157,7 +157,7 @@ func all(values Values) Values {
 			"batchMaxDuration": "1m30s", "batchIdleDuration": "500ms",
 			"preferencePolicy": "Ignore", "minValuesPolicy": "BestEffort",
 			"schedulerConfig":   "podTopologySpread:\n  defaultConstraints:\n    - {maxSkew: 3, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}\n",
-			"ignoreDRARequests": false, "disableClusterStateObservability": true, "conditionEvents": true,
+			"ignoreDRARequests": false, "disableClusterStateObservability": true, "allEvents": true,
 			"interruptionSignals": []string{"default", "taint:example.com/ends"},
 			"featureGates": Values{
 				"nodeRepair": true, "reservedCapacity": false, "spotToSpotConsolidation": true, "nodeOverlay": true,

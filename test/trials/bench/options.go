@@ -16,7 +16,7 @@ import (
 
 // options are what is measured, and where the results go.
 type options struct {
-	// measured are the runs, in order.
+	// measured are the runs, in order, each on its own stack.
 	measured []planned
 	// profile is whether CPU profiles of the operator are stored.
 	profile bool
@@ -30,10 +30,10 @@ type options struct {
 	dir string
 }
 
-// planned is a run that is to be measured.
+// planned is a run that is to be measured: loads with the same number of offerings, one after the other.
 type planned struct {
 	variant variant
-	size    size
+	sizes   []size
 	run     int
 }
 
@@ -117,12 +117,11 @@ func parseOptions(args []string) (options, error) {
 		return chosen, nil
 	}
 	measured, err := chooseVariants(only)
-	for _, load := range counts {
-		for _, o := range offerings {
-			for run := range runs {
-				for _, v := range measured {
-					chosen.measured = append(chosen.measured, planned{v, size{n: load.n, offerings: o, every: load.every}, run + 1})
-				}
+	for _, o := range offerings {
+		sizes := lo.Map(counts, func(load size, _ int) size { return size{n: load.n, offerings: o, every: load.every} })
+		for run := range runs {
+			for _, v := range measured {
+				chosen.measured = append(chosen.measured, planned{v, sizes, run + 1})
 			}
 		}
 	}

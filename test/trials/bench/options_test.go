@@ -18,7 +18,7 @@ func TestParseOptions(t *testing.T) {
 		wantErrorPart string
 	}{
 		"defaults":          {args: []string{"-runs", "1", "-only", "operator"}, want: "operator 60 Pods, one every 2s; operator 1 Pod; operator 10 Pods; operator 200 Pods"},
-		"sizes":             {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1", "-only", "kwok"}, want: "kwok 60 Pods; kwok 60 Pods in 20 offerings; kwok 1000 Pods; kwok 1000 Pods in 20 offerings"},
+		"sizes":             {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1", "-only", "kwok"}, want: "kwok 60 Pods; kwok 1000 Pods; kwok 60 Pods in 20 offerings; kwok 1000 Pods in 20 offerings"},
 		"one after another": {args: []string{"-n", "5@2s,5", "-runs", "1", "-only", "kwok"}, want: "kwok 5 Pods, one every 2s; kwok 5 Pods"},
 		"three runs":        {args: []string{"-n", "60", "-only", "operator"}, want: "operator 60 Pods; operator 60 Pods; operator 60 Pods"},
 		"all variants":      {args: []string{"-n", "60", "-runs", "2"}, want: "kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods; kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods"},
@@ -40,7 +40,9 @@ func TestParseOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			measured := strings.Join(lo.Map(got.measured, func(p planned, _ int) string { return p.variant.name + " " + p.size.String() }), "; ")
+			measured := strings.Join(lo.FlatMap(got.measured, func(p planned, _ int) []string {
+				return lo.Map(p.sizes, func(s size, _ int) string { return p.variant.name + " " + s.String() })
+			}), "; ")
 			if diff := cmp.Diff(tc.want, measured); diff != "" {
 				t.Errorf("runs (-want +got):\n%s", diff)
 			}

@@ -39,17 +39,13 @@ func run(ctx context.Context, name string, options options, conclude func(option
 	began := time.Now()
 	var results []result
 	for _, planned := range options.measured {
-		fmt.Printf("==> %s, %s, run %d\n", planned.variant.name, planned.size, planned.run)
-		measured, err := measure(ctx, options.dir, planned.variant, planned.size, planned.run, options.profile)
+		fmt.Printf("==> %s, run %d\n", planned.variant.name, planned.run)
+		err := measure(ctx, options, planned, func(measured *result) error {
+			results = append(results, *measured)
+			_, err := keep(options, results) // A later one can fail.
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("%s with %s: %w", planned.variant.name, planned.size, err)
-		}
-		fmt.Printf("    up %.1f s, down %.1f s\n", measured.Up.Seconds, measured.Down.Seconds)
-		if used := measured.disturbance(); used > disturbing {
-			fmt.Printf("    disturbed: processes that do not belong to it used %.1f cores, so the durations are too long\n", used)
-		}
-		results = append(results, *measured)
-		if _, err := keep(options, results); err != nil { // A later run can fail.
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ var (
 
 var smokeOptions = options{
 	dir:      filepath.Join(".stack", "bench-smoke"),
-	measured: []planned{{kwok, smokePaced, 1}, {operator, smokePaced, 1}, {operatorWithCatalog, smokeBurst, 1}},
+	measured: []planned{{kwok, []size{smokePaced}, 1}, {operator, []size{smokePaced}, 1}, {operatorWithCatalog, []size{smokeBurst}, 1}},
 }
 
 // bound is what a run of the operator must not exceed. The figures are counts and ratios, so they hardly depend on the

@@ -32,39 +32,52 @@ type trial struct {
 	reconciled float64
 }
 
-// within is how long a phase can take.
+// within is how long a phase can take, on a slow machine, too.
 func (s size) within() time.Duration {
-	return 3*time.Minute + time.Duration(s.n)*(500*time.Millisecond+s.every)
+	return 3*time.Minute + time.Duration(s.n)*(2*time.Second+s.every)
 }
 
-// measure runs a variant once.
-func measure(ctx context.Context, dir string, of variant, size size, run int, profile bool) (measured *result, err error) {
-	options, err := stackOptions(dir, of, size)
+// measure measures the loads of a run on one stack, and calls a function with the result of each.
+func measure(ctx context.Context, options options, of planned, measured func(*result) error) (err error) {
+	begin := of.sizes[0]
+	with, err := stackOptions(options.dir, of.variant, begin)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	on, err := stack.Up(ctx, options)
+	on, err := stack.Up(ctx, with)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, on.Down(context.WithoutCancel(ctx))) }()
 	// The watches end before the stack does.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	t := &trial{Stack: on, variant: of, size: size}
-	if profile && of.component == stack.Operator {
-		t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", size.n, size.offerings, run))
-	}
+	t := &trial{Stack: on, variant: of.variant, size: begin}
 	if t.timeline, err = observe(ctx, on); err != nil {
-		return nil, err
+		return err
 	}
-	measured = &result{Variant: of.name, N: size.n, Offerings: size.offerings, Every: size.every, Run: run}
-	err = t.run(ctx, measured)
-	err = errors.Join(err, os.WriteFile(filepath.Join(on.LogDir(), "timeline.log"), []byte(t.timeline.lines()), 0o600))
+	first, err := t.begin(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w\nThe logs are in %s", err, on.LogDir())
+		return fmt.Errorf("%s: %w\nThe logs are in %s", of.variant.name, err, on.LogDir())
 	}
-	return measured, nil
+	for _, load := range of.sizes {
+		t.size = load
+		if options.profile && of.variant.component == stack.Operator {
+			t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", load.n, load.offerings, of.run))
+		}
+		m := &result{Variant: of.variant.name, N: load.n, Offerings: load.offerings, Every: load.every, Run: of.run, First: first}
+		if err := t.run(ctx, m); err != nil {
+			return fmt.Errorf("%s with %s: %w\nThe logs are in %s", of.variant.name, load, err, on.LogDir())
+		}
+		fmt.Printf("    %s: up %.1f s, down %.1f s\n", load, m.Up.Seconds, m.Down.Seconds)
+		if used := m.disturbance(); used > disturbing {
+			fmt.Printf("    disturbed: processes that do not belong to it used %.1f cores, so the durations are too long\n", used)
+		}
+		if err := measured(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stackOptions returns the options of the stack of a variant.
@@ -85,10 +98,13 @@ func stackOptions(dir string, of variant, size size) (stack.Options, error) {
 }
 
 // run scales up and down, and fills in the result.
-func (t *trial) run(ctx context.Context, measured *result) error {
-	if err := t.begin(ctx, measured); err != nil {
+func (t *trial) run(ctx context.Context, measured *result) (err error) {
+	if err := t.count(ctx); err != nil {
 		return err
 	}
+	defer func() {
+		err = errors.Join(err, os.WriteFile(filepath.Join(t.LogDir(), "timeline-"+t.load()+".log"), []byte(t.timeline.lines()), 0o600))
+	}()
 	up, err := t.scaleUp(ctx, measured)
 	if err != nil {
 		return err
@@ -108,17 +124,23 @@ func (t *trial) run(ctx context.Context, measured *result) error {
 	return t.countReconciles(ctx, measured)
 }
 
-// begin prepares everything, lets the first Pods come and go, and begins to count.
-func (t *trial) begin(ctx context.Context, measured *result) error {
+// begin prepares everything, and lets the first Pods come and go. It returns the steps of that.
+func (t *trial) begin(ctx context.Context) ([]step, error) {
 	if err := t.prepare(ctx, t); err != nil {
-		return err
+		return nil, err
 	}
 	// An API server still works for some seconds after it is ready, and so do others after a phase is complete.
 	if err := t.calm(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	var err error
-	if measured.First, err = t.first(ctx); err != nil {
+	return t.first(ctx)
+}
+
+// count begins to count. Nothing of an earlier load must be left.
+func (t *trial) count(ctx context.Context) error {
+	t.timeline.reset()
+	err := t.calm(ctx)
+	if err != nil {
 		return err
 	}
 	if t.audited, err = t.auditLog().End(); err != nil || t.component != stack.Operator {
@@ -148,13 +170,21 @@ func (t *trial) scaleUp(ctx context.Context, measured *result) ([]audit.Entry, e
 	return append(up, late...), err
 }
 
-// observeAll measures what happens at rest, and after a restart of the operator.
+// observeAll measures what happens at rest, and after a restart of the operator. A restart before that lets core do the first
+// check of the consistency of each claim, which it otherwise does within ten minutes (karpenter: nodeclaim/consistency).
 func (t *trial) observeAll(ctx context.Context, measured *result) error {
 	var err error
-	if measured.Rest, err = t.rest(ctx); err != nil || t.component != stack.Operator {
+	if t.component != stack.Operator {
+		measured.Rest, err = t.rest(ctx)
 		return err
 	}
 	if err := t.countReconciles(ctx, measured); err != nil {
+		return err
+	}
+	if _, err := t.restart(ctx); err != nil {
+		return err
+	}
+	if measured.Rest, err = t.rest(ctx); err != nil {
 		return err
 	}
 	if measured.Restart, err = t.restart(ctx); err != nil {
@@ -184,7 +214,7 @@ func (t *trial) countReconciles(ctx context.Context, measured *result) error {
 	return err
 }
 
-// first lets one Pod of each offering come and go. It returns the steps of that, and begins a new timeline.
+// first lets one Pod of each offering come and go. It returns the steps of that.
 func (t *trial) first(ctx context.Context) ([]step, error) {
 	if err := t.scale(ctx, t, t.offerings); err != nil {
 		return nil, err
@@ -196,11 +226,8 @@ func (t *trial) first(ctx context.Context) ([]step, error) {
 	if err := t.scale(ctx, t, 0); err != nil {
 		return nil, err
 	}
-	if _, err := t.await(ctx, "nothing of the first Pods to be left", tallyNames, 0); err != nil {
-		return nil, err
-	}
-	t.timeline.reset()
-	return steps, t.calm(ctx)
+	_, err := t.await(ctx, "nothing of the first Pods to be left", tallyNames, 0)
+	return steps, err
 }
 
 // phase scales to a number of Pods and waits until nothing is left to do. It returns the requests of all
@@ -212,7 +239,7 @@ func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) 
 	}
 	stopProfiling := t.profiler.start(ctx, name)
 	began := time.Now()
-	if err := t.load(ctx, n); err != nil {
+	if err := t.apply(ctx, n); err != nil {
 		return nil, err
 	}
 	reached := t.up
@@ -240,8 +267,8 @@ func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) 
 	return t.requests()
 }
 
-// load scales to a number of Pods: all at once, or one after the other.
-func (t *trial) load(ctx context.Context, n int) error {
+// apply scales to a number of Pods: all at once, or one after the other.
+func (t *trial) apply(ctx context.Context, n int) error {
 	if t.every == 0 || n == 0 {
 		return t.scale(ctx, t, n)
 	}
