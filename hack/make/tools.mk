@@ -6,7 +6,7 @@
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-scheduler bin/kubectl
 KWOK_TOOLS := bin/kwok bin/kwokctl
 ENVTEST_TOOLS := bin/etcd bin/kube-apiserver bin/kubectl
-STACK_TOOLS := bin/etcd $(KUBERNETES_TOOLS) $(KWOK_TOOLS) bin/cluster-api-core
+STACK_TOOLS := bin/etcd $(KUBERNETES_TOOLS) $(KWOK_TOOLS) bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
 TOOLS := $(STACK_TOOLS) bin/controller-gen bin/golangci-lint bin/helm
 
 # module returns the files that determine the tools of the module $(1).
@@ -42,10 +42,14 @@ $(KWOK_TOOLS) &: $(call module,kwok)
 	$(call go-build,kwok,-ldflags '-s -w' -o $(CURDIR)/bin/ $(KWOK_TOOLS:bin/%=sigs.k8s.io/kwok/cmd/%))
 	@touch $(KWOK_TOOLS)
 
-bin/cluster-api-core: $(call module,cluster-api) hack/tools/cluster-api/build-core.sh
-	@echo "==> building cluster-api-core $(call version,cluster-api,sigs.k8s.io/cluster-api) (about 2 minutes, once)"
+CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
+
+bin/cluster-api-core: MANAGER := core
+bin/cluster-api-kubeadm-bootstrap: MANAGER := bootstrap/kubeadm
+$(CLUSTER_API_TOOLS): $(call module,cluster-api) hack/tools/cluster-api/build.sh
+	@echo "==> building $(@F) $(CLUSTER_API_VERSION) (about 2 minutes, once)"
 	@mkdir -p bin
-	@$(call quietly,hack/tools/cluster-api/build-core.sh $@)
+	@$(call quietly,hack/tools/cluster-api/build.sh $(MANAGER) $@)
 	@touch $@
 
 CLUSTER_API_VERSION = $(call version,cluster-api,sigs.k8s.io/cluster-api)

@@ -45,7 +45,7 @@ func NewStack(t *testing.T, placement stack.Placement) (context.Context, *stack.
 	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Placement: placement, WithoutOperator: true, WithoutCRDs: true, Progress: t.Output()})
+	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Placement: placement, WithoutOperator: true, WithoutCRDs: true, Kubeadm: true, Progress: t.Output()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() {
 		// The context of the test has ended by now.

@@ -32,6 +32,7 @@ func up(ctx context.Context, args []string) error {
 	opts := stack.Options{Progress: os.Stdout}
 	flags.Var(&opts.Placement, "placement", stack.PlacementUsage)
 	flags.BoolFunc("separate", "the same as --placement=workload", func(string) error { return opts.Placement.Set(string(stack.InWorkload)) })
+	flags.BoolVar(&opts.Kubeadm, "kubeadm", false, "start the kubeadm bootstrap provider of Cluster API")
 	flags.BoolVar(&opts.WithoutOperator, "without-operator", false, "do not start the operator, and print how to run it")
 	flags.StringVar(&opts.BinDir, "bin-dir", "", "folder of the binaries (default: bin/ of this repository)")
 	dir, err := parse(flags, args)

@@ -125,8 +125,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("workload cluster: %w", err)
 	}
+	if err := rest.LoadTLSFiles(workloadConfig); err != nil {
+		return fmt.Errorf("workload cluster: %w", err)
+	}
 	if err := errors.Join(
-		controller.SetupWithManager(mgr, workload, controller.Options{Concurrency: f.concurrency}),
+		controller.SetupWithManager(mgr, workload, controller.Options{Concurrency: f.concurrency, WorkloadCA: workloadConfig.CAData}),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("ping", healthz.Ping),
 	); err != nil {

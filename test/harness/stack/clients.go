@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
+	kubeadmv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	_ "sigs.k8s.io/karpenter/pkg/apis/v1" // adds its kinds to client-go's scheme
@@ -26,6 +27,7 @@ var NewScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	err := errors.Join(
 		apiextensionsv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme),
+		kubeadmv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme),
 		controller.AddToScheme(scheme),
 	)

@@ -4,8 +4,10 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/controlplane/v1alpha1"
@@ -53,6 +56,13 @@ func (b *builder) clusterObjects() ([]client.Object, error) {
 			Data:       map[string][]byte{"value": []byte("#cloud-config\n"), "format": []byte("cloud-config")},
 		},
 	}
+	if b.opts.Kubeadm {
+		authority, err := b.authoritySecret(objectMeta(secret.Name(cluster, secret.ClusterCA)))
+		if err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, authority)
+	}
 	if b.opts.Topology {
 		return append(secrets, classObjects(objectMeta(cluster), endpoint)...), nil
 	}
@@ -77,6 +87,19 @@ func (b *builder) clusterObjects() ([]client.Object, error) {
 			},
 		},
 	), nil
+}
+
+// authoritySecret returns the Secret with the authority of the workload cluster's API server. The kubeadm bootstrap provider tells
+// machines to trust it.
+func (b *builder) authoritySecret(meta metav1.ObjectMeta) (client.Object, error) {
+	pki := filepath.Join(newControlPlane(b.state, "workload", "", true, b.Kubeconfig()).workDir(b.state), "pki")
+	certificate, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
+	key, keyErr := os.ReadFile(filepath.Join(pki, "ca.key"))
+	return &corev1.Secret{
+		ObjectMeta: meta,
+		Type:       clusterv1.ClusterSecretType,
+		Data:       map[string][]byte{secret.TLSCrtDataName: certificate, secret.TLSKeyDataName: key},
+	}, errors.Join(err, keyErr)
 }
 
 // createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.

@@ -22,6 +22,7 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kwok              = "kwok"
 	ClusterAPI        = "cluster-api"
+	KubeadmBootstrap  = "kubeadm-bootstrap"
 	Infrastructure    = "simulated-infrastructure"
 	Operator          = "operator"
 	KarpenterKwok     = "karpenter-kwok"

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -43,33 +44,40 @@ func workloadCRDs(m *modules, kwok bool) ([]*apiextensionsv1.CustomResourceDefin
 	return all, nil
 }
 
-// managementCRDs are the CRDs of Cluster API, which convert between their versions, and of the simulated provider.
-func managementCRDs(m *modules, hooks *webhooks) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	clusterAPI, err := readCRDs(os.DirFS(filepath.Join(m.clusterAPI, "core", "config", "crd", "bases")))
-	if err != nil {
-		return nil, err
-	}
-	for _, crd := range clusterAPI {
-		// Cluster API's own kustomization does the same.
-		crd.Labels = map[string]string{"cluster.x-k8s.io/provider": "cluster-api"}
-		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-			Strategy: apiextensionsv1.WebhookConverter,
-			Webhook: &apiextensionsv1.WebhookConversion{
-				ConversionReviewVersions: []string{"v1"},
-				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					URL:      ptr.To(hooks.url("/convert")),
-					CABundle: hooks.caBundle,
-				},
-			},
+// managementCRDs are the CRDs of Cluster API's managers, which convert between their versions, and of the simulated provider.
+func managementCRDs(m *modules, managers []*webhooks) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := readCRDs(infrastructure.CRDs)
+	for _, hooks := range managers {
+		crds, readErr := readCRDs(os.DirFS(filepath.Join(m.clusterAPI, hooks.manager, "config", "crd", "bases")))
+		err = errors.Join(err, readErr)
+		for _, crd := range crds {
+			hooks.convert(crd)
 		}
+		all = append(all, crds...)
 	}
-	simulated, err := readCRDs(infrastructure.CRDs)
-	all := append(clusterAPI, simulated...)
 	for _, crd := range all {
 		// clusterctl labels what it installs, and moves only objects of such kinds.
 		metav1.SetMetaDataLabel(&crd.ObjectMeta, clusterctlv1.ClusterctlLabel, "")
 	}
 	return all, err
+}
+
+// convert adds to a CRD what Cluster API's own kustomizations add.
+func (w *webhooks) convert(crd *apiextensionsv1.CustomResourceDefinition) {
+	crd.Labels = map[string]string{clusterv1.ProviderNameLabel: "cluster-api"}
+	if w.manager == kubeadmManager {
+		crd.Labels = map[string]string{
+			clusterv1.ProviderNameLabel:               "bootstrap-kubeadm",
+			clusterv1.GroupVersion.Group + "/v1beta1": "v1beta1", clusterv1.GroupVersion.Group + "/v1beta2": "v1beta2",
+		}
+	}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To(w.url("/convert")), CABundle: w.caBundle},
+		},
+	}
 }
 
 // readCRDs reads all YAML files below a folder, one CRD in each. It skips kustomizations.

@@ -67,6 +67,10 @@ type Options struct {
 	// MachineDeployment TopologyMachineDeployment without replicas. Cluster API's topology controllers run.
 	Topology bool
 
+	// Kubeadm starts Cluster API's kubeadm bootstrap provider. Machines with a KubeadmConfigTemplate then join as their
+	// bootstrap data says.
+	Kubeadm bool
+
 	// WithoutOperator does not start the operator, so that it can be run in another way, such as in a debugger.
 	WithoutOperator bool
 
@@ -127,6 +131,7 @@ const (
 	binKwok              = "kwok"
 	binKwokctl           = "kwokctl"
 	binClusterAPI        = "cluster-api-core"
+	binKubeadmBootstrap  = "cluster-api-kubeadm-bootstrap"
 	binInfrastructure    = "simulated-infrastructure"
 	binOperator          = "karpenter-capi"
 	binKarpenterKwok     = "karpenter-kwok"
@@ -136,6 +141,9 @@ func (o *Options) checkBinaries() error {
 	names := []string{
 		binEtcd, binAPIServer, binControllerManager, binScheduler, binKubectl, binKwok, binKwokctl,
 		binClusterAPI, binInfrastructure,
+	}
+	if o.Kubeadm {
+		names = append(names, binKubeadmBootstrap)
 	}
 	switch {
 	case o.KwokInstanceTypes != "":

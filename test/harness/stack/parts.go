@@ -128,10 +128,15 @@ func (s *Stack) startControlPlaneAgain(ctx context.Context, cluster string) erro
 
 // createAPIs creates all CRDs and Cluster API's webhook configurations.
 func (b *builder) createAPIs(ctx context.Context) error {
-	var err error
-	if b.hooks, err = newWebhooks(b.state, b.take(1)[0]); err != nil {
+	chain, err := createCertificate(b.state)
+	if err != nil {
 		return err
 	}
+	managers := []string{coreManager}
+	if b.opts.Kubeadm {
+		managers = append(managers, kubeadmManager)
+	}
+	b.hooks = lo.Map(managers, func(manager string, _ int) *webhooks { return &webhooks{manager, b.take(1)[0], chain} })
 	var workload []*apiextensionsv1.CustomResourceDefinition
 	if !b.opts.WithoutCRDs && b.opts.Manages == nil {
 		if workload, err = workloadCRDs(b.modules, b.opts.KwokInstanceTypes != ""); err != nil {
@@ -145,11 +150,11 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		createCRDs(ctx, b.Workload, workload),
-		createCRDs(ctx, b.Management, management),
-		b.hooks.configure(ctx, b.Management, b.modules),
-	)
+	errs := []error{createCRDs(ctx, b.Workload, workload), createCRDs(ctx, b.Management, management)}
+	for _, hooks := range b.hooks {
+		errs = append(errs, hooks.configure(ctx, b.Management, b.modules))
+	}
+	return errors.Join(errs...)
 }
 
 // ownComponent is a component that is not part of a control plane.
@@ -166,20 +171,28 @@ func (b *builder) ownComponent(name string, port int, env []string, command ...s
 }
 
 func (b *builder) startClusterAPI(ctx context.Context) error {
+	return b.startManager(ctx, ClusterAPI, binClusterAPI, b.hooks[0], fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology))
+}
+
+func (b *builder) startKubeadmBootstrap(ctx context.Context) error {
+	return b.startManager(ctx, KubeadmBootstrap, binKubeadmBootstrap, b.hooks[1])
+}
+
+// startManager starts a manager of Cluster API.
+func (b *builder) startManager(ctx context.Context, name, binary string, hooks *webhooks, arguments ...string) error {
 	ports := b.take(2)
-	return b.start(ctx, b.ownComponent(ClusterAPI, ports[0], nil,
-		b.opts.binary(binClusterAPI),
-		"--kubeconfig="+b.state.managementAccount(ClusterAPI),
-		fmt.Sprintf("--webhook-port=%d", b.hooks.port),
-		"--webhook-cert-dir="+b.state.certificates(),
-		"--health-addr="+address(ports[0]),
-		"--diagnostics-address="+address(ports[1]),
+	return b.start(ctx, b.ownComponent(name, ports[0], nil, append([]string{
+		b.opts.binary(binary),
+		"--kubeconfig=" + b.state.managementAccount(name),
+		fmt.Sprintf("--webhook-port=%d", hooks.port),
+		"--webhook-cert-dir=" + b.state.certificates(),
+		"--health-addr=" + address(ports[0]),
+		"--diagnostics-address=" + address(ports[1]),
 		"--insecure-diagnostics=true",
 		// The defaults protect a real API server.
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
-		fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology),
 		"--clustercache-client-qps=1000", "--clustercache-client-burst=2000",
-	))
+	}, arguments...)...))
 }
 
 func (b *builder) startInfrastructure(ctx context.Context) error {

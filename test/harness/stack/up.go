@@ -88,12 +88,12 @@ type builder struct {
 	opts    *Options
 	modules *modules
 	ports   []int
-	hooks   *webhooks
+	hooks   []*webhooks // of each manager of Cluster API
 }
 
-// The ports outside of the control planes: Cluster API's webhooks, health and diagnostics, the simulated provider's
-// health, the operator's health and metrics.
-const portsBesides = 6
+// The ports outside of the control planes: webhooks, health and diagnostics of two managers of Cluster API, the simulated
+// provider's health, the operator's health and metrics.
+const portsBesides = 9
 
 func (b *builder) build(ctx context.Context) error {
 	var err error
@@ -129,6 +129,9 @@ func (b *builder) steps() []step {
 	}
 	if b.opts.NeighbourOf == nil {
 		steps = append(steps, step{"Cluster API", b.startClusterAPI})
+		if b.opts.Kubeadm {
+			steps = append(steps, step{"kubeadm bootstrap provider", b.startKubeadmBootstrap})
+		}
 	}
 	steps = append(steps, step{"simulated infrastructure", b.startInfrastructure})
 	if b.opts.Manages == nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,33 +19,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// webhooks is where the API server reaches Cluster API's webhooks.
+// webhooks is where the API server reaches the webhooks of a manager of Cluster API.
 type webhooks struct {
+	// manager is its folder in the module.
+	manager  string
 	port     int
 	caBundle []byte
 }
+
+// The managers of Cluster API, by their folders in the module.
+const (
+	coreManager    = "core"
+	kubeadmManager = "bootstrap/kubeadm"
+)
 
 func (w *webhooks) url(path string) string {
 	return "https://" + address(w.port) + path
 }
 
-// newWebhooks creates the certificate of the webhook server, and an authority that signs nothing
-// else.
-func newWebhooks(state folder, port int) (*webhooks, error) {
+// createCertificate creates the certificate of the webhook servers, and an authority that signs nothing else. It returns the
+// chain, which ends with the authority.
+func createCertificate(state folder) ([]byte, error) {
 	chain, key, err := certutil.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("creating the certificate of the webhooks: %w", err)
 	}
-	// Cluster API expects these names. The chain ends with the authority.
-	return &webhooks{port: port, caBundle: chain}, errors.Join(
+	// Cluster API expects these names.
+	return chain, errors.Join(
 		os.WriteFile(filepath.Join(state.certificates(), "tls.crt"), chain, 0o600),
 		os.WriteFile(filepath.Join(state.certificates(), "tls.key"), key, 0o600),
 	)
 }
 
-// configure creates Cluster API's webhook configurations, with a URL in place of the service.
+// configure creates the manager's webhook configurations, with a URL in place of the service.
 func (w *webhooks) configure(ctx context.Context, c client.Client, m *modules) error {
-	data, err := os.ReadFile(filepath.Join(m.clusterAPI, "core", "config", "webhook", "manifests.yaml"))
+	data, err := os.ReadFile(filepath.Join(m.clusterAPI, w.manager, "config", "webhook", "manifests.yaml"))
 	if err != nil {
 		return err
 	}
@@ -72,7 +81,7 @@ func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, erro
 		for i := range config.Webhooks {
 			w.setURL(&config.Webhooks[i].ClientConfig)
 		}
-		config.Name = "capi-" + config.Name
+		config.Name = w.name(config.Name)
 		return config, err
 	case "ValidatingWebhookConfiguration":
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
@@ -80,11 +89,16 @@ func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, erro
 		for i := range config.Webhooks {
 			w.setURL(&config.Webhooks[i].ClientConfig)
 		}
-		config.Name = "capi-" + config.Name
+		config.Name = w.name(config.Name)
 		return config, err
 	default:
 		return nil, fmt.Errorf("no webhook configuration: %s %s", obj.GetKind(), obj.GetName())
 	}
+}
+
+// name returns the name of a configuration, which is the same for all managers in their manifests.
+func (w *webhooks) name(of string) string {
+	return "capi-" + strings.ReplaceAll(w.manager, "/", "-") + "-" + of
 }
 
 func (w *webhooks) setURL(config *admissionregistrationv1.WebhookClientConfig) {

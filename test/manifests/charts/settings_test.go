@@ -49,7 +49,7 @@ func TestSettings(t *testing.T) {
 		"minValuesPolicy":                  {setting("minValuesPolicy", "BestEffort"), func(o *operator.Options) { o.Core.MinValuesPolicy = "BestEffort" }},
 		"ignoreDRARequests":                {setting("ignoreDRARequests", false), func(o *operator.Options) { o.Core.IgnoreDRARequests = false }},
 		"disableClusterStateObservability": {setting("disableClusterStateObservability", true), func(o *operator.Options) { o.Core.DisableClusterStateObservability = true }},
-		"allEvents":                  {setting("allEvents", true), func(o *operator.Options) { o.AllEvents = true }},
+		"allEvents":                        {setting("allEvents", true), func(o *operator.Options) { o.AllEvents = true }},
 		"interruptionSignals": {
 			setting("interruptionSignals", []string{"default", "taint:example.com/ends=spot:NoExecute", "condition:Ends=True"}),
 			func(o *operator.Options) {

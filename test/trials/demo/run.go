@@ -43,7 +43,7 @@ func Run(ctx context.Context, args []string) error {
 func show(ctx context.Context, kind kinds.Kind, placement stack.Placement) error {
 	began := time.Now()
 	fmt.Printf("==> a local stack, placement %s: Kubernetes, Cluster API, simulated machines and the operator\n", placement)
-	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Placement: placement, Progress: os.Stdout})
+	on, err := stack.Up(ctx, stack.Options{Dir: filepath.Join(".stack", "demo"), Placement: placement, Kubeadm: true, Progress: os.Stdout})
 	if running := (*stack.RunningError)(nil); errors.As(err, &running) {
 		return fmt.Errorf("%w\nstop it: %s", err, stack.Command("down", running.Dir))
 	}

@@ -37,6 +37,8 @@ type machineReconciler struct {
 	// workload is the cluster that the Nodes join.
 	workload client.Client
 	clock    clock.PassiveClock
+	// workloadCA are the authorities of its API server, PEM encoded.
+	workloadCA []byte
 	// nodeReady is true if neither kwok nor kube-controller-manager manages the Nodes.
 	nodeReady bool
 }
@@ -86,11 +88,11 @@ func (r *machineReconciler) reconcile(ctx context.Context, machine *infrav1.Simu
 		r.setStatus(machine, metav1.ConditionFalse, reason, message)
 		return ctrl.Result{}, patchStatus(ctx, r.Client, read, machine)
 	}
-	return r.reconcileInstance(ctx, read, machine, owner)
+	return r.reconcileInstance(ctx, read, machine, owner, cluster)
 }
 
 // reconcileInstance does the steps of the instance that are due.
-func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (ctrl.Result, error) {
+func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine, cluster *clusterv1.Cluster) (ctrl.Result, error) {
 	if machine.Status.StartTime == nil {
 		machine.Status.StartTime = ptr.To(microTime(r.clock.Now()))
 		r.setReady(machine, false)
@@ -112,7 +114,11 @@ func (r *machineReconciler) reconcileInstance(ctx context.Context, read, machine
 	var node *corev1.Node
 	var joinErr error
 	if due.joinNode {
-		node, joinErr = r.joinNode(ctx, machine, owner)
+		node, joinErr = r.joinNode(ctx, machine, owner, cluster)
+	}
+	if failed := (bootError{}); errors.As(joinErr, &failed) {
+		r.setBooted(machine, failed)
+		return ctrl.Result{RequeueAfter: bootRetry}, patchStatus(ctx, r.Client, read, machine)
 	}
 	if err := errors.Join(joinErr, patchStatus(ctx, r.Client, read, machine)); err != nil {
 		return ctrl.Result{}, err
@@ -141,7 +147,7 @@ func (r *machineReconciler) keepNode(ctx context.Context, machine *infrav1.Simul
 }
 
 // joinNode registers the Node as a starting kubelet does: once. It returns nil if it did so before, or no longer may.
-func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) (*corev1.Node, error) {
+func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.SimulatedMachine, owner *clusterv1.Machine, cluster *clusterv1.Cluster) (*corev1.Node, error) {
 	// With an outdated cache that lacks the join of the Node or the deletion of the machine, a deleted Node must not be
 	// created again.
 	live := &infrav1.SimulatedMachine{}
@@ -152,6 +158,14 @@ func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.Simul
 		return nil, nil
 	}
 	node := newNode(machine, owner)
+	join, err := r.boot(ctx, machine, owner, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if join != nil {
+		joinAs(node, join, machine.Spec.Capacity)
+		r.setBooted(machine, nil)
+	}
 	if r.nodeReady {
 		node.Status.Conditions = healthyConditions(r.clock.Now())
 	}

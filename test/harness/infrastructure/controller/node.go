@@ -6,12 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/kubeadm"
 )
 
 const (
@@ -41,8 +43,8 @@ func zoneOf(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) string 
 	return machine.Spec.Zone
 }
 
-// newNode returns the Node as its kubelet would register it, with the labels that a cloud controller adds. It has no
-// addresses: kwok adds those at which it serves logs and exec.
+// newNode returns the Node as its kubelet would register it without bootstrap data that says otherwise, with the labels that a
+// cloud controller adds. It has no addresses: kwok adds those at which it serves logs and exec.
 func newNode(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) *corev1.Node {
 	spec := &machine.Spec
 	return &corev1.Node{
@@ -74,6 +76,13 @@ func newNode(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) *corev
 			},
 		},
 	}
+}
+
+// joinAs lets a Node join as its bootstrap data says. The labels of the cloud controller replace those of the kubelet.
+func joinAs(node *corev1.Node, join *kubeadm.Join, machine corev1.ResourceList) {
+	node.Labels = lo.Assign(join.Labels, node.Labels)
+	node.Spec.Taints = join.Taints
+	node.Status.Capacity, node.Status.Allocatable = join.Resources(machine)
 }
 
 func nodeLabels(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) map[string]string {

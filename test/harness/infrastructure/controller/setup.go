@@ -33,6 +33,10 @@ type Options struct {
 	// deleted: for a workload API server without kwok and kube-controller-manager, such as that of a test process.
 	NodeReady bool
 
+	// WorkloadCA are the authorities of the workload cluster's API server, PEM encoded. Machines with kubeadm's bootstrap data
+	// check them before they join. Nil means that machines do not read their bootstrap data.
+	WorkloadCA []byte
+
 	// Concurrency is how many objects of a kind are reconciled at a time. Zero means 1.
 	Concurrency int
 
@@ -116,11 +120,12 @@ func setupMachine(mgr ctrl.Manager, workload client.Client, opts Options) error 
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster(mgr, func() client.ObjectList { return &infrav1.SimulatedMachineList{} })), clusterChanges()).
 		WithOptions(controllerOptions(opts)).
 		Complete(&machineReconciler{
-			Client:    mgr.GetClient(),
-			live:      mgr.GetAPIReader(),
-			workload:  workload,
-			clock:     opts.Clock,
-			nodeReady: opts.NodeReady,
+			Client:     mgr.GetClient(),
+			live:       mgr.GetAPIReader(),
+			workload:   workload,
+			workloadCA: opts.WorkloadCA,
+			clock:      opts.Clock,
+			nodeReady:  opts.NodeReady,
 		})
 }
 

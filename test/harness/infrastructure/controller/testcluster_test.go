@@ -47,6 +47,7 @@ type testCluster struct {
 	management client.WithWatch
 	workload   client.WithWatch
 	nodeReady  bool
+	workloadCA []byte
 
 	// writes counts the writes to both clusters, and made the instances that a pool has created.
 	writes, made int
@@ -117,7 +118,7 @@ func (w *testCluster) reconcileOnce() (ctrl.Result, error) { return w.reconcileM
 func (w *testCluster) reconcileMachine(name string) (ctrl.Result, error) {
 	r := &machineReconciler{
 		Client: w.counted(w.management), live: w.management, workload: w.counted(w.workload),
-		clock: w.clock, nodeReady: w.nodeReady,
+		clock: w.clock, nodeReady: w.nodeReady, workloadCA: w.workloadCA,
 	}
 	return r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
 }

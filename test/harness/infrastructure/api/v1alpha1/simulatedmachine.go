@@ -10,6 +10,9 @@ import (
 // MachineFinalizer keeps a SimulatedMachine until its simulated instance no longer exists.
 const MachineFinalizer = "infrastructure.cluster.x-k8s.io/simulated-machine"
 
+// BootstrapSucceeded is the condition of a SimulatedMachine whose bootstrap data is kubeadm's: whether it works.
+const BootstrapSucceeded = "BootstrapSucceeded"
+
 // SimulatedMachine is one simulated instance. It becomes a real Node in the workload cluster.
 //
 // +kubebuilder:object:root=true
@@ -39,7 +42,7 @@ type SimulatedMachine struct {
 
 // SimulatedMachineStatus is the reported state of a SimulatedMachine.
 type SimulatedMachineStatus struct {
-	// conditions holds Ready and Paused.
+	// conditions holds Ready, Paused and BootstrapSucceeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -19,7 +19,8 @@ type SimulatedMachineSpec struct {
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// reserved is subtracted from the capacity. The result is the Node's allocatable.
+	// reserved is subtracted from the capacity. The result is the Node's allocatable. Bootstrap data of kubeadm takes
+	// precedence.
 	// +optional
 	Reserved corev1.ResourceList `json:"reserved,omitempty"`
 
