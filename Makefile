@@ -234,6 +234,13 @@ partition: stack-binaries bin/trials ## Disturb the network to each of two clust
 quiet: stack-binaries bin/trials ## Check that the operator writes nothing when there is nothing to do (KIND=MachinePool).
 	@bin/trials quiet -kind '$(KIND)' $(CHAOS_FLAGS)
 
+# Parts of the suites (CONFORMANCE_FLAGS='-only drift'); CONFORMANCE=full also runs the specs that take long.
+CONFORMANCE_FLAGS ?=
+
+.PHONY: conformance
+conformance: stack-binaries $(KARPENTER_SUITES) bin/trials ## Run Karpenter's own test suites against the operator (CONFORMANCE=full CONFORMANCE_FLAGS='-only drift').
+	@bin/trials conformance $(CONFORMANCE_FLAGS)
+
 # What bench measures: numbers of Pods that are created at once or (60@2s) one after the other, numbers of offerings that they are
 # spread over, how often, and more flags, such as
 # -only operator; bin/trials bench -h lists them.

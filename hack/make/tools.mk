@@ -69,6 +69,15 @@ bin/karpenter-kwok: go.mod hack/bench/build-karpenter-kwok.sh
 	@$(call quietly,hack/bench/build-karpenter-kwok.sh $@)
 	@touch $@
 
+# They are not in TOOLS, because only `make conformance` runs them.
+KARPENTER_SUITES := bin/karpenter-regression bin/karpenter-disruption
+
+$(KARPENTER_SUITES): bin/karpenter-%: $(call module,karpenter)
+	@echo "==> building Karpenter's test suite $* $(call version,karpenter,sigs.k8s.io/karpenter) (about 1 minute, once)"
+	@mkdir -p bin
+	@$(call quietly,cd hack/tools/karpenter && go test -c -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/karpenter/test/suites/$*)
+	@touch $@
+
 bin/controller-gen: $(call module,dev)
 	@echo "==> building controller-gen $(call version,dev,sigs.k8s.io/controller-tools) (about 1 minute, once)"
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen)

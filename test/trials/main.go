@@ -19,6 +19,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/test/trials/bench"
 	"github.com/karpenter-capi/karpenter-capi/test/trials/chaos"
+	"github.com/karpenter-capi/karpenter-capi/test/trials/conformance"
 	"github.com/karpenter-capi/karpenter-capi/test/trials/demo"
 	"github.com/karpenter-capi/karpenter-capi/test/trials/partition"
 )
@@ -34,6 +35,7 @@ Usage:
   trials quiet         check that the operator writes nothing when there is nothing to do
   trials partition     disturb the network to each of two clusters
   trials bench         measure the operator, Karpenter with its simulated provider, and Cluster API alone
+  trials conformance   run Karpenter's own test suites against the operator
   trials bench-smoke   check that a small run of the operator exceeds no bound
 
 Each takes -h for its flags.
@@ -42,7 +44,7 @@ Each takes -h for its flags.
 var commands = map[string]func(context.Context, []string) error{
 	"stack-up": up, "stack-down": down, "stack-status": status,
 	"demo": demo.Run, "chaos": chaos.Run, "quiet": chaos.Quiet, "partition": partition.Run,
-	"bench": bench.Run, "bench-smoke": bench.Smoke,
+	"bench": bench.Run, "bench-smoke": bench.Smoke, "conformance": conformance.Run,
 }
 
 func main() {

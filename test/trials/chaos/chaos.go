@@ -113,6 +113,6 @@ func (s *trial) makeChaos(ctx context.Context) (kills int, err error) {
 	if err := s.Settle(ctx, s.pods/2, settleWithin); err != nil {
 		return kills, err
 	}
-	_, err = s.beQuiet(ctx, s.pods/2)
+	_, err = s.beQuiet(ctx)
 	return kills, err
 }
