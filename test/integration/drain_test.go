@@ -41,6 +41,11 @@ func (e *environment) runProtected(ctx context.Context, name, node string) (pod 
 			Expect(client.IgnoreNotFound(e.client.Delete(ctx, object, client.GracePeriodSeconds(0)))).To(Succeed())
 		})
 	}
+	// As the controller of budgets does. With Retry-After, the API server refuses evictions with a budget that it has not
+	// observed, and then the client itself tries again ten times, every 10 s, in one reconcile of Karpenter's (kubernetes:
+	// pkg/registry/core/pod/storage/eviction.go, createTooManyRequestsError).
+	budget.Status.ObservedGeneration = budget.Generation
+	Expect(e.client.Status().Update(ctx, budget)).To(Succeed())
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	Expect(e.client.Status().Update(ctx, pod)).To(Succeed())

@@ -18,8 +18,11 @@ import (
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
 )
 
-// hold is a hook that keeps an instance until it is removed from its Machine.
-const hold = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/test"
+// hold and keep are hooks that keep an instance until they are removed from its Machine.
+const (
+	hold = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/test"
+	keep = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/keep"
+)
 
 var _ = Describe("machine pools of the simulated infrastructure", func() {
 	It("replace deleted instances, and remove annotated ones", func(ctx SpecContext) {
@@ -67,6 +70,8 @@ var _ = Describe("machine pools of the simulated infrastructure", func() {
 			g.Expect(machine.Annotations).To(HaveKey(hold))
 		}
 		Eventually(held).Should(Succeed())
+		// Otherwise the deletion can be faster than what follows.
+		env.change(ctx, machine, func() { machine.Annotations[keep] = "" })
 		Expect(env.client.Delete(ctx, machine)).To(Succeed())
 
 		// This is why the operator does not hold the Machines of a pool with its template.
@@ -79,8 +84,9 @@ var _ = Describe("machine pools of the simulated infrastructure", func() {
 		// removed.
 		Eventually(func(g Gomega) {
 			err := env.client.Get(ctx, client.ObjectKeyFromObject(machine), machine)
-			if err == nil && metav1.HasAnnotation(machine.ObjectMeta, hold) {
+			if err == nil && (metav1.HasAnnotation(machine.ObjectMeta, hold) || metav1.HasAnnotation(machine.ObjectMeta, keep)) {
 				delete(machine.Annotations, hold)
+				delete(machine.Annotations, keep)
 				err = env.client.Update(ctx, machine)
 			}
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
