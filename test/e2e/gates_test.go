@@ -29,12 +29,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
 
-const allGates = "NodeRepair=true,NodeOverlay=true,ReservedCapacity=true,StaticCapacity=true,SpotToSpotConsolidation=true,CapacityBuffer=true"
-
-// Each of Karpenter's feature gates works, with all of them enabled.
+// Each of these feature gates of Karpenter works, with all of them enabled.
 func TestFeatureGates(t *testing.T) {
 	t.Parallel()
-	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=" + allGates, "--log-level=debug"}})
+	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=" + stack.FeatureGates, "--log-level=debug"}})
 	g := NewWithT(t)
 	create(ctx, g, s, kinds.MachineDeployment, "gates.yaml")
 

@@ -31,6 +31,10 @@ const (
 	TopologyMachineDeployment = "md-0"
 )
 
+// FeatureGates is the value of the operator's flag with which Karpenter's feature gates are on, except for those that change
+// how others disrupt Nodes: TerminateFirstDrift, TerminateFirstRepair and PodDeletionCostManagement.
+const FeatureGates = "NodeRepair=true,NodeOverlay=true,ReservedCapacity=true,StaticCapacity=true,SpotToSpotConsolidation=true,CapacityBuffer=true"
+
 // Options configure what Up starts. Only Dir is required.
 type Options struct {
 	// Dir is the state folder. Up creates it if it does not exist.

@@ -4,6 +4,8 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,7 +23,8 @@ var families = map[string]int64{"c": 2, "m": 4, "r": 8}
 func catalog() *v1alpha1.InstanceTypeCatalog {
 	catalog := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "conformance"}}
 	zones := []v1alpha1.Zone{"zone-a", "zone-b", "zone-c"}
-	for family, memory := range families {
+	for _, family := range slices.Sorted(maps.Keys(families)) {
+		memory := families[family]
 		for cpu := int64(1); cpu <= 64; cpu *= 2 {
 			for _, architecture := range []string{karpv1.ArchitectureAmd64, karpv1.ArchitectureArm64} {
 				price := float64(cpu) * (0.025 + 0.001*float64(memory))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
 )
@@ -33,12 +34,13 @@ func (r results) String() string {
 // lines lists what did not pass.
 func (r results) lines() string {
 	var text strings.Builder
-	for title, specs := range map[string][]string{"skipped": r.skipped, "FAILED": r.failed} {
-		slices.Sort(specs)
-		for _, spec := range specs {
+	write := func(title string, specs []string) {
+		for _, spec := range slices.Sorted(slices.Values(specs)) {
 			fmt.Fprintf(&text, "%s: %s\n", title, spec)
 		}
 	}
+	write("skipped", r.skipped)
+	write("FAILED", r.failed)
 	return text.String()
 }
 
@@ -71,7 +73,7 @@ func (r *results) note(suite string, spec *types.SpecReport, of shard, full bool
 	switch {
 	case spec.State.Is(types.SpecStateFailureStates):
 		message, _, _ := strings.Cut(spec.Failure.Message, "\n")
-		r.failed = append(r.failed, fmt.Sprintf("%s (%s): %s", name, spec.RunTime.Round(1e9), message))
+		r.failed = append(r.failed, fmt.Sprintf("%s (%s): %s", name, spec.RunTime.Round(time.Second), message))
 	case isSpec && !slices.ContainsFunc(shards, func(s shard) bool { return s.suite == of.suite && s.focus.MatchString(name) }):
 		r.failed = append(r.failed, name+": no shard runs it")
 	case !isSpec || !of.focus.MatchString(name):

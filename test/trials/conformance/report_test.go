@@ -63,7 +63,7 @@ func TestReadReport(t *testing.T) {
 	}
 }
 
-// The catalog has names that are unique, and prices that grow with the size.
+// The names in the catalog are unique.
 func TestCatalog(t *testing.T) {
 	names := map[string]bool{}
 	for _, instanceType := range catalog().Spec.InstanceTypes {

@@ -14,10 +14,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/samber/lo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
@@ -27,9 +27,6 @@ var machines []byte
 
 //go:embed manifests/nodeclass.yaml
 var nodeClass []byte
-
-// gates are Karpenter's feature gates, without those that specs set themselves.
-const gates = "NodeRepair=true,NodeOverlay=true,ReservedCapacity=true,StaticCapacity=true,SpotToSpotConsolidation=true,CapacityBuffer=true"
 
 // options are the flags.
 type options struct {
@@ -68,27 +65,26 @@ func Run(ctx context.Context, args []string) error {
 
 func (o *options) run(ctx context.Context, measured []shard) error {
 	began := time.Now()
-	var all results
-	var errs []error
-	var mu sync.Mutex
-	var running sync.WaitGroup
-	free := make(chan struct{}, max(o.parallel, 1))
-	for _, s := range measured {
-		free <- struct{}{}
-		running.Go(func() {
-			defer func() { <-free }()
+	found := make([]results, len(measured))
+	var group errgroup.Group
+	group.SetLimit(max(o.parallel, 1))
+	errs := make([]error, len(measured))
+	for i, s := range measured {
+		group.Go(func() error {
 			began := time.Now()
-			found, err := o.shard(ctx, s)
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Printf("==> %s: %s seconds=%.0f\n", s.name, found, time.Since(began).Seconds())
-			all.add(found)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
-			}
+			found[i], errs[i] = o.shard(ctx, s)
+			fmt.Printf("==> %s: %s seconds=%.0f\n", s.name, found[i], time.Since(began).Seconds())
+			return nil
 		})
 	}
-	running.Wait()
+	_ = group.Wait() // Each shard has its own error.
+	var all results
+	for i, s := range measured {
+		all.add(found[i])
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("%s: %w", s.name, errs[i])
+		}
+	}
 	fmt.Print(all.lines())
 	fmt.Printf("conformance: %s seconds=%.0f\n", all, time.Since(began).Seconds())
 	if len(all.failed) > 0 {
@@ -101,7 +97,7 @@ func (o *options) run(ctx context.Context, measured []shard) error {
 func (o *options) shard(ctx context.Context, s shard) (found results, err error) {
 	dir := filepath.Join(o.dir, s.name)
 	on, err := stack.Up(ctx, stack.Options{
-		Dir: dir, Kubeadm: true, OperatorArgs: []string{"--feature-gates=" + gates},
+		Dir: dir, Kubeadm: true, OperatorArgs: []string{"--feature-gates=" + stack.FeatureGates},
 	})
 	if err != nil {
 		return found, err

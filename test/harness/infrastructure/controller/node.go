@@ -8,7 +8,6 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -62,7 +61,7 @@ func newNode(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) *corev
 		},
 		Status: corev1.NodeStatus{
 			Capacity:    spec.Capacity.DeepCopy(),
-			Allocatable: allocatable(spec.Capacity, spec.Reserved),
+			Allocatable: kubeadm.Allocatable(spec.Capacity, spec.Reserved),
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID:               strings.ReplaceAll(string(machine.UID), "-", ""),
 				SystemUUID:              string(machine.UID),
@@ -103,23 +102,6 @@ func nodeLabels(machine *infrav1.SimulatedMachine, owner *clusterv1.Machine) map
 		}
 	}
 	return labels
-}
-
-// allocatable returns what is left of the capacity, never less than zero.
-func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
-	result := capacity.DeepCopy()
-	for name, quantity := range reserved {
-		left, ok := result[name]
-		if !ok {
-			continue
-		}
-		left.Sub(quantity)
-		if left.Sign() < 0 {
-			left = *resource.NewQuantity(0, left.Format)
-		}
-		result[name] = left
-	}
-	return result
 }
 
 // healthyConditions are the conditions that a healthy kubelet reports.

@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/kubeadm"
 )
 
 func resources(pairs ...string) corev1.ResourceList {
@@ -118,7 +119,7 @@ func TestAllocatable(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.capacity.DeepCopy()
-			if diff := cmp.Diff(tc.want, allocatable(tc.capacity, tc.reserved)); diff != "" {
+			if diff := cmp.Diff(tc.want, kubeadm.Allocatable(tc.capacity, tc.reserved)); diff != "" {
 				t.Errorf("allocatable (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, tc.capacity); diff != "" {

@@ -96,8 +96,3 @@ func newJoin(config *upstreamv1beta4.JoinConfiguration, hostname string) (*Join,
 	}
 	return join, nil
 }
-
-// Resources returns the capacity and what is allocatable of a Node whose machine has some resources.
-func (j *Join) Resources(machine corev1.ResourceList) (capacity, allocatable corev1.ResourceList) {
-	return j.kubelet.resources(machine)
-}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 	"sigs.k8s.io/cluster-api/bootstrap/kubeadm/pkg/types/upstreamv1beta4"
+	"sigs.k8s.io/karpenter/pkg/utils/resources"
 )
 
 // kubelet has the arguments of a kubelet that change its Node.
@@ -140,32 +141,34 @@ var evictionSignals = map[string]corev1.ResourceName{
 	"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage,
 }
 
-func (k *kubelet) resources(machine corev1.ResourceList) (capacity, allocatable corev1.ResourceList) {
+// Resources returns the capacity and what is allocatable of a Node whose machine has some resources.
+func (j *Join) Resources(machine corev1.ResourceList) (capacity, allocatable corev1.ResourceList) {
 	capacity = machine.DeepCopy()
-	capacity[corev1.ResourcePods] = *resource.NewQuantity(k.maxPods, resource.DecimalSI)
-	allocatable = capacity.DeepCopy()
-	subtract := func(name corev1.ResourceName, amount resource.Quantity) {
-		left, found := allocatable[name]
-		if !found {
-			return
+	capacity[corev1.ResourcePods] = *resource.NewQuantity(j.kubelet.maxPods, resource.DecimalSI)
+	kept := corev1.ResourceList{}
+	for signal, name := range evictionSignals {
+		if threshold, found := j.kubelet.eviction[signal]; found {
+			kept[name], _ = thresholdOf(threshold, capacity[name]) // newKubelet has read it.
 		}
-		if left.Sub(amount); left.Sign() < 0 {
+	}
+	return capacity, Allocatable(capacity, resources.Merge(append([]corev1.ResourceList{kept}, j.kubelet.reserved...)...))
+}
+
+// Allocatable returns what is left of the capacity, never less than zero.
+func Allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
+	result := capacity.DeepCopy()
+	for name, quantity := range reserved {
+		left, ok := result[name]
+		if !ok {
+			continue
+		}
+		left.Sub(quantity)
+		if left.Sign() < 0 {
 			left = *resource.NewQuantity(0, left.Format)
 		}
-		allocatable[name] = left
+		result[name] = left
 	}
-	for _, reserved := range k.reserved {
-		for name, amount := range reserved {
-			subtract(name, amount)
-		}
-	}
-	for signal, name := range evictionSignals {
-		if threshold, found := k.eviction[signal]; found {
-			amount, _ := thresholdOf(threshold, capacity[name]) // newKubelet has read it.
-			subtract(name, amount)
-		}
-	}
-	return capacity, allocatable
+	return result
 }
 
 // thresholdOf returns the amount of a threshold: a quantity, or a part of the capacity, for which the kubelet has only 32 bits
