@@ -132,6 +132,7 @@ PROCS ?= 6
 list = $(shell GOTOOLCHAIN=$(GOTOOLCHAIN) go list $(TEST))
 in_parallel = $(if $(TEST_FLAGS)$(filter 1,$(PROCS)),,$(filter %$(INTEGRATION:.%=%),$(list)))
 others = $(filter-out $(in_parallel),$(if $(in_parallel),$(list),$(TEST)))
+served = $(if $(TEST_FLAGS),,$(filter $(addprefix %/,$(filter-out hack/release,$(WITH_SERVER))),$(others)))
 
 # Memory is cheaper than time here, for compilers and tests.
 test test-unit test-integration test-race coverage: export GOGC := 200
@@ -139,11 +140,14 @@ test test-unit test-integration test-race coverage: export GOGC := 200
 # Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo. The others run beside the integration tests,
 # which go first and whose output comes last. `make verify` vets all packages. -trimpath keeps the path of the folder out of
 # packages, so that what one clone has compiled need not be compiled in the next. Without what only debuggers need, a quarter
-# of the time to link goes.
+# of the time to link goes. Those that only compute and compile let the others go first (nice). Those with an API server do
+# not: on a busy machine it would need more than the 34 seconds after which it gives up on a request.
+go_test = go test -trimpath -ldflags="-s -w" -vet=off -timeout 90m $(1) $(2) $(TEST_FLAGS) || code=$$?;
 define run_tests
 code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT TERM; \
 	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --trimpath --ldflags="-s -w" --timeout=60m --no-color --succinct $(2) $(INTEGRATION) >"$$integration" 2>&1 & pid=$$!;) \
-	$(if $(others),nice go test -trimpath -ldflags="-s -w" -vet=off -timeout 90m $(1) $(others) $(TEST_FLAGS) || code=$$?;) \
+	$(if $(served),part=served; $(call go_test,$(1),$(served))) \
+	$(if $(filter-out $(served),$(others)),part=others; nice $(call go_test,$(1),$(filter-out $(served),$(others)))) \
 	$(if $(in_parallel),wait "$$pid" || code=$$?; cat "$$integration";) \
 	rm -f "$$integration";
 endef
@@ -182,9 +186,9 @@ test-race: ## Run them with the race detector, in random order.
 .PHONY: coverage
 coverage: ## Print which part of internal/ the tests run.
 	@mkdir -p out
-	@$(call run_tests,-coverpkg=./internal/... -covermode=atomic -coverprofile=out/others.cover,--cover --coverpkg=./internal/... \
+	@$(call run_tests,-coverpkg=./internal/... -covermode=atomic -coverprofile=out/$$part.cover,--cover --coverpkg=./internal/... \
 		--covermode=atomic --coverprofile=integration.cover --output-dir=out) \
-	{ cat out/others.cover; tail -n +2 out/integration.cover; } >out/all.cover; \
+	{ cat out/others.cover; tail -n +2 out/served.cover; tail -n +2 out/integration.cover; } >out/all.cover; \
 	go tool cover -func=out/all.cover | tail -1; exit $$code
 
 # The tests that deflake repeats: a pattern of names of specs or, with TEST for other packages, of tests.
